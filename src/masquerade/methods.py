@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from masquerade.anonymize.best_release import BestRelease
 from masquerade.anonymize.cheapest_box.algorithm import CheapestBox
@@ -34,16 +34,16 @@ from masquerade.forms.rules import choice, whole
 from masquerade.plugins import plugins
 from masquerade.privacy.m_privacy.strategies import STRATEGIES
 from masquerade.protocol.arrangement import ARRANGEMENTS, Arrangement
+from masquerade.protocol.automatic import Automatic
 from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.protocol.contract import Contract, without_floats
 from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.joint_specialization import JointSpecialization
-from masquerade.protocol.method import SessionMethod
+from masquerade.protocol.method import AskedMethod, SessionMethod
 from masquerade.protocol.multidimensional.method import JointMondrian
 
 GROUP = "masquerade.methods"
-DEFAULT = BestRelease.name  # on one table
-BETWEEN_PARTIES = JointSpecialization.name  # the default there: a choice would have to be agreed
+DEFAULT = BestRelease.name  # on one table; between parties a name of its own kind, the same word
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,29 @@ class Auto(BestRelease):
         return table_methods().values()
 
 
+@dataclass(frozen=True)
+class ChoiceForJoin(Automatic):
+    """A method for parties with different columns of the same people."""
+
+    arrangement: ClassVar[Arrangement] = "vertical"
+
+    @classmethod
+    def methods(cls) -> Iterable[type[SessionMethod]]:
+        """Return all such methods, those of other packages included."""
+        return methods_between_parties(cls.arrangement)
+
+
+@dataclass(frozen=True)
+class ChoiceForProviders(ChoiceForJoin):
+    """A method for providers of the same columns about different people."""
+
+    arrangement: ClassVar[Arrangement] = "horizontal"
+
+
 _BUILT_IN: tuple[type[Method], ...] = (
     Auto,
+    ChoiceForJoin,
+    ChoiceForProviders,
     TopDownSpecialization,
     Mondrian,
     CheapestBox,
@@ -115,6 +136,21 @@ def methods_between_parties(arrangement: Arrangement | None = None) -> tuple[typ
 def session_methods(arrangement: Arrangement) -> dict[str, type[SessionMethod]]:
     """The methods between parties who hold their data in this way, by name."""
     return {each.name: each for each in methods_between_parties(arrangement)}
+
+
+def askable_methods(arrangement: Arrangement) -> dict[str, type[AskedMethod]]:
+    """What such parties may be asked for, by name: a method, or that one be chosen."""
+    return {
+        each.name: each
+        for each in methods()
+        if issubclass(each, AskedMethod) and each.arrangement == arrangement
+    }
+
+
+def unnamed_method(arrangement: Arrangement) -> AskedMethod:
+    """What such parties do where nobody names a method: choose one, or take it where there is no choice."""
+    choice = askable_methods(arrangement)[DEFAULT]()
+    return choice if len(choice.possible) > 1 else choice.possible[0]
 
 
 def full_name(name: Any) -> tuple[Any, dict[str, str]]:
@@ -171,7 +207,7 @@ def placed(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
 
 def _implied(keys: Iterable[str], available: Mapping[str, type[Method]], default: str) -> str:
     usual = available.get(default)
-    if usual is None or not issubclass(usual, BestRelease):
+    if usual is None or not issubclass(usual, BestRelease | Automatic):
         return default
     foreign = set(keys) - set(words_of(usual))
     owners = [name for name, method in available.items() if foreign and foreign <= set(words_of(method))]
@@ -230,7 +266,7 @@ def _no_method(name: str, available: Mapping[str, type[Method]]) -> str:
     listed = ", ".join(available)
     if name not in {each.name for each in methods()}:
         return f'no algorithm "{name}"{hint(str(name), available)}; available: {listed}'
-    between = {each.name for each in methods_between_parties()}
+    between = {each.name for each in methods() if issubclass(each, AskedMethod)}
     if name in table_methods() and name not in between:
         return f'"{name}" is for one table; parties have: {listed}'
     if name in between and name not in table_methods():
@@ -240,9 +276,9 @@ def _no_method(name: str, available: Mapping[str, type[Method]]) -> str:
 
 def _where(home: type[Method], method: type[Method]) -> str:
     """Where a method of the same name as another is at home."""
-    if issubclass(home, SessionMethod) and issubclass(method, SessionMethod):
+    if issubclass(home, AskedMethod) and issubclass(method, AskedMethod):
         return f"between parties with {ARRANGEMENTS[home.arrangement].columns}"
-    return "between parties" if issubclass(home, SessionMethod) else "on one table"
+    return "between parties" if issubclass(home, AskedMethod) else "on one table"
 
 
 def _foreign(key: str, method: type[Method], own: set[str]) -> str:

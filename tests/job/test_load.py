@@ -13,7 +13,7 @@ from job.job_files import parse_job
 from masquerade.errors import JobError
 from masquerade.forms.toml import read_toml
 from masquerade.job.model import Job
-from masquerade.methods import BETWEEN_PARTIES, CommonKeys, read_method, session_methods, table_methods
+from masquerade.methods import CommonKeys, askable_methods, read_method, table_methods
 
 
 def load_job(path: Path) -> Job:
@@ -50,11 +50,9 @@ def test_every_default_is_as_designed() -> None:
         CommonKeys(7, "exact"),
         [],
     )
-    between, *_ = read_method(session_methods("vertical"), job.algorithm, BETWEEN_PARTIES)
+    between, *_ = read_method(askable_methods("vertical"), job.algorithm)
     assert between is not None
-    assert between.settings() == {
-        "name": "tds", "argmax": "secure", "adversary": "semi-honest", "epsilon": 0.01
-    }  # fmt: skip
+    assert between.settings() == {"name": "auto"}
     assert job.parties["b"].normalize == "strip"
     assert job.parties["b"].attributes is None
     assert job.output.model_dump() == {

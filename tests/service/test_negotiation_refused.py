@@ -24,7 +24,7 @@ from service.parties import BANK, CLINIC, IDLE, SHOP, K, L, carried, dealt, offe
 
 def test_every_reason_of_every_party() -> None:
     told = refused(
-        request(),
+        request(algorithm={"name": "tds"}),
         bank=policy(purposes=["audit"], methods={"tds": {"adversary": ["malicious"]}}),
         clinic=policy(access="private", users=["ben"], purposes=["care"]),
     )

@@ -39,10 +39,14 @@ from service.parties import BANK, CLINIC, IDLE, NOW, K, L, dealt, offer, policy,
         ),
         (
             {"methods": {"tds": {"adversary": ["malicious"]}}},
-            {},
+            {"algorithm": {"name": "tds"}},
             'adversary "semi-honest" is not allowed; allowed: malicious',
         ),
-        ({"methods": {"tds": {"argmax": ["plain"]}}}, {}, 'argmax "secure" is not allowed; allowed: plain'),
+        (
+            {"methods": {"tds": {"argmax": ["plain"]}}},
+            {"algorithm": {"name": "tds"}},
+            'argmax "secure" is not allowed; allowed: plain',
+        ),
         (
             {"methods": {"tds": {"argmax": ["secure"]}}},
             {"algorithm": {"argmax": "plain"}},
@@ -50,7 +54,7 @@ from service.parties import BANK, CLINIC, IDLE, NOW, K, L, dealt, offer, policy,
         ),
         (
             {"methods": {"dka-datafly": {}, "mondrian": {"third_party": ["trusted"]}}},
-            {},
+            {"algorithm": {"name": "tds"}},
             'method "tds" is not allowed; allowed: dka, mondrian',
         ),
         (
@@ -108,7 +112,7 @@ def test_all_reasons_are_told_not_only_the_first() -> None:
         methods={"tds": {"adversary": ["malicious"]}},
         sessions=2,
     )
-    told = reasons(strict, request(deadline=5), load=Load(2, NOW))
+    told = reasons(strict, request(deadline=5, algorithm={"name": "tds"}), load=Load(2, NOW))
     assert told == (
         'user "ana" may not ask',
         'purpose "research" is not allowed; allowed: audit',
@@ -228,7 +232,8 @@ def _changed(deal: Deal, **terms: Any) -> Deal:
 
 def test_a_party_accepts_what_it_agreed_to_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TCloseness, "circuit", GroupRequirement.circuit)  # as a model of another package
-    deal, replace = dealt(request(), bank=policy(least_k=20)), msgspec.structs.replace
+    asked, replace = request(algorithm={"name": "tds"}), msgspec.structs.replace
+    deal = dealt(asked, bank=policy(least_k=20))
     assert accepts(policy(), deal, CLINIC, Ledger(), IDLE) == ()
     assert accepts(policy(least_k=20), deal, BANK, Ledger(), IDLE) == ()
 

@@ -27,6 +27,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
                 "adversary": "malicious",
                 "most_error": 1.5,
                 "algorithm": {
+                    "name": "tds",
                     "adversary": "malicous",
                     "argmax": "secret",
                     "epsilon": float("nan"),
@@ -84,7 +85,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         ({"algorithm": "tds"}, r'algorithm: must be a table, written \[algorithm\]; got "tds"'),
         (
             {"algorithm": {"name": "tsd"}},
-            r'algorithm.name: no algorithm "tsd" \(did you mean "tds"\?\); available: tds',
+            r'algorithm.name: no algorithm "tsd" \(did you mean "tds"\?\); available: auto, tds',
         ),
         (
             {"algorithm": {"name": "mondrian", "third_party": "secure"}},
@@ -92,7 +93,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         ),
         (
             {"algorithm": {"name": "datafly"}},
-            'algorithm.name: "datafly" is for one table; parties have: tds, dka',
+            'algorithm.name: "datafly" is for one table; parties have: auto, tds, dka',
         ),
         (
             {

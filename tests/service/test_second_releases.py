@@ -17,7 +17,7 @@ from masquerade.service.negotiation import Agreed
 from masquerade.service.offers import Load, Refusal
 from service.parties import BANK, CLINIC, IDLE, NOW, K, carried, dealt, offer, policy, reasons, request
 
-FIRST = dealt(request(), bank=policy(least_k=20))
+FIRST = dealt(request(algorithm={"name": "tds"}), bank=policy(least_k=20))
 LEDGER = Ledger((record_of(FIRST, "clinic", NOW - 100),))
 
 
@@ -62,7 +62,9 @@ def test_a_second_release_that_could_break_the_first_is_refused(
 
 def test_the_same_request_again_is_answered_with_what_was_agreed() -> None:
     assert offer(policy(), request()).parts != FIRST.terms.parts  # the bank insisted on a larger k
+    assert len(offer(policy(), request()).methods) > 1  # which it leaves open
     again = offer(policy(), request(), ledger=LEDGER)
+    assert [each["name"] for each in again.methods] == ["tds"]
     assert again.parts == FIRST.terms.parts
     ended, _ = carried(request(), {"bank": policy(least_k=20), "clinic": policy()}, ledger=LEDGER)
     assert isinstance(ended, Agreed)
@@ -110,7 +112,7 @@ def test_no_deal_with_another_k_is_signed() -> None:
 
 def test_of_several_earlier_releases_any_may_be_repeated() -> None:
     """As they may be there when a policy has allowed them for a while."""
-    other = dealt(request(**{"class": None}), bank=policy(least_k=20))
+    other = dealt(request(**{"class": None, "algorithm": {"name": "tds"}}), bank=policy(least_k=20))
     both = Ledger((*LEDGER.records, record_of(other, "clinic", NOW - 50)))
     for deal in (FIRST, other):
         assert accepts(policy(), deal, CLINIC, both, IDLE) == ()

@@ -156,6 +156,15 @@ def _decisions(session: Session, conf: Path | None) -> list[tuple[str, str]]:
     return [(what, again(f"decide SESSION {word}", session.id, conf)) for what, word in choices]
 
 
+def _method_lines(session: Session) -> list[str]:
+    """The method that was agreed on; if it was chosen, why."""
+    from masquerade.methods import described
+    from masquerade.protocol.method_choice import chosen_lines
+
+    method = f"  method: {described(session.algorithm or {})}"
+    return [method, *(f"    {line}" for line in chosen_lines(session.choice))] if session.choice else [method]
+
+
 ROLLED_UP = "rolled up from an earlier release of the same tables"
 
 
@@ -167,15 +176,17 @@ def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True
         f"  asked by {session.client} of {', '.join(session.providers) or '…'}",
     ]
     if session.horizontal:
+        from masquerade.methods import unnamed_method
         from masquerade.protocol.arrangement import ARRANGEMENTS
-        from masquerade.service.request import USUAL
 
         m = session.request.get("m")
-        method = USUAL["horizontal"]().parameters() | (session.request.get("algorithm") or {})
+        method = unnamed_method("horizontal").parameters() | (session.request.get("algorithm") or {})
         wished = {**method, "m": ARRANGEMENTS["horizontal"].default_m if m is None else m}
         lines.append(f"  to be published together, at least {guarded(wished)}")
     if session.agreed:
         lines.append(f"  agreed: {'; '.join(session.agreed)}")
+    if session.algorithm is not None:
+        lines += _method_lines(session)
     if session.rolled_up_from is not None:
         lines.append(f"  {ROLLED_UP} ({session.rolled_up_from[:12]}…)")
     if session.attempts:

@@ -46,12 +46,23 @@ def describe(made: Mashup) -> list[str]:
     return [
         f"{release.rows:,} {_whose(release)}; released in {release.group_sizes.size:,} groups{suppressed}",
         *([f"rows dropped for missing cells: {dropped}"] if dropped else []),
+        *_method(made),
         *written_lines(release, made.table, made.report),
         *_gains(made),
         f"transcripts: {made.transcripts}",
         seconds_line(release),
         f"cost: {made.rounds} rounds; sent by {sent}",
     ]
+
+
+def _method(made: Mashup) -> list[str]:
+    """The method that was agreed on; if it was chosen, why."""
+    from masquerade.methods import described, plain_method
+    from masquerade.protocol.method_choice import chosen_lines
+
+    method, choice = described(plain_method(made.contract.method)), made.contract.choice
+    why, *others = chosen_lines(choice.summary()) if choice is not None else ("",)
+    return [f"method: {method} ({why})" if why else f"method: {method}", *others]
 
 
 def _gains(made: Mashup) -> list[str]:

@@ -9,15 +9,15 @@ from typing import Any
 
 from masquerade.console.kinds import KINDS, KindView
 from masquerade.forms.declared import Parameter, parameters_of, words_of
-from masquerade.methods import session_methods
+from masquerade.methods import session_methods, unnamed_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.collaborate.criterion import testable_models
-from masquerade.protocol.method import SessionMethod
+from masquerade.protocol.method import AskedMethod
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.quality import QUALITY_TERMS
-from masquerade.service.request import DEFAULT_KIND, USUAL, Kind
+from masquerade.service.request import DEFAULT_KIND, Kind
 from masquerade.service.resources import Provider
 
 
@@ -223,14 +223,18 @@ class Draft:
         return list(testable_models(m=0 if self.number("m") == 0 else 1))  # a text that is no number is not 0
 
     @property
-    def methods(self) -> dict[str, type[SessionMethod]]:
-        """The methods available for this kind."""
-        return session_methods(self.kind)
+    def methods(self) -> dict[str, type[AskedMethod]]:
+        """What can be asked for in this kind; that a method be chosen, only where there are several."""
+        return {self._unnamed.name: self._unnamed} | session_methods(self.kind)
 
     @property
-    def chosen_method(self) -> type[SessionMethod]:
-        """The chosen method, or the default of the kind."""
-        return self.methods.get(self.method, USUAL[self.kind])
+    def chosen_method(self) -> type[AskedMethod]:
+        """The chosen method, or what is meant where none is named."""
+        return self.methods.get(self.method, self._unnamed)
+
+    @property
+    def _unnamed(self) -> type[AskedMethod]:
+        return type(unnamed_method(self.kind))
 
     def setting(self, name: str) -> str:
         """Return the value chosen for a parameter of the method, or its default; "" if the method lacks it."""
@@ -289,7 +293,7 @@ class Draft:
             for each in parameters_of(method)
             if chosen.get(each.name) and chosen[each.name] != _text_of(each.default)
         }
-        usual = method is USUAL[self.kind]
+        usual = method is self._unnamed
         return changed if usual and not changed else {"name": method.name} | changed
 
     def _wished(self, wish: Wish) -> dict[str, Any]:

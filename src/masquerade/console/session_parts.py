@@ -21,6 +21,7 @@ from masquerade.console.wording import (
     size,
 )
 from masquerade.methods import described
+from masquerade.protocol.method_choice import chosen_lines
 from masquerade.report.charts import tree_chart
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.quality import QUALITY_TERMS
@@ -72,6 +73,10 @@ def kind_facts(session: SessionRecord) -> list[tuple[str, object]]:
     """Return the kind of session, and what is agreed in sessions of this kind alone."""
     kind, terms = kind_of(session.request), _agreed(session.contract)
     told: list[tuple[str, object]] = [("Kind", kind.title)]
+    if (method := terms.get("method")) is not None:
+        told.append(("Agreed method", described(method)))
+    if (choice := _deal(session.contract).get("choice")) is not None:
+        told.append(("Chosen", "; ".join(chosen_lines(choice))))
     if (source := terms.get("source")) is not None:
         told.append(("Made from", f"an earlier release of the same tables, rolled up ({short(source)})"))
     return [*told, *kind.agreed(session.request, terms)]
@@ -86,7 +91,11 @@ def draw_who_sees(session: SessionRecord) -> None:
 
 def _agreed(contract: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return the agreed terms; empty before there is a contract."""
-    return ((contract or {}).get("deal") or {}).get("terms") or {}
+    return _deal(contract).get("terms") or {}
+
+
+def _deal(contract: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return (contract or {}).get("deal") or {}
 
 
 def draw_trees(progress: SessionProgress) -> None:

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from masquerade.console.kinds import kind_of
+from masquerade.methods import unnamed_method
 from masquerade.report.wording import figure
-from masquerade.service.request import USUAL
 from masquerade.service.session_states import Status
 
 STATUS: Mapping[Status, str] = {
@@ -42,8 +42,8 @@ PARAMETERS: Mapping[str, str] = {"argmax": "Comparison of scores"}  # where a me
 
 
 def asked_method(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the requested method with its parameters, or the default one."""
-    return request.get("algorithm") or USUAL[kind_of(request).name]().settings()
+    """Return the requested method with its parameters, or the one for requests that name none."""
+    return request.get("algorithm") or unnamed_method(kind_of(request).name).settings()
 
 
 def look_of(status: Status) -> str:

@@ -12,13 +12,13 @@ from masquerade.methods import written_method
 from masquerade.net.identity import check_name
 from masquerade.privacy.requirement import without_redundant
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
-from masquerade.protocol.method import ASSEMBLER, Proposal, SessionMethod
+from masquerade.protocol.method import ASSEMBLER, AskedMethod, Proposal
 
 
 def check_parties(plan: Plan) -> None:
     """Check all that can be checked about the parties before their tables are read."""
     check_sources(plan)
-    if isinstance(plan.method, SessionMethod):
+    if isinstance(plan.method, AskedMethod):
         check_providers(plan, plan.method) if plan.is_collaboration else _check_mashup(plan, plan.method)
     if plan.job.output.order == "input":
         plan.problems.add(
@@ -44,7 +44,7 @@ def check_sources(plan: Plan) -> None:
             problems.add(("parties", name, "source"), "missing; name a file or a database URL")
 
 
-def _check_mashup(plan: Plan, method: SessionMethod) -> None:
+def _check_mashup(plan: Plan, method: AskedMethod) -> None:
     """Check parties that hold different columns about the same people."""
     parties, problems = plan.job.parties, plan.problems
     for name, section in parties.items():
@@ -62,7 +62,7 @@ def _check_mashup(plan: Plan, method: SessionMethod) -> None:
 def contract_of(plan: Plan, headers: Headers) -> Contract | None:
     """Return the contract of a mashup of tables with these columns; None if problems are recorded in the plan."""
     method = plan.method
-    assert isinstance(method, SessionMethod)  # otherwise the job has problems
+    assert isinstance(method, AskedMethod)  # otherwise the job has problems
     if plan.is_collaboration:
         return contract_of_providers(plan, method, headers)
     job, problems = plan.job, plan.problems
@@ -88,25 +88,27 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
     class_from = _class_from(plan, headers)
     holder = {column.name: column.holder for column in columns}
     parts = plan.requirement.parts
-    _refuse(plan, method, Proposal(without_redundant(parts), 0, tuple(job.parties), holder))
+    proposal = Proposal(without_redundant(parts), 0, tuple(job.parties), holder, plan.schema())
+    _refuse(plan, method, proposal)
     if problems.found:
         return None
     with problems.collecting(("algorithm",)):
-        method = method.fitted(parts, 0, job.roles.class_)
+        agreed = method.agreed(proposal, job.roles.class_)
     if problems.found:
         return None
     return Contract(
         parties=tuple(job.parties),
         columns=tuple(columns),
         requirements=tuple(written_requirement(part) for part in parts),
-        method=written_method(method),
+        method=written_method(agreed.method),
+        choice=agreed.choice,
         class_name=job.roles.class_,
         class_from=class_from,
         normalize=next(iter(job.parties.values())).normalize,
     )
 
 
-def _refuse(plan: Plan, method: SessionMethod, proposal: Proposal) -> None:
+def _refuse(plan: Plan, method: AskedMethod, proposal: Proposal) -> None:
     """Record what the method refuses; a refused requirement is reported at its entry."""
     for problem in method.refusals(proposal):
         if problem.key[:1] == ("privacy",):

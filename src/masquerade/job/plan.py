@@ -21,18 +21,20 @@ from masquerade.job.outputs import Outputs, outputs_of
 from masquerade.job.requirements import FOR_PROVIDERS, Providers, entry_of, requirement_of
 from masquerade.job.roles import check_roles
 from masquerade.methods import (
-    BETWEEN_PARTIES,
+    DEFAULT,
     Auto,
+    askable_methods,
     full_name,
     methods_between_parties,
     placed,
     read_method,
-    session_methods,
     table_methods,
+    unnamed_method,
 )
 from masquerade.privacy.requirement import Requirement, without_redundant
 from masquerade.protocol.arrangement import PROVIDER, Arrangement
-from masquerade.protocol.method import SessionMethod
+from masquerade.protocol.automatic import Automatic
+from masquerade.protocol.method import AskedMethod
 
 
 class Plan:
@@ -66,8 +68,10 @@ class Plan:
         table, target = placed(self.job.algorithm, self.base), self.job.roles.class_
         method: Method | None
         if self.job.parties and self.job.data is None:
-            available = session_methods(self._arrangement())
-            method, self.common, wrong = read_method(available, table, BETWEEN_PARTIES)
+            arrangement = self._arrangement()
+            method, self.common, wrong = read_method(askable_methods(arrangement), table)
+            if isinstance(method, Automatic):
+                method = unnamed_method(arrangement)
         else:
             method, self.common, wrong = read_method(table_methods(), table, target=target)
         for problem in wrong:
@@ -77,12 +81,13 @@ class Plan:
         return None if self.problems.about(("algorithm", "name")) else method
 
     def _arrangement(self) -> Arrangement:
-        """Return how the parties hold their data: as the method needs it, or else by whether all identify people."""
-        name, _ = full_name(self.job.algorithm.get("name", BETWEEN_PARTIES))
+        """Return how the parties hold their data: as the method needs it, or else by whether any identifies people."""
+        name, _ = full_name(self.job.algorithm.get("name", DEFAULT))
         possible = {each.arrangement for each in methods_between_parties() if each.name == name}
         if len(possible) == 1:
             return possible.pop()
-        return "vertical" if all(party.id for party in self.job.parties.values()) else "horizontal"
+        joined = any(party.id or party.attributes for party in self.job.parties.values())
+        return "vertical" if joined else "horizontal"
 
     @property
     def is_method_known(self) -> bool:
@@ -92,7 +97,7 @@ class Plan:
     @property
     def is_collaboration(self) -> bool:
         """Whether the job's parties hold the same columns about different people."""
-        return isinstance(self.method, SessionMethod) and self.method.arrangement == "horizontal"
+        return isinstance(self.method, AskedMethod) and self.method.arrangement == "horizontal"
 
     @property
     def provider(self) -> str | None:

@@ -14,12 +14,12 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import PROVIDER
 from masquerade.protocol.collaborate.domains import KEEP_AMONG_PROVIDERS
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
-from masquerade.protocol.method import Proposal, SessionMethod
+from masquerade.protocol.method import AskedMethod, Proposal
 
 Headers = Mapping[str, Sequence[str]]  # the columns of each party
 
 
-def check_providers(plan: Plan, method: SessionMethod) -> None:
+def check_providers(plan: Plan, method: AskedMethod) -> None:
     """Check all that can be checked about the providers before their tables are read."""
     job, problems = plan.job, plan.problems
     for name, party in job.parties.items():
@@ -45,7 +45,7 @@ def check_providers(plan: Plan, method: SessionMethod) -> None:
             plan.refuse(problem)
 
 
-def contract_of_providers(plan: Plan, method: SessionMethod, headers: Headers) -> Contract | None:
+def contract_of_providers(plan: Plan, method: AskedMethod, headers: Headers) -> Contract | None:
     """Return the contract of providers with these columns; None if problems are recorded in the plan."""
     job, problems = plan.job, plan.problems
     columns = [Contribution(name, EVERYBODY, "attribute") for name in job.attributes]
@@ -62,12 +62,14 @@ def contract_of_providers(plan: Plan, method: SessionMethod, headers: Headers) -
                 )
     if problems.found:
         return None
-    wrapped = _wrapped(plan)
+    wrapped = tuple(_wrapped(plan))
+    agreed = method.agreed(Proposal(wrapped, _m(plan), tuple(job.parties)), job.roles.class_)
     return Contract(
         parties=tuple(job.parties),
         columns=tuple(columns),
         requirements=tuple(_written(part) for part in wrapped),
-        method=written_method(method.fitted(wrapped, _m(plan), job.roles.class_)),
+        method=written_method(agreed.method),
+        choice=agreed.choice,
         class_name=job.roles.class_,
         provider=plan.provider or PROVIDER,
         m=_m(plan),

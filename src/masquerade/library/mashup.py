@@ -18,10 +18,11 @@ from masquerade.library.mashup_run import MashupRun, OnParty
 from masquerade.library.party_process import Records
 from masquerade.library.python_api import Release
 from masquerade.library.run_folder import run_folder
-from masquerade.methods import method_of
+from masquerade.methods import method_of, plain_method
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.running import run_async
 from masquerade.net.transcript import read_transcript
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.gain import Gain
 from masquerade.protocol.method import REPORTED_SETTINGS
 
@@ -31,6 +32,7 @@ class Mashup:
     """A release made by several parties, its cost, and the files written."""
 
     release: Release
+    contract: Contract
     table: Path
     report: Path | None
     transcripts: Path
@@ -49,6 +51,8 @@ class Mashup:
             **self.release.summary,
             **({} if "third_party" in self.release.settings else {"common_records": self.release.rows}),
             **{name: each for name, each in self.release.settings.items() if name in REPORTED_SETTINGS},
+            "algorithm": plain_method(self.contract.method),
+            **({} if (choice := self.contract.choice) is None else {"choice": choice.summary()}),
             **self._classification(),
             "dropped_rows_by_party": dict(self.dropped_rows),
             "bytes_sent": dict(self.bytes_sent),
@@ -133,6 +137,7 @@ def _written(run: MashupRun, release: Release, outputs: Outputs, transcripts: Pa
     deliver(release, outputs, run.on_stage, records=records, into=transcripts)
     return Mashup(
         release,
+        contract,
         outputs.table,
         outputs.report,
         transcripts,

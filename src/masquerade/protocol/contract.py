@@ -20,6 +20,7 @@ from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
 from masquerade.protocol.arrangement import Arrangement
+from masquerade.protocol.method_choice import MethodChoice
 
 EVERYBODY = "*"  # the holder of a column that every party has, each about its own people
 
@@ -39,6 +40,7 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: tuple[Contribution, ...]
     requirements: tuple[dict[str, Any], ...]
     method: dict[str, Any]  # its name and parameters; decimals are texts
+    choice: MethodChoice | None = None  # why it is this method, if nobody named one
     class_name: str | None = None
     class_from: str | None = None  # who shares the class; None when every party holds it
     provider: str | None = None  # where all hold the same columns: the one that names each record's provider

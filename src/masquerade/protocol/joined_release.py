@@ -79,6 +79,8 @@ def parties_of(contract: Contract) -> dict[str, Any]:
         "source": " and ".join(contract.parties),
         "parties": list(contract.parties),
         "contract": contract.hash.hex(),
+        "method": contract.method,
+        **({} if contract.choice is None else {"choice": contract.choice.summary()}),
     }
 
 

@@ -20,7 +20,7 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Assembly, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, SessionMethod
 from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
 from masquerade.utility.scores import SCORES, score_named
@@ -34,6 +34,9 @@ class JointSpecialization(SessionMethod):
     summary: ClassVar[str] = TopDownSpecialization.summary
     arrangement: ClassVar[Arrangement] = "vertical"
     activity: ClassVar[str] = "aligning and specialising"
+    preferences: ClassVar[tuple[Preference, ...]] = (
+        Preference(30, "specializing takes QIDs of any kind"),
+    )
 
     score: str | None = parameter(
         optional(choice(*SCORES)),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import pyarrow as pa
 
@@ -28,6 +29,7 @@ from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
 from masquerade.protocol.gain import OwnPart
+from masquerade.protocol.method_choice import MethodChoice
 
 ASSEMBLER = "assembler"
 REPORTED_SETTINGS = (
@@ -100,11 +102,60 @@ class Assembly:
 
 
 @dataclass(frozen=True)
-class SessionMethod(Method):
-    """A method by which several parties make one release."""
+class Preference:
+    """How a method offers itself where nobody names one: of those that fit, the one of the lowest rank is taken."""
+
+    rank: int
+    because: str  # why it is taken then, for people: a clause
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """A method with its defaults spelled out, and why it is the one, if nobody named it."""
+
+    method: SessionMethod
+    choice: MethodChoice | None = None
+
+
+@dataclass(frozen=True)
+class AskedMethod(Method):
+    """What parties may be asked for: one method, or that one be chosen (automatic.py)."""
 
     arrangement: ClassVar[Arrangement]
+
+    @property
+    @abstractmethod
+    def possible(self) -> tuple[SessionMethod, ...]:
+        """The methods that may come of it, the preferred ones first."""
+
+    @abstractmethod
+    def restricted(self, permits: Callable[[SessionMethod], bool]) -> Self:
+        """Return the same with fewer possible methods, if there was a choice."""
+
+    @abstractmethod
+    def agreed(self, proposal: Proposal, class_name: str | None) -> Agreed:
+        """Return the method as a contract over these requirements states it."""
+
+    def ways(self, proposal: Proposal, class_name: str | None) -> list[SessionMethod]:
+        """Return every method that a contract over these requirements may state."""
+        found = []
+        for each in self.possible:
+            with suppress(ParameterError):  # settings that do not fit, and so are never agreed on
+                found.append(each.fitted(proposal.parts, proposal.m, class_name))
+        return found
+
+    def refusals(self, proposal: Proposal) -> Iterator[Problem]:
+        """Yield what it cannot do, as far as known. Keys are below `algorithm`, or `privacy` and `attributes`."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class SessionMethod(AskedMethod):
+    """A method by which several parties make one release."""
+
     activity: ClassVar[str]  # what the parties do while it runs, for human readers
+    preferences: ClassVar[tuple[Preference, ...]] = ()  # none: it is taken only by name
     resumes: ClassVar[bool] = False  # whether an interrupted session can resume from the parties' notes
 
     @classmethod
@@ -138,6 +189,19 @@ class SessionMethod(Method):
             if attribute.is_bounded:
                 text = f"{self.name} keeps to no boundaries between parties; leave out max_generalization, max_width "
                 yield Problem(f"{text}and marks in the taxonomy", key=("attributes", attribute.name))
+
+    @property
+    def possible(self) -> tuple[SessionMethod, ...]:
+        """Itself: it was asked for by name."""
+        return (self,)
+
+    def restricted(self, permits: Callable[[SessionMethod], bool]) -> Self:
+        """Return itself: who does not permit it refuses."""
+        return self
+
+    def agreed(self, proposal: Proposal, class_name: str | None) -> Agreed:
+        """Return itself, fitted."""
+        return Agreed(self.fitted(proposal.parts, proposal.m, class_name))
 
     @abstractmethod
     def party(self, seat: Seat) -> Script[int]:

@@ -19,6 +19,7 @@ from masquerade.data.column import Generalised
 from masquerade.data.encode import distinct, texts
 from masquerade.methods import described
 from masquerade.privacy.check import Verdict
+from masquerade.protocol.method_choice import chosen_lines
 from masquerade.report.charts import SizeLine, share_bar, size_histogram, tree_chart
 from masquerade.report.cuts import cut_tree, is_flat
 from masquerade.report.risks import risks_section
@@ -74,8 +75,17 @@ def _about(release: Release, table_sha256: str) -> list[tuple[str, str]]:
         ("Made", release.made.strftime("%Y-%m-%d %H:%M UTC")),
         *([("Job", bare_name(str(job)))] if job else []),
         ("By", f"Masquerade {_version('masquerade')}"),
+        *_method(release),
         *([("SHA-256 of the table", table_sha256)] if table_sha256 else []),
     ]
+
+
+def _method(release: Release) -> list[tuple[str, str]]:
+    """Return the method that parties agreed on; if it was chosen, why."""
+    if (method := release.settings.get("method")) is None:
+        return []
+    choice = release.settings.get("choice")
+    return [("Method", described(method)), *([("Chosen", "; ".join(chosen_lines(choice)))] if choice else [])]
 
 
 def _sample(release: Release) -> Section:

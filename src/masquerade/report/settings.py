@@ -18,7 +18,7 @@ MOST = 400  # settings that are shown
 _LONGEST = 300  # characters of one text
 _PLACES = ("source", "taxonomy", "taxonomies", "table", "report", "job_file", "path", "file")
 _UNTOLD = ("password", "secret", "token", "query")
-_ELSEWHERE = ("job", "job_file")  # they have places of their own in the report
+_ELSEWHERE = ("job", "job_file", "method", "choice")  # they have places of their own in the report
 
 
 def settings_section(settings: Mapping[str, Any]) -> dict[str, Any]:

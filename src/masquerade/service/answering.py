@@ -8,16 +8,17 @@ put together, against the policy once more. The reasons themselves are in reserv
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError
-from masquerade.methods import written_method
+from masquerade.methods import unnamed_method, written_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.protocol.contract import Contribution, written_requirement
-from masquerade.protocol.method import proposal_of
+from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod, proposal_of
+from masquerade.protocol.method_choice import MethodChoice
 from masquerade.service.card import SchemaCard
 from masquerade.service.further_releases import (
     against_roll_up,
@@ -31,7 +32,13 @@ from masquerade.service.ledger import Ledger
 from masquerade.service.offers import Load, Offer, Refusal
 from masquerade.service.policy import Policy
 from masquerade.service.request import Request
-from masquerade.service.reservations import against_request, against_schema, against_snapshot, triggered
+from masquerade.service.reservations import (
+    against_method,
+    against_request,
+    against_schema,
+    against_snapshot,
+    triggered,
+)
 from masquerade.service.terms import Deal, Provision, ServiceLevel, Terms, strictest
 
 
@@ -51,11 +58,13 @@ def answer(
     """
     kind = KINDS[request.kind]
     mine = _contributed(request, card)
-    draft = _draft(request, card, mine, _insisted(policy, request, mine), kind.least_m(policy, request))
+    method = _permitted(policy, request, mine, schema)
+    parts, m = _insisted(policy, request, mine), kind.least_m(policy, request)
+    draft = _draft(request, method, card, mine, parts, m)
     reasons = [
         *against_request(policy, request, card, mine, load.now),
         *kind.reservations(policy, request, card),
-        *against_schema(request, mine, schema),
+        *against_schema(request.method, mine, schema),
         *against_snapshot(policy, card, ledger, load.now),
     ]
     busy = load.running >= policy.sessions
@@ -64,13 +73,14 @@ def answer(
     earlier = None
     if source is not None:
         known = _released(card, ledger).get(source)
-        draft = draft if known is None else _as_agreed(known, request, card, mine, draft)
+        if known is not None:
+            method, draft = _as_agreed(known, request, method, card, mine, draft)
         reasons += against_roll_up(known, draft)
     elif before := _earlier(policy, card, ledger):
-        drafts = [(each, _as_agreed(each, request, card, mine, draft)) for each in before]
-        nearest, draft = min(drafts, key=lambda pair: len(differences(*pair)))
+        drafts = [(each, *_as_agreed(each, request, method, card, mine, draft)) for each in before]
+        nearest, method, draft = min(drafts, key=lambda each: len(differences(each[0], each[2])))
         if second := against_second(nearest, draft):
-            coarser = (each.hash.hex() for each, asked in drafts if rolls_up(each, asked))
+            coarser = (each.hash.hex() for each, _, asked in drafts if rolls_up(each, asked))
             earlier = next(coarser, None) if not reasons else None
             reasons += second
     if reasons:
@@ -92,6 +102,7 @@ def answer(
         axes=kind.axes(schema, names),
         joint_k=kind.joint_k(policy, request),
         service=policy.service,
+        methods=tuple(map(written_method, method.possible)) if request.algorithm is None else (),
     )
 
 
@@ -141,13 +152,16 @@ def accepts(
             reasons.append("the deal has this party share the class, which the policy does not allow")
         if deal.show_progress and not answered.show_progress:
             reasons.append("the deal shows the coordinator the progress, which the policy does not allow")
+    proposal = proposal_of(terms.contract(""))
+    agreed_on = replace(proposal, parts=asked)
     if (
-        terms.method != _fitted(request, terms.m, asked)
+        terms.method != written_method(request.method.agreed(agreed_on, terms.class_name).method)
         or terms.normalize != request.normalize
         or (terms.class_from is not None and not kind.one_shares_class)
     ):
         reasons.append("the deal is carried out in another way than its request asks for")
-    proposal = proposal_of(terms.contract(""))
+    if deal.choice is not None and not _follows(deal.choice, terms, agreed_on):
+        reasons.append("the deal gives a reason for its method that does not follow from its terms")
     reasons += [problem.sentence for problem in request.method.refusals(proposal)]
     if terms.source is not None:
         reasons += against_roll_up(_released(card, ledger).get(terms.source), terms)
@@ -191,8 +205,37 @@ def _released(card: SchemaCard, ledger: Ledger) -> dict[str, Terms]:
     return {each.hash.hex(): each for each in terms if each.source is None}
 
 
+def _permitted(
+    policy: Policy, request: Request, mine: Sequence[Contribution], schema: Schema | None
+) -> AskedMethod:
+    """Return what is asked for, without the methods that this party would refuse; if it refuses all, all of them."""
+    left = request.method.restricted(
+        lambda each: not any(against_method(policy, each)) and not any(against_schema(each, mine, schema))
+    )
+    return left if left.possible else request.method
+
+
+def _follows(choice: MethodChoice, terms: Terms, proposal: Proposal) -> bool:
+    """Return whether a choice is the one among the methods that it names; whom others do not allow, they know."""
+    told = [each for each in choice.passed_over if each.refuses]
+    refusing = [each.method for each in told]
+
+    def named(method: SessionMethod) -> bool:
+        ways = method.ways(proposal, terms.class_name)
+        return written_method(method) in refusing or terms.method in map(written_method, ways)
+
+    agreed = unnamed_method(terms.kind).restricted(named).agreed(proposal, terms.class_name)
+    return (
+        agreed.choice is not None
+        and written_method(agreed.method) == terms.method
+        and agreed.choice.because == choice.because
+        and [*agreed.choice.passed_over] == told
+    )
+
+
 def _draft(
     request: Request,
+    method: AskedMethod,
     card: SchemaCard,
     mine: Sequence[Contribution],
     parts: Sequence[GroupRequirement],
@@ -204,7 +247,7 @@ def _draft(
         provisions=(Provision(card.party, card.dataset, card.snapshot or "", card.schema),),
         columns=tuple(own.get(name) or Contribution(name, "", "attribute") for name in request.attributes),
         requirements=tuple(map(written_requirement, parts)),
-        method=_fitted(request, m, parts),
+        method=written_method(method.agreed(Proposal(tuple(parts), m), request.class_name).method),
         class_name=request.class_name,
         normalize=request.normalize,
         kind=request.kind,
@@ -213,17 +256,27 @@ def _draft(
 
 
 def _as_agreed(
-    earlier: Terms, request: Request, card: SchemaCard, mine: Sequence[Contribution], draft: Terms
-) -> Terms:
-    """Return the draft with what was agreed for an earlier release: whoever wishes for less gets that again."""
+    earlier: Terms,
+    request: Request,
+    method: AskedMethod,
+    card: SchemaCard,
+    mine: Sequence[Contribution],
+    draft: Terms,
+) -> tuple[AskedMethod, Terms]:
+    """Return the draft with what was agreed for an earlier release: whoever wishes for less gets that again.
+
+    So does whoever leaves the method open, if it may be the one of that release.
+    """
     parts = strictest([*draft.parts, *agreed_before(earlier, request.released)], request.kind)
     m = max(draft.m, earlier.m) if request.kind == earlier.kind else draft.m
-    return _draft(request, card, mine, parts, m)
-
-
-def _fitted(request: Request, m: int, parts: Sequence[GroupRequirement]) -> dict[str, Any]:
-    """Return the request's method as a contract over these requirements states it."""
-    return written_method(request.method.fitted(parts, m, request.class_name))
+    known = Proposal(parts, m)
+    again = method.restricted(
+        lambda each: any(
+            written_method(way) == earlier.method for way in each.ways(known, request.class_name)
+        )
+    )
+    method = again if again.possible else method
+    return method, _draft(request, method, card, mine, parts, m)
 
 
 def _insisted(policy: Policy, request: Request, mine: Sequence[Contribution]) -> tuple[GroupRequirement, ...]:

@@ -10,7 +10,7 @@ round. The order of the answers does not matter. No I/O here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
 from masquerade.errors import ParameterError
@@ -18,7 +18,9 @@ from masquerade.methods import written_method
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.protocol.contract import Contribution, written_requirement
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER, AskedMethod, Proposal
+from masquerade.protocol.method import Agreed as AgreedMethod
+from masquerade.protocol.method_choice import MethodChoice, PassedOver
 from masquerade.service.kinds import KINDS
 from masquerade.service.kinds.kind import THE_REQUEST, Reason, proposal
 from masquerade.service.offers import Offer, Refusal, names_of
@@ -86,7 +88,8 @@ def negotiate(
     m = max([request.colluding, *(offer.m for offer in offers)])
     refusals = [each for each in by_party if isinstance(each, Refusal)]
     reasons: dict[str, list[str]] = {each.party: list(each.reasons) for each in refusals}
-    for who, reason in _conflicts(request, offers, offered, joint, m, complete=not refusals):
+    method = _open_to_all(request.method, offers)
+    for who, reason in _conflicts(request, method, offers, offered, joint, m, complete=not refusals):
         reasons.setdefault(who, []).append(reason)
     if reasons:
         whole = {who: tuple(dict.fromkeys(reasons[who])) for who in sorted(reasons)}
@@ -99,7 +102,7 @@ def negotiate(
         for party, parts in offered.items()
     }
     if all(offered[offer.party] == joint and offer.m == m for offer in offers):
-        return Agreed(_deal(request, offers, joint, m, source))
+        return Agreed(_deal(request, method, offers, joint, m, source))
     if len(earlier) >= MOST_ROUNDS:
         return Refused(
             {
@@ -133,8 +136,16 @@ def _readable(given: Offer | Refusal) -> Offer | Refusal:
     return given
 
 
+def _open_to_all(method: AskedMethod, offers: Sequence[Offer]) -> AskedMethod:
+    """Return what is asked for, without the methods that some party does not take."""
+    return method.restricted(
+        lambda each: all(written_method(each) in offer.methods for offer in offers if offer.methods)
+    )
+
+
 def _conflicts(
     request: Request,
+    method: AskedMethod,
     offers: Sequence[Offer],
     offered: Offered,
     joint: Sequence[GroupRequirement],
@@ -168,7 +179,7 @@ def _conflicts(
     yield from _about_roles(request, offers, offered, joint)
     yield from kind.conflicts(request, offers, complete=complete)
     if joint:
-        yield from _about_method(request, offers, offered, joint, m, complete=complete)
+        yield from _about_method(request, method, offers, offered, joint, m, complete=complete)
     records = kind.records(offers)
     if records is not None and (complete or kind.each_bounds_records):
         yield from _about_size(request, offers, offered, joint, records)
@@ -216,6 +227,7 @@ def _asking(part: GroupRequirement, request: Request, offered: Offered) -> list[
 
 def _about_method(
     request: Request,
+    method: AskedMethod,
     offers: Sequence[Offer],
     offered: Offered,
     joint: Sequence[GroupRequirement],
@@ -224,7 +236,15 @@ def _about_method(
     complete: bool,
 ) -> Iterator[Reason]:
     """Yield what the method cannot do; a requirement that it refuses concerns every party that asks for it."""
-    for problem in request.method.refusals(proposal(joint, m, offers, complete=complete)):
+    known = proposal(joint, m, offers, complete=complete)
+    if not method.ways(known, request.class_name):
+        for offer in (each for each in offers if each.methods):
+            names = dict.fromkeys(str(each.get("name")) for each in offer.methods)
+            yield (
+                offer.party,
+                f"no method suits all parties; of those to choose from it takes {', '.join(names)}",
+            )
+    for problem in method.refusals(known):
         if problem.key[:1] == ("privacy",):
             for who in _asking(joint[int(problem.key[1])], request, offered):
                 yield who, problem.sentence
@@ -232,8 +252,28 @@ def _about_method(
             yield THE_REQUEST, problem.sentence
 
 
+def _agreed_method(
+    request: Request, method: AskedMethod, offers: Sequence[Offer], known: Proposal
+) -> AgreedMethod:
+    """Return the method of the deal; if it was chosen, with whose policies kept a preferred one from being it."""
+    agreed = method.agreed(known, request.class_name)
+    if agreed.choice is None:
+        return agreed
+    passed = {str(each.method): each for each in agreed.choice.passed_over}
+    preferred = []
+    for each in request.method.possible:
+        if agreed.method in (ways := each.ways(known, request.class_name)):
+            break
+        written = written_method(each)
+        against = tuple(offer.party for offer in offers if offer.methods and written not in offer.methods)
+        if ways:  # otherwise its settings are for another session
+            preferred.append(passed.get(str(written)) or PassedOver(written, not_allowed_by=against))
+    return replace(agreed, choice=MethodChoice(agreed.choice.because, tuple(preferred)))
+
+
 def _deal(
     request: Request,
+    method: AskedMethod,
     offers: Sequence[Offer],
     joint: Sequence[GroupRequirement],
     m: int,
@@ -243,11 +283,12 @@ def _deal(
     wanted = [held[name] for name in request.attributes]
     columns: list[Contribution] = sorted(wanted, key=lambda column: column.role == "sensitive")  # stable
     kind = KINDS[request.kind]
+    agreed = _agreed_method(request, method, offers, proposal(joint, m, offers, complete=True))
     terms = Terms(
         provisions=tuple(offer.provision for offer in offers),
         columns=tuple(columns),
         requirements=tuple(written_requirement(part) for part in joint),
-        method=written_method(request.method.fitted(joint, m, request.class_name)),
+        method=written_method(agreed.method),
         class_name=request.class_name,
         class_from=kind.class_from(request, offers),
         normalize=request.normalize,
@@ -272,6 +313,7 @@ def _deal(
         show_progress=request.show_progress and all(offer.show_progress for offer in offers),
         signed=request.signed,
         service={offer.party: offer.service for offer in offers if offer.service != ServiceLevel()},
+        choice=agreed.choice,
     )
 
 

@@ -35,6 +35,9 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     axes: tuple[Axis, ...] = ()  # in a horizontal session: how each of the columns is generalised
     joint_k: LeastK = 0  # over all attributes of all parties together; 0: over the QIDs asked for alone
     service: ServiceLevel = ServiceLevel()
+    methods: tuple[
+        dict[str, object], ...
+    ] = ()  # where the request leaves it open: those that it takes; (): any
 
     @property
     def party(self) -> str:

@@ -21,19 +21,18 @@ from masquerade.errors import Key, ParameterError, Problem, nearest
 from masquerade.forms.form import Form, fill, key, kinds_of_keys, known_keys
 from masquerade.forms.problems import Problems
 from masquerade.methods import (
+    askable_methods,
     methods_between_parties,
     parameters_by_method,
     read_method,
-    session_methods,
+    unnamed_method,
     written_method,
 )
 from masquerade.net.identity import Identity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import ARRANGEMENTS, Arrangement
-from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.protocol.contract import written_requirement
-from masquerade.protocol.joint_specialization import JointSpecialization
-from masquerade.protocol.method import Proposal, SessionMethod
+from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod
 from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text
 from masquerade.service.client_signature import ClientSignature, signed_by
 from masquerade.service.form_values import read_privacy
@@ -48,7 +47,6 @@ Kind = Arrangement
 
 MOST_COLLUDING = 1_000
 DEFAULT_KIND: Kind = "vertical"
-USUAL: Mapping[Kind, type[SessionMethod]] = {"vertical": JointSpecialization, "horizontal": Collaboration}
 _NAMES = 'a list of names, such as ["age", "job"]'
 
 
@@ -118,7 +116,7 @@ class Request(Form):
         only="vertical",
     )
     kind: Kind = key(DEFAULT_KIND, description='one of "vertical", "horizontal"')
-    algorithm: SessionMethod | None = key(None, description="a table, written [algorithm]")
+    algorithm: SessionMethod | None = key(None, description="a table, written [algorithm]")  # None: chosen
     m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(
         None,
         description=f"a whole number from 0 to {MOST_COLLUDING}: the number of providers that may collude",
@@ -146,7 +144,7 @@ class Request(Form):
             content["privacy"] = read_privacy(content["privacy"], problems)
         table = content.get("algorithm")
         if isinstance(table, Mapping):
-            kind = next((each for each in USUAL if each == content.get("kind")), DEFAULT_KIND)
+            kind = next((each for each in ARRANGEMENTS if each == content.get("kind")), DEFAULT_KIND)
             content["algorithm"] = _method(table, kind, problems)
         if isinstance(content.get("signed"), Mapping):
             try:
@@ -208,13 +206,14 @@ class Request(Form):
 
     def _about_method(self) -> Iterator[tuple[Key, Problem]]:
         """Yield what the method cannot do with any parties; its objections to requirements depend on who takes part."""
+        known = Proposal(self.privacy, self.colluding)
         try:
-            self.method.fitted(self.privacy, self.colluding, self.class_name)
+            self.method.agreed(known, self.class_name)
         except ParameterError as error:
             for problem in error.within("").problems:
                 yield ("algorithm", *problem.key), problem
             return
-        for problem in self.method.refusals(Proposal(self.privacy, self.colluding)):
+        for problem in self.method.refusals(known):
             if problem.key[:1] != ("privacy",):
                 yield ("algorithm", *problem.key), problem
 
@@ -224,9 +223,9 @@ class Request(Form):
         return (*self.attributes, self.class_name) if self.class_name is not None else self.attributes
 
     @property
-    def method(self) -> SessionMethod:
-        """The requested method, or the default one for this kind of request."""
-        return self.algorithm or USUAL[self.kind]()
+    def method(self) -> AskedMethod:
+        """The requested method, or the choice of one."""
+        return self.algorithm or unnamed_method(self.kind)
 
     @property
     def colluding(self) -> int:
@@ -281,12 +280,11 @@ def _unlisted(name: str, listed: Iterable[str]) -> str:
 
 
 def _method(table: Mapping[str, Any], arrangement: Kind, problems: Problems) -> SessionMethod | None:
-    """Return the method that a request names."""
-    available = session_methods(arrangement)
-    method, _, wrong = read_method(available, table, USUAL[arrangement].name, in_job=False)
+    """Return the method that a request names; None where it leaves the choice."""
+    method, _, wrong = read_method(askable_methods(arrangement), table, in_job=False)
     for problem in wrong:
         problems.broken(("algorithm", *problem.key), problem)
-    return method
+    return method if isinstance(method, SessionMethod) else None
 
 
 def read_request(content: Any, source: str = "request") -> Request:

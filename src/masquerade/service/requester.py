@@ -12,6 +12,7 @@ from masquerade.errors import ParameterError
 from masquerade.methods import written_method
 from masquerade.net.identity import fingerprint
 from masquerade.protocol.arrangement import ARRANGEMENTS
+from masquerade.protocol.method import Proposal
 from masquerade.service.client_certificates import ClientCertificates
 from masquerade.service.client_signature import ClientSignature
 from masquerade.service.policy import Policy
@@ -61,15 +62,16 @@ def departures(request: Request, signed: ClientSignature) -> Iterator[str]:
         yield from error.lines
         return
     covers = ARRANGEMENTS[own.kind].covers
-    method = own.method.fitted(request.privacy, request.colluding, own.class_name)
-    asked = request.method.fitted(request.privacy, request.colluding, request.class_name)
+    known = Proposal(request.privacy, request.colluding)
+    signed_ways = [written_method(each) for each in own.method.ways(known, own.class_name)]
+    ways = [written_method(each) for each in request.method.ways(known, request.class_name)]
     unchanged = {
         **{name: getattr(request, name) == getattr(own, name) for name in _STAY},
         "recipients": request.receivers == own.receivers,
         "attributes": sorted(request.attributes) == sorted(own.attributes),
         "privacy": all(any(covers(each, part) for each in request.privacy) for part in own.privacy),
         "m": request.colluding >= own.colluding,
-        "algorithm": written_method(asked) == written_method(method),
+        "algorithm": bool(ways) and all(each in signed_ways for each in ways),
         "providers": own.providers.items() <= request.providers.items(),
         "parties": not own.parties or {*own.parties} == {*request.parties},
         "show_progress": own.show_progress or not request.show_progress,

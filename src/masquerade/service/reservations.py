@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from masquerade.data.schema import Schema
 from masquerade.errors import hint
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contribution, read_requirement, written_requirement
-from masquerade.protocol.method import Proposal
+from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod
 from masquerade.service.card import SchemaCard, unknown_column
 from masquerade.service.ledger import Ledger
 from masquerade.service.policy import ANY, Policy
@@ -43,12 +44,21 @@ def against_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, now: int)
         )
 
 
-def against_schema(request: Request, mine: Sequence[Contribution], schema: Schema | None) -> Iterator[str]:
+def against_method(policy: Policy, method: SessionMethod) -> Iterator[str]:
+    """Yield the policy's objections to a method and its parameters."""
+    if policy.methods and method.name not in policy.methods:
+        yield f'method "{method.name}" is not allowed; allowed: {", ".join(policy.methods)}'
+    for name, asked, allowed in policy.allowed(method):
+        if asked not in allowed:
+            yield f'{name} "{asked}" is not allowed; allowed: {", ".join(allowed)}'
+
+
+def against_schema(method: AskedMethod, mine: Sequence[Contribution], schema: Schema | None) -> Iterator[str]:
     """Yield what the method cannot do with this party's generalised attributes; all of them will be in a QID."""
     own = [column.name for column in mine if column.role == "attribute"]
     if schema is None or not own:
         return
-    for problem in request.method.refusals(Proposal((KAnonymity(own, 1),), schema=schema)):
+    for problem in method.refusals(Proposal((KAnonymity(own, 1),), schema=schema)):
         if problem.key[:1] == ("attributes",):
             yield f'"{problem.key[1]}": {problem.sentence}'
 
@@ -77,12 +87,9 @@ def _about_people(policy: Policy, request: Request) -> Iterator[str]:
 
 
 def _about_protocol(policy: Policy, request: Request, now: int) -> Iterator[str]:
-    method = request.method
-    if policy.methods and method.name not in policy.methods:
-        yield f'method "{method.name}" is not allowed; allowed: {", ".join(policy.methods)}'
-    for name, asked, allowed in policy.allowed(method):
-        if asked not in allowed:
-            yield f'{name} "{asked}" is not allowed; allowed: {", ".join(allowed)}'
+    objections = [[*against_method(policy, method)] for method in request.method.possible]
+    if all(objections):  # where there is a choice, one way is enough
+        yield from dict.fromkeys(chain(*objections))
     if request.deadline is not None and request.deadline <= now:
         yield "the request's deadline has passed"
 

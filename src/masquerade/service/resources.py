@@ -267,6 +267,13 @@ class Session(SessionFacts):
         description="the requirement that all parties signed; it may be stricter than the wished one. Empty: none yet",
         examples=[["k-anonymity (k = 50) over age, job"]],
     )
+    algorithm: dict[str, Any] | None = Field(
+        default=None, description="the method that all parties signed, with its parameters; null: none yet"
+    )
+    choice: dict[str, Any] | None = Field(
+        default=None,
+        description="where the request leaves the method open: why it is this one, and which were preferred to it",
+    )
     rows: int | None = Field(
         default=None, description="how many rows were published; null: none, no longer kept, or not for you"
     )

@@ -19,6 +19,7 @@ from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.protocol.contract import Contract, Contribution, read_requirement, written_requirement
+from masquerade.protocol.method_choice import MethodChoice
 from masquerade.service.canonical import canonical, digest
 from masquerade.service.client_signature import ClientSignature
 from masquerade.service.form_values import read_privacy
@@ -140,6 +141,7 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     show_progress: bool = False  # whether the coordinator may watch: stages, figures, specializations
     signed: ClientSignature | None = None  # what its client signed, if it did
     service: dict[str, ServiceLevel] = msgspec.field(default_factory=dict)  # by party that promises something
+    choice: MethodChoice | None = None  # why the terms have their method, if the request leaves it open
 
     @property
     def most_cost(self) -> int:

@@ -22,7 +22,7 @@ from masquerade.privacy.requirement import Conjunction, GroupRequirement, withou
 from masquerade.protocol.arrangement import PROVIDER, Arrangement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
-from masquerade.protocol.method import Assembly, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, SessionMethod
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ class Collaboration(SessionMethod):
     summary: ClassVar[str] = Mondrian.summary
     arrangement: ClassVar[Arrangement] = "horizontal"
     activity: ClassVar[str] = "cutting together"
+    preferences: ClassVar[tuple[Preference, ...]] = (
+        Preference(10, "it is the method of providers of the same columns"),
+    )
 
     third_party: str = parameter(
         choice("secure", "trusted"),

@@ -24,7 +24,7 @@ from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Assembly, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, SessionMethod
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive, remote_qid
 from masquerade.protocol.sensitive_checks import remote_parts
 
@@ -42,6 +42,15 @@ class JointMondrian(SessionMethod):
     summary: ClassVar[str] = Mondrian.summary
     arrangement: ClassVar[Arrangement] = "vertical"
     activity: ClassVar[str] = "aligning and cutting"
+    preferences: ClassVar[tuple[Preference, ...]] = (
+        Preference(
+            10,
+            "cutting each group apart keeps most of the values, and there is a class to learn: "
+            "the cuts that tell most about it are made",
+            {"choose": "information-gain"},
+        ),
+        Preference(20, "cutting each group apart keeps most of the values"),
+    )
 
     choose: str = parameter(
         choice(*CHOICES),

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from masquerade.forms.declared import parameters_of, words_of
 from masquerade.forms.form import kinds_of_keys
-from masquerade.methods import methods_between_parties
+from masquerade.methods import askable_methods
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.service.canonical import MOST_WHOLE
@@ -148,10 +148,11 @@ def _algorithm() -> dict[str, Any]:
             },
             "additionalProperties": False,
         }
-        for method in methods_between_parties()
+        for arrangement in ARRANGEMENTS
+        for method in askable_methods(arrangement).values()
         for name, fixed in {method.name: {}, **method.short_names}.items()
     ]
-    said = "the method, by its name, and its parameters; the usual one of the kind where it is left out"
+    said = "the method, by its name, and its parameters; where it is left out, it is chosen"
     return {"description": said, "anyOf": [*methods, {"type": "null"}]}
 
 

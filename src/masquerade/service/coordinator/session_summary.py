@@ -40,6 +40,8 @@ def summaries(store: Store, user: str, sessions: Iterable[SessionRecord]) -> lis
             missed=_missed(each, moves.get(each.id)),
             rows=rows.get(each.id),
             agreed=_agreed(each),
+            algorithm=_algorithm(each),
+            choice=_deal(each).get("choice"),
             cached=_cached(each, moves.get(each.id)),
             rolled_up_from=_terms(each).get("source"),
         )
@@ -83,8 +85,17 @@ def _agreed(session: SessionRecord) -> tuple[str, ...]:
     return (*map(str, parts), *against(terms.get("m", 0)))
 
 
+def _algorithm(session: SessionRecord) -> dict[str, Any] | None:
+    method = _terms(session).get("method")
+    return None if method is None else plain_method(method)
+
+
 def _terms(session: SessionRecord) -> Mapping[str, Any]:
-    return ((session.contract or {}).get("deal") or {}).get("terms") or {}
+    return _deal(session).get("terms") or {}
+
+
+def _deal(session: SessionRecord) -> Mapping[str, Any]:
+    return (session.contract or {}).get("deal") or {}
 
 
 def _cached(session: SessionRecord, move: Event | None) -> bool:

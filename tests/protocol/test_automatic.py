@@ -1,0 +1,98 @@
+"""The choice of a method between parties: from the contract alone, in the declared order, with its reason."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+import masquerade as mq
+from masquerade.errors import ParameterError
+from masquerade.methods import askable_methods, methods_between_parties, unnamed_method, written_method
+from masquerade.protocol.arrangement import ARRANGEMENTS
+from masquerade.protocol.automatic import Automatic
+from masquerade.protocol.collaborate.method import Collaboration
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.method import Proposal
+from masquerade.protocol.method_choice import chosen_lines
+
+ONE_QID = Proposal((mq.KAnonymity(["age", "job", "town"], 5),))
+SHARED = Proposal((mq.KAnonymity(["age", "job"], 5), mq.KAnonymity(["age", "town"], 9)))
+AUTO = unnamed_method("vertical")
+
+
+@pytest.mark.parametrize(
+    ("proposal", "class_name", "name", "settings"),
+    [
+        (ONE_QID, "income", "mondrian", {"choose": "information-gain"}),
+        (ONE_QID, None, "mondrian", {"choose": "certainty"}),
+        (SHARED, "income", "tds", {"score": "gain-ratio", "argmax": "secure"}),
+        (SHARED, None, "tds", {"score": "discernibility", "argmax": "secure"}),
+    ],
+)
+def test_the_first_that_takes_the_requirements(
+    proposal: Proposal, class_name: str | None, name: str, settings: dict[str, str]
+) -> None:
+    agreed = AUTO.agreed(proposal, class_name)
+    assert agreed.method.name == name
+    assert settings.items() <= agreed.method.settings().items()
+    assert not [*AUTO.refusals(proposal)]
+    assert agreed.choice is not None
+    assert [each.method["name"] for each in agreed.choice.passed_over] == (
+        [] if name == "mondrian" else ["mondrian"] * (1 if class_name is None else 2)
+    )
+    assert all(each.refuses for each in agreed.choice.passed_over)
+
+
+def test_a_contract_has_the_method_by_its_own_name_and_the_reason() -> None:
+    agreed = AUTO.agreed(SHARED, None)
+    contract = Contract(
+        parties=("bank", "clinic"),
+        columns=(),
+        requirements=(),
+        method=written_method(agreed.method),
+        choice=agreed.choice,
+        nonce="00" * 16,
+    )
+    again = Contract.read(contract.canonical())
+    assert (again.method["name"], again.choice) == ("tds", agreed.choice)
+    assert again.choice is not None
+    because, *others = chosen_lines(again.choice.summary())
+    assert because == "specializing takes QIDs of any kind"
+    assert others[0].startswith("not mondrian: between parties QIDs that share attributes must be the same")
+    without = msgspec.structs.replace(contract, choice=None)
+    assert contract.hash != without.hash  # the reason is agreed with the rest
+
+
+def test_providers_of_the_same_columns_have_one_method() -> None:
+    assert unnamed_method("horizontal") == Collaboration()
+
+
+def test_nobody_may_be_left_without_a_method() -> None:
+    nothing = AUTO.restricted(lambda each: False)
+    assert not nothing.possible
+    with pytest.raises(ParameterError, match="no method is left to choose from"):
+        nothing.agreed(ONE_QID, None)
+
+
+def test_where_all_refuse_the_last_says_why() -> None:
+    only = AUTO.restricted(lambda each: each.name == "mondrian")
+    assert [problem.key for problem in only.refusals(SHARED)] == [("name",)]
+
+
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+def test_ranks_are_an_order(arrangement: str) -> None:
+    """No two preferences have the same rank, and every declared one is a setting that can be made."""
+    ranks = [
+        each.rank
+        for method in methods_between_parties()
+        if method.arrangement == arrangement
+        for each in method.preferences
+    ]
+    assert len({*ranks}) == len(ranks) > 0
+
+
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+def test_a_contract_never_says_auto(arrangement: str) -> None:
+    choice = askable_methods(arrangement)["auto"]()  # type: ignore[index] # pytest gives a plain text
+    assert isinstance(choice, Automatic)
+    assert "auto" not in {each.name for each in choice.possible}
