@@ -14,11 +14,12 @@ from pathlib import Path
 
 from masquerade.anonymize.method import Method, TableMethod
 from masquerade.forms.declared import Parameter, parameters_of
-from masquerade.methods import DEFAULT, CommonKeys, methods_between_parties, table_methods
+from masquerade.methods import DEFAULT, CommonKeys, askable_methods, methods_between_parties, table_methods
 from masquerade.privacy.m_privacy.requirement import can_wrap
 from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.automatic import Automatic
 from masquerade.protocol.method import SessionMethod
 from masquerade.risk.attacks.registry import ATTACKS
 from masquerade.service.problem_types import PAGE, PROBLEM_TYPES
@@ -62,7 +63,7 @@ def _methods() -> Iterator[str]:
         "keys of that table. A key of another method is an error that says whose it is."
     )
     rows = ["| `name` | one table | between parties |", "|---|---|---|"]
-    between: dict[str, str] = {}
+    between = {DEFAULT: f"[yes](#{DEFAULT}-between-parties)"}
     for session in sessions:
         between.setdefault(session.name, f"[yes](#{_anchor(session)})")
     for name in {**tables, **between}:
@@ -77,9 +78,30 @@ def _methods() -> Iterator[str]:
         yield f"### `{name}` on one table"
         yield from _method(method)
     yield "## Methods between parties"
+    yield f"### `{DEFAULT}` between parties"
+    yield from _choice()
     for session in sessions:
         yield f"### {_heading(session)}"
         yield from _method(session)
+
+
+def _choice() -> Iterator[str]:
+    """What happens where nobody names a method."""
+    choice = askable_methods("vertical")[DEFAULT]
+    assert issubclass(choice, Automatic)
+    yield _text(_sentence(choice.summary))
+    yield _text(
+        "Of parties with different columns, in this order; [how](../howto/compare.md#between-parties). Providers of "
+        "the same columns have one method."
+    )
+    rows = ["| method | why |", "|---|---|"]
+    for each in choice().candidates:
+        written = "".join(
+            f", `{key} = {json.dumps(value)}`" for key, value in each.preference.settings.items()
+        )
+        rows.append(f"| `{json.dumps(each.method.name)}`{written} | {each.preference.because} |")
+    yield "\n".join(rows)
+    yield "It has no keys of its own."
 
 
 def _heading(session: type[SessionMethod]) -> str:

@@ -298,6 +298,7 @@ def _foreign(key: str, method: type[Method], own: set[str]) -> str:
     if not homes and any(key == each.name for each in parameters_of(CommonKeys)):
         return "belongs to a job file; a request has no such key"
     if homes:
-        return f"belongs to {named}; {method.name} does without it"
+        why = f": {method.lacks[key]}" if key in method.lacks else ""
+        return f"belongs to {named}; {method.name} does without it{why}"
     meant = hint(key, own) or hint(key, {word for each in methods() for word in words_of(each)})
     return f"unknown key{meant}; known here: {', '.join(sorted(own))}"

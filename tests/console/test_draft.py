@@ -180,6 +180,7 @@ def test_what_the_other_kind_has_no_use_for_comes_back() -> None:
     assert horizontal["algorithm"] == {"name": "mondrian", "third_party": "trusted"}
     draft.kind = "vertical"
     draft.choose(next(each for each in POOLED if each.name == "beds"), True)
+    draft.method = "tds"
     draft.choose_setting("adversary", "malicious")
     draft.class_from = "north"
     vertical = read_request(draft.content())
@@ -206,8 +207,9 @@ def test_models_are_offered_where_the_providers_can_test_them(model: str, third_
 
 def test_the_methods_parameters_are_those_that_it_declares() -> None:
     draft = filled(JOB, AGE)
-    assert "algorithm" not in draft.content()  # the usual one, as it is
-    assert list(draft.methods) == ["tds", "dka", "mondrian"]
+    assert "algorithm" not in draft.content()  # it is left open
+    assert list(draft.methods) == ["auto", "tds", "dka", "mondrian"]
+    draft.method = "tds"
     assert (draft.setting("argmax"), draft.setting("score"), draft.setting("third_party")) == (
         "secure",
         "",

@@ -48,7 +48,7 @@ PROVIDERS = (
     '[algorithm]\nname = "mondrian"\n'
     "[output]\nkeep_provider = true\n"
 )
-AVAILABLE = "available: tds, dka, mondrian"
+AVAILABLE = "available: auto, tds, dka, mondrian"
 
 
 def write(folder: Path, text: str) -> Path:
@@ -64,15 +64,15 @@ WRONG = {
     ),
     "misspelt name of providers": (
         changed('"mondrian"', '"mondrain"', PROVIDERS),
-        'algorithm.name: no algorithm "mondrain" (did you mean "mondrian"?); available: mondrian',
+        'algorithm.name: no algorithm "mondrain" (did you mean "mondrian"?); available: auto, mondrian',
     ),
     "an algorithm for one table": (
         changed('"mondrian"', '"datafly"', PROVIDERS),
-        'algorithm.name: "datafly" is for one table; parties have: mondrian',
+        'algorithm.name: "datafly" is for one table; parties have: auto, mondrian',
     ),
     "a number for the name": (
         changed('"mondrian"', "3", PROVIDERS),
-        'algorithm.name: must be the name of an algorithm, such as "tds"; got 3',
+        'algorithm.name: must be the name of an algorithm, such as "mondrian"; got 3',
     ),
     "a list for the section": (
         changed("[algorithm]", "[[algorithm]]", PROVIDERS),

@@ -106,6 +106,18 @@ LEAKS = [
         f"{WORLDS}[shared circuit]",
     ),
     Planted(
+        "into how many parts a refused cut goes, behind the bits that settle it",
+        "protocol/multidimensional/cut_checks.py",
+        [
+            (
+                "CutsSettled(np.packbits(kept).tobytes())",
+                "CutsSettled(np.packbits(kept).tobytes() + best.of(theirs, batch).n_parts.astype(np.uint8).tobytes())",
+            ),
+            ("len(settled.cuts) != -(-asked.n_groups // 8)", "len(settled.cuts) < -(-asked.n_groups // 8)"),
+        ],
+        f"{OPEN}[0-mashup by mondrian, sensitive elsewhere]",
+    ),
+    Planted(
         "how many raw values there are, as a time that was taken",
         "protocol/common_records.py",
         [

@@ -31,7 +31,7 @@ def demo(
     """Start a coordinator and three party nodes with generated people, and ask them for one integrated table.
 
     A bank (SQLite), an insurer (Parquet) and a clinic (CSV), each a process of its own with a fresh certificate and a
-    policy. They negotiate, sign a contract, find their common people and specialise together; the coordinator
+    policy. They negotiate, sign a contract, find their common people and cut them into groups; the coordinator
     verifies and publishes. The release and its report are written; then the console is yours until Ctrl-C.
 
     Example: masquerade demo
@@ -69,7 +69,7 @@ def describe(summary: Mapping[str, Any]) -> list[str]:
         f"report:  {summary['report']}",
         f"transcripts: {summary['transcripts']}",
         f"seconds: {seconds}",
-        f"cost: {len(summary['steps'])} rounds; sent by {sent}",
+        f"cost: {summary['rounds']} rounds; sent by {sent}",
     ]
 
 

@@ -69,9 +69,9 @@ class Plan:
         method: Method | None
         if self.job.parties and self.job.data is None:
             arrangement = self._arrangement()
-            method, self.common, wrong = read_method(askable_methods(arrangement), table)
-            if isinstance(method, Automatic):
-                method = unnamed_method(arrangement)
+            unnamed = unnamed_method(arrangement)
+            method, self.common, wrong = read_method(askable_methods(arrangement), table, unnamed.name)
+            method = unnamed if isinstance(method, Automatic) else method
         else:
             method, self.common, wrong = read_method(table_methods(), table, target=target)
         for problem in wrong:

@@ -34,9 +34,7 @@ class JointSpecialization(SessionMethod):
     summary: ClassVar[str] = TopDownSpecialization.summary
     arrangement: ClassVar[Arrangement] = "vertical"
     activity: ClassVar[str] = "aligning and specialising"
-    preferences: ClassVar[tuple[Preference, ...]] = (
-        Preference(30, "specializing takes QIDs of any kind"),
-    )
+    preferences: ClassVar[tuple[Preference, ...]] = (Preference(30, "specializing takes QIDs of any kind"),)
 
     score: str | None = parameter(
         optional(choice(*SCORES)),

@@ -281,7 +281,8 @@ def _unlisted(name: str, listed: Iterable[str]) -> str:
 
 def _method(table: Mapping[str, Any], arrangement: Kind, problems: Problems) -> SessionMethod | None:
     """Return the method that a request names; None where it leaves the choice."""
-    method, _, wrong = read_method(askable_methods(arrangement), table, in_job=False)
+    usual = unnamed_method(arrangement).name
+    method, _, wrong = read_method(askable_methods(arrangement), table, usual, in_job=False)
     for problem in wrong:
         problems.broken(("algorithm", *problem.key), problem)
     return method if isinstance(method, SessionMethod) else None

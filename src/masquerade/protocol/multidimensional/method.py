@@ -5,7 +5,7 @@ What each role learns is in docs/leakage.md; `disclosure` says it for one contra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -28,6 +28,10 @@ from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, Ses
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive, remote_qid
 from masquerade.protocol.sensitive_checks import remote_parts
 
+_WITHOUT_ACCOUNT = (
+    "all groups of a level are bid for at once, and scores stay hidden, so nobody can keep account of who gave what"
+)
+
 
 def apart(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
     """Return the requirements that matter, those on QIDs with common attributes together; the others are cut apart."""
@@ -42,11 +46,15 @@ class JointMondrian(SessionMethod):
     summary: ClassVar[str] = Mondrian.summary
     arrangement: ClassVar[Arrangement] = "vertical"
     activity: ClassVar[str] = "aligning and cutting"
+    lacks: ClassVar[Mapping[str, str]] = {
+        "adversary": _WITHOUT_ACCOUNT,
+        "epsilon": _WITHOUT_ACCOUNT,
+        "argmax": "its scores are always hidden",
+    }
     preferences: ClassVar[tuple[Preference, ...]] = (
         Preference(
             10,
-            "cutting each group apart keeps most of the values, and there is a class to learn: "
-            "the cuts that tell most about it are made",
+            "cutting each group apart keeps most of the values, and there is a class to cut for",
             {"choose": "information-gain"},
         ),
         Preference(20, "cutting each group apart keeps most of the values"),
