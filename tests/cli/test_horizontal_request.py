@@ -103,6 +103,7 @@ def test_a_person_is_told_of_it_in_words_that_fit(served: Served, capsys: Captur
         "  asked by ana of north, south, west",
         "  to be published together, at least against any 1 colluding provider, third party secure",
         "  agreed: k-anonymity (k = 9) over age, ward; all of it against any 2 colluding providers",
+        "  method: mondrian: third party secure, choose public, strict no, provider aware yes",
         "  attempt 1 of 3",
         "  150 rows",
     ]

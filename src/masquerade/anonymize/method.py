@@ -27,7 +27,7 @@ class Method(Declared, ABC):
     name: ClassVar[str]
     summary: ClassVar[str]  # what it does, in a sentence for people
     short_names: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # names for it with these parameters
-    lacks: ClassVar[Mapping[str, str]] = {}  # parameters of others that people look for here, and why it has none
+    lacks: ClassVar[Mapping[str, str]] = {}  # keys of others that one may miss here, and why it has none
 
     def settings(self) -> dict[str, Any]:
         """Return the name and parameters as written in job files and contracts."""

@@ -81,13 +81,15 @@ class Plan:
         return None if self.problems.about(("algorithm", "name")) else method
 
     def _arrangement(self) -> Arrangement:
-        """Return how the parties hold their data: as the method needs it, or else by whether any identifies people."""
+        """Return how the parties hold their data: as the method needs it, or else by whether they identify people."""
         name, _ = full_name(self.job.algorithm.get("name", DEFAULT))
         possible = {each.arrangement for each in methods_between_parties() if each.name == name}
         if len(possible) == 1:
             return possible.pop()
-        joined = any(party.id or party.attributes for party in self.job.parties.values())
-        return "vertical" if joined else "horizontal"
+        parties = self.job.parties.values()
+        if possible:
+            return "vertical" if all(party.id for party in parties) else "horizontal"
+        return "vertical" if any(party.id or party.attributes for party in parties) else "horizontal"
 
     @property
     def is_method_known(self) -> bool:

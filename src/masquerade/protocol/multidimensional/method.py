@@ -29,7 +29,7 @@ from masquerade.protocol.remote_sensitive import refuse_remote_sensitive, remote
 from masquerade.protocol.sensitive_checks import remote_parts
 
 _WITHOUT_ACCOUNT = (
-    "all groups of a level are bid for at once, and scores stay hidden, so nobody can keep account of who gave what"
+    "many groups are bid for at once and scores stay hidden, so nobody can tell what each party gave"
 )
 
 
