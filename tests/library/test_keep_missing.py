@@ -252,7 +252,9 @@ def test_a_mashup_is_what_one_table_gives(tmp_path: Path) -> None:
     alone = anonymize_job(tmp_path / "one.toml").release.table
     data = '[data]\nsource = "people.csv"\nmissing = "keep"\n'
     (tmp_path / "job.toml").write_text(
-        JOB.replace(data, "").replace('identifiers = ["id"]\n', "").replace('order = "input"\n', "") + PARTIES
+        JOB.replace(data, "").replace('identifiers = ["id"]\n', "").replace('order = "input"\n', "")
+        + PARTIES
+        + '[algorithm]\nname = "tds"\n'
     )
     with parties_here():
         together = mashup_job(tmp_path / "job.toml").release.table

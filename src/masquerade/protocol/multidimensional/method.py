@@ -54,10 +54,10 @@ class JointMondrian(SessionMethod):
     preferences: ClassVar[tuple[Preference, ...]] = (
         Preference(
             10,
-            "cutting each group apart keeps most of the values, and there is a class to cut for",
+            "cutting each group apart keeps most, and there is a class to cut for",
             {"choose": "information-gain"},
         ),
-        Preference(20, "cutting each group apart keeps most of the values"),
+        Preference(20, "cutting each group apart keeps most"),
     )
 
     choose: str = parameter(
