@@ -112,7 +112,9 @@ def _server() -> socket.socket:
 def serve(requests: socket.socket) -> dict[str, Any] | None:
     """What is to be done, in each new process; None at the end."""
     me = os.getpid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    interrupted = signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # ignored already, where tests run in the background
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         length, files, _, _ = socket.recv_fds(requests, _LENGTH.size, 4)
@@ -121,12 +123,12 @@ def serve(requests: socket.socket) -> dict[str, Any] | None:
         request = json.loads(requests.recv(*_LENGTH.unpack(length), socket.MSG_WAITALL))
         if os.fork() == 0:
             requests.close()
-            return _kept(request, files, me)
+            return _kept(request, files, me, interrupted)
         for file in files:
             os.close(file)
 
 
-def _kept(request: dict[str, Any], files: list[int], server: int) -> dict[str, Any] | None:
+def _kept(request: dict[str, Any], files: list[int], server: int, interrupted: Any) -> dict[str, Any] | None:
     """Fork once more, and tell how the child ends; return what is to be done in the child."""
     from masquerade.library.fork_server import end_with
 
@@ -143,7 +145,7 @@ def _kept(request: dict[str, Any], files: list[int], server: int) -> dict[str, A
         os._exit(0)
     os.close(status)
     end_with(keeper)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, interrupted)
     return {**request, "streams": streams}
 
 

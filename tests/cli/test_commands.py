@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_anonymize_tells_a_person(tmp_path: Path, capsys: Capture) -> None:
     lines = answer.out.splitlines()
     assert lines[0].startswith("8 rows read, 1 dropped for missing cells; 7 released in ")
     assert lines[1].startswith("method: ")
-    assert " (the best of 7 by classification error: " in lines[1]
+    assert re.search(r" \(the best of \d+ by classification error: ", lines[1])
     assert lines[2].startswith("holds: k-anonymity (k = 2) over age, job (worst group: ")
     assert "columns left out: ssn, hospital" in lines
     assert f"release: {tmp_path / 'release.csv'}" in lines

@@ -114,6 +114,7 @@ def test_switching_the_kind_keeps_what_fits(site: Site, visit: Visit) -> None:
         page.get_by_label("Purpose").fill("research")
         page.get_by_label("Budget").fill("12.50")
         page.get_by_label("k", exact=True).fill("9")
+        page.get_by_label("Method").select_option("tds")
         page.get_by_label("Adversary").select_option("malicious")
         page.get_by_role("radio", name=HORIZONTAL).check()
         page.get_by_role("group", name="Who publishes together").wait_for()

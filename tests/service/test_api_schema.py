@@ -16,7 +16,7 @@ from schemathesis.config import SchemathesisConfig
 
 from examples import examples
 from masquerade.forms.declared import parameters_of
-from masquerade.methods import methods_between_parties
+from masquerade.methods import askable_methods
 from masquerade.service.api.app import document
 from masquerade.service.api.request_body import EXAMPLE, TOGETHER
 from masquerade.service.request import read_request
@@ -137,7 +137,8 @@ def test_the_document_has_every_method_with_its_parameters() -> None:
     examples = {"vertical": EXAMPLE, "horizontal": TOGETHER}
     named = [
         (name, method, fixed)
-        for method in methods_between_parties()
+        for arrangement in examples
+        for method in askable_methods(arrangement).values()
         for name, fixed in {method.name: {}, **method.short_names}.items()
     ]
     *told, nothing = body["properties"]["algorithm"]["anyOf"]
