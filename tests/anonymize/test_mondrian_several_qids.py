@@ -13,7 +13,7 @@ from examples import examples
 from masquerade.anonymize.mondrian.axes import axes_of
 from masquerade.anonymize.mondrian.choices import CHOICES
 from masquerade.anonymize.mondrian.judge import Judge, Merge
-from masquerade.anonymize.mondrian.linked_qids import LinkedPartition
+from masquerade.anonymize.mondrian.linked_qids import cut_linked
 from masquerade.anonymize.outcome import Outcome
 from masquerade.errors import RequirementUnreachable
 from strategies import CLASS, SENSITIVE, requirements, tables
@@ -48,8 +48,8 @@ def test_linked_records_of_one_qid_are_its_groups(
         requirement.parts, {SENSITIVE: table.coded(SENSITIVE)}, len(table), table.coded(CLASS), merge
     )
     axes = axes_of(table.columns(names))
-    linked = LinkedPartition(axes, {frozenset(names): judge}, CHOICES[choose], len(table), strict)
-    assert cells_of(Outcome(linked.released())) == cells_of(groups)
+    linked = cut_linked(axes, {frozenset(names): judge}, CHOICES[choose], len(table), strict)
+    assert cells_of(Outcome(linked)) == cells_of(groups)
 
 
 @settings(max_examples=examples(100), deadline=None)

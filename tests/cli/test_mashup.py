@@ -199,6 +199,19 @@ def test_mondrian_keeps_the_diversity_of_another_partys_values(tmp_path: Path, c
     assert {"cuts-settled", "histogram-trees", "level-cuts"} <= kinds
 
 
+def test_mondrian_cuts_qids_that_share_attributes_together(tmp_path: Path, capsys: Capture) -> None:
+    """Each over attributes of both parties."""
+    sections = JOB[: JOB.index("[[privacy]]")] + wide("k-anonymity", "k = 4")
+    sections += '[[privacy]]\nmodel = "k-anonymity"\nqid = ["sex", "job"]\nk = 10\n' + MONDRIAN
+    joined = deal(tmp_path, 120, job=sections)
+    done = mashup_here(capsys, tmp_path)
+    assert done.code == 0, done.err
+    anonymized(capsys, joined, sections, tmp_path)
+    assert rows(tmp_path / "release.csv") == rows(tmp_path / "alone" / "release.csv")
+    kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
+    assert {"best-attributes", "level-cuts"} <= kinds
+
+
 def settings_in(report: Path) -> dict[str, str]:
     """The settings that a report shows."""
     row = r'<th scope="row"><bdi>([^<]+)</bdi></th><td><bdi>([^<]*)</bdi></td>'

@@ -254,14 +254,14 @@ SESSION_METHODS = {  # by arrangement and name
     "vertical mondrian": SessionExample(
         cut_level_by_level,
         between_parties=frozenset(
-            {"level-cuts", "finished"}
+            {"level-cuts", "best-attributes", "finished"}
             | {"argmax-order", "argmax-delivery", "argmax-garbled", "argmax-bid", "argmax-verdict"}
             | {"sensitive-values", "cuts-settled", *ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
         ),
         to_assembler=frozenset({"columns"}),
         refuses=(
             *BOUNDARIES,
-            r"name: between parties QIDs that share attributes must be the same; [\w-]+ is over .+; or use tds",
+            r"name: [\w-]+ on disease, which berta holds, is over .+; [\w-]+ over .+ shares attributes with it: make ",
             r"merge: which children violate [\w-]+ on disease, which berta holds, no other party may learn one",
             r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs groups of at least",
             r"privacy\[\d\]: t-closeness on disease, which berta holds, over .+ needs a secure check that this ",

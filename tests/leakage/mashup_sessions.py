@@ -13,6 +13,7 @@ import pyarrow as pa
 import masquerade as mq
 from leakage.coins import Recording, Tapes, recorded
 from leakage.level_simulator import LevelSimulator, groups_of, levels
+from leakage.linked_simulator import LinkedSimulator, joined_groups, linked_levels
 from leakage.mashup_simulator import MashupSimulator
 from leakage.views import Session, Views, Watched
 from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
@@ -162,12 +163,13 @@ class CutMashup(Mashup):
     """One kind of mashup by Mondrian."""
 
     simulator: type[MashupSimulator] = LevelSimulator
+    most_groups: int = N // LEAST
 
     @property
     def session(self) -> Session:
         """It as a session to record; how many groups each level has is seen by everybody."""
         bid = BidWords(SCORE_BITS, (len(QID) - 1).bit_length()).width
-        groups = tuple(range(1, N // LEAST + 1))
+        groups = tuple(range(1, self.most_groups + 1))
         made = super().session
         public = {**made.public, "bid": bid, "ands": compare_bids(bid, True).n_and}
         public |= {"ahead": groups, "at_once": groups}
@@ -193,6 +195,23 @@ class CutMashup(Mashup):
         return [(level.waiting, level.asked) for level in levels(self.contract, groups)]
 
 
+@dataclass(frozen=True)
+class LinkedMashup(CutMashup):
+    """One kind of mashup by Mondrian over QIDs that share attributes."""
+
+    simulator: type[MashupSimulator] = LinkedSimulator
+    most_groups: int = 2 * (N // LEAST)
+
+    def seen_of_levels(self, private: int) -> list[object]:
+        """How many groups are bid for on each level."""
+        joined = people(np.random.default_rng(private))
+        own = {
+            name: mq.Table(joined.select(self.contract.columns_needed(name)), SCHEMA)
+            for name in self.contract.parties
+        }
+        return [level.asked for level in linked_levels(self.contract, joined_groups(self.contract, own))]
+
+
 def shape(records: int, rows: int) -> list[int]:
     """A joint histogram's records, and the labels of the party that picks and of the other."""
     labels = len(DISEASES), rows
@@ -212,4 +231,12 @@ CUT = [
         cut_contract_of(MORE_DIVERSE, TWO, sensitive=SICK, class_name="Class", nonce=NONCE),
     ),
 ]
-SESSIONS = [each.session for each in (*MASHUPS, *CUT)]
+SHARED = mq.KAnonymity(QID[:2], k=LEAST) & mq.KAnonymity(QID[1:], k=LEAST)
+LINKED = [
+    LinkedMashup(
+        f"mashup by mondrian, QIDs that share an attribute, {len({*holders.values()})} parties",
+        cut_contract_of(SHARED, holders, class_name="Class", nonce=NONCE),
+    )
+    for holders in (TWO, THREE)
+]
+SESSIONS = [each.session for each in (*MASHUPS, *CUT, *LINKED)]

@@ -16,7 +16,11 @@ from masquerade.protocol.method import Proposal
 from masquerade.protocol.method_choice import chosen_lines
 
 ONE_QID = Proposal((mq.KAnonymity(["age", "job", "town"], 5),))
-SHARED = Proposal((mq.KAnonymity(["age", "job"], 5), mq.KAnonymity(["age", "town"], 9)))
+# Mondrian asks about values of another party over one QID alone.
+SHARED = Proposal(
+    (mq.LDiversity(["age", "job"], 2, "disease"), mq.KAnonymity(["age", "town"], 9)),
+    holder={"age": "clinic", "job": "bank", "town": "clinic", "disease": "clinic"},
+)
 AUTO = unnamed_method("vertical")
 
 
@@ -58,7 +62,7 @@ def test_a_contract_has_the_method_by_its_own_name_and_the_reason() -> None:
     assert again.choice is not None
     because, *others = chosen_lines(again.choice.summary())
     assert because == "specializing takes QIDs of any kind"
-    assert others[0].startswith("not mondrian: between parties QIDs that share attributes must be the same")
+    assert others[0].startswith("not mondrian: l-diversity on disease, which clinic holds, is over age, job")
     without = msgspec.structs.replace(contract, choice=None)
     assert contract.hash != without.hash  # the reason is agreed with the rest
 

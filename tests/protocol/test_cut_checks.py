@@ -19,7 +19,7 @@ from masquerade.net.script import kind_of
 from masquerade.protocol.method import proposal_of, refuse
 from masquerade.protocol.multidimensional import cut_checks
 from masquerade.protocol.multidimensional.cut_checks import CutChecks, CutsSettled
-from masquerade.protocol.multidimensional.levels import LevelCuts
+from masquerade.protocol.multidimensional.level_cuts import LevelCuts
 from masquerade.protocol.multidimensional.method import JointMondrian
 from masquerade.protocol.multidimensional.own_cuts import BestCuts
 from papers.paper_tables import JOB

@@ -18,7 +18,7 @@ from masquerade.net.script import kind_of
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.method import proposal_of, refuse
-from masquerade.protocol.multidimensional.levels import LevelCuts, ordered
+from masquerade.protocol.multidimensional.level_cuts import LevelCuts, ordered
 from masquerade.protocol.multidimensional.method import JointMondrian
 from papers.paper_tables import JOB
 from protocol.tampering import changing
@@ -90,10 +90,15 @@ def test_bids_are_in_the_order_of_their_scores(scores: list[float]) -> None:
 SPLIT = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic"}
 
 
-def test_qids_that_share_an_attribute_are_refused_with_what_to_do() -> None:
-    contract = contract_of(mq.KAnonymity(QID[:2], 2) & mq.KAnonymity(QID[1:], 2), SPLIT)
-    with pytest.raises(ParameterError, match=r"QIDs that share attributes must be the same; .+ or use tds"):
+def test_values_elsewhere_with_qids_that_share_an_attribute_are_refused_with_what_to_do() -> None:
+    requirement = mq.KAnonymity(QID[:2], 2) & mq.LDiversity(QID[1:], 2, "Disease")
+    contract = contract_of(requirement, SPLIT, sensitive={"Disease": "clinic"})
+    with pytest.raises(
+        ParameterError, match=r"shares attributes with it: make both QIDs the same, or use tds"
+    ):
         refuse(JointMondrian().refusals(proposal_of(contract)))
+    sizes = contract_of(mq.KAnonymity(QID[:2], 2) & mq.KAnonymity(QID[1:], 2), SPLIT)
+    refuse(JointMondrian().refusals(proposal_of(sizes)))
 
 
 @pytest.mark.parametrize("deal", ["0101", "0110", "0011", "0122"])

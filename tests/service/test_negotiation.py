@@ -55,10 +55,10 @@ def test_the_strictest_of_all() -> None:
         ("town", "clinic", "attribute"),
         ("disease", "clinic", "sensitive"),
     ]
-    assert (deal.terms.class_name, deal.terms.class_from, deal.terms.method["score"]) == (
+    assert (deal.terms.class_name, deal.terms.class_from, deal.terms.method["choose"]) == (
         "income",
         "clinic",
-        "gain-ratio",
+        "information-gain",
     )
     contract = deal.terms.contract("00" * 16)
     assert contract.parties == ("bank", "clinic")

@@ -15,7 +15,7 @@ from masquerade.service.requester import departures
 from masquerade.service.terms import Deal
 from service.parties import BANK, CLINIC, IDLE, K, dealt, offer, policy, reasons, refused, request
 
-SHARED = {"model": "l-diversity", "qid": ["age", "town"], "l": 2, "sensitive": "disease"}
+SHARED = {"model": "l-diversity", "qid": ["age", "job"], "l": 2, "sensitive": "disease"}
 
 
 def asked(**changes: Any) -> Request:
@@ -36,7 +36,7 @@ def test_a_method_that_refuses_what_the_parties_insist_on_is_passed_over_with_it
     assert deal.terms.method["name"] == "tds"
     assert deal.choice is not None
     assert {each.method["name"] for each in deal.choice.passed_over} == {"mondrian"}
-    assert all("QIDs that share attributes" in each.refuses[0] for each in deal.choice.passed_over)
+    assert all("shares attributes with it" in each.refuses[0] for each in deal.choice.passed_over)
     for card in (BANK, CLINIC):
         assert accepts(policy(), deal, card, Ledger(), IDLE) == ()
 

@@ -59,37 +59,56 @@ class _LinkedCuts:
     scores: Shares  # of each cut; -inf for those that are not allowed
 
 
-class LinkedPartition:
-    """Groups of several QIDs, cut until no cut is allowed."""
+@dataclass(frozen=True, eq=False)
+class BestOfGroups:
+    """The best cut of each group of one QID: its score, and its dimension, -1 where none is allowed."""
+
+    scores: Shares
+    dimensions: Counts
+
+
+class LinkedGroups:
+    """Groups of several QIDs, as somebody sees them who holds some of the attributes.
+
+    The groups are the same for everybody. `axes` are the dimensions whose cells are known here, by their position among
+    all `names`; bids are made, and cells narrowed, along these alone. Boundaries, within which groups start, are for
+    those who hold all attributes: between parties there are none.
+    """
 
     def __init__(
         self,
-        axes: Sequence[Axis],
+        names: Sequence[str],
+        axes: Mapping[int, Axis],
         judges: Mapping[frozenset[str], Judge],
         choice: Choice,
         n_rows: int,
         strict: bool,
-        first: Sequence[Axis] = (),
     ) -> None:
-        self._axes, self._choice, self._strict, self._n_rows = axes, choice, strict, n_rows
+        self._choice, self._strict, self._n_rows = choice, strict, n_rows
+        own = [axis.column for axis in axes.values()]
         qids = {
-            names: _Qid(judge, *start_groups([axis.column for axis in axes if axis.name in names], n_rows))
-            for names, judge in judges.items()
+            qid: _Qid(judge, *start_groups([column for column in own if column.name in qid], n_rows))
+            for qid, judge in judges.items()
         }
-        self._of_axis = [[qid for names, qid in qids.items() if axis.name in names] for axis in axes]
+        self._of_axis = [[each for qid, each in qids.items() if name in qid] for name in names]
         self._qids = tuple(qids.values())
-        self._cells = [axis.column.most_general(np.arange(n_rows)) for axis in axes]  # of numbers
-        for way in (first, axes) if first else (axes,):
-            self._axes = way
-            # Rows whose linked records cannot be cut as they are.
-            self._stuck = [np.zeros(n_rows, bool) for _ in axes]
-            while self._cut():
-                pass
+        self._cells = {
+            at: axis.column.most_general(np.arange(n_rows)) for at, axis in axes.items()
+        }  # of numbers
+        self._links: list[tuple[Counts, int]] = []
+        self._own: dict[int, _LinkedCuts | None] = {}
+        self.cut_along(axes)
+
+    def cut_along(self, axes: Mapping[int, Axis]) -> None:
+        """Cut along these from now on: the same attributes, cut in another way."""
+        self._axes = axes
+        # Rows whose linked records cannot be cut as they are.
+        self._stuck = {at: np.zeros(self._n_rows, bool) for at in axes}
 
     def released(self) -> tuple[Generalised, ...]:
-        """Return the released columns."""
+        """Return the released columns of our own dimensions."""
         columns = []
-        for at, axis in enumerate(self._axes):
+        for at, axis in self._axes.items():
             everybody = np.arange(self._n_rows)
             if isinstance(axis, ContinuousAxis):
                 lo, hi = self._cells[at]
@@ -109,22 +128,110 @@ class LinkedPartition:
 
     # --- a round ---
 
-    def _cut(self) -> bool:
-        """Make the best cuts that do not touch the same groups; return whether there were any."""
-        linked = [self._linked(at) for at in range(len(self._axes))]
-        by_axis = [self._cuts_along(at, *linked[at]) for at in range(len(self._axes))]
-        chosen = self._best(by_axis)
-        if not any(flags.any() for flags in chosen):
-            return False
-        cut = [
-            self._make(at, cuts, flags)
-            for at, (cuts, flags) in enumerate(zip(by_axis, chosen, strict=True))
-            if cuts is not None and flags.any()
+    def best(self) -> list[BestOfGroups]:
+        """Return for each QID our best cut of each group, along the first dimension on a tie."""
+        self._links = [self._linked(at) for at in range(len(self._of_axis))]
+        self._own = {at: self._cuts_along(at, *self._links[at]) for at in self._axes}
+        found = [
+            BestOfGroups(np.full(qid.n_groups, -np.inf), np.full(qid.n_groups, -1)) for qid in self._qids
         ]
-        changed = np.concatenate(cut)
-        for (numbers, n_linked), stuck in zip(linked, self._stuck, strict=True):
-            stuck &= ~which_occur(numbers[changed], n_linked)[numbers]
-        return True
+        for at, cuts in self._own.items():
+            if cuts is None:
+                continue
+            of_row = np.repeat(cuts.scores, cuts.batch.sizes)
+            for best, qid in zip(found, self._qids, strict=True):
+                if qid in self._of_axis[at]:
+                    scores = np.full(qid.n_groups, -np.inf)
+                    scores[qid.groups[cuts.batch.rows]] = of_row
+                    better = scores > best.scores
+                    best.scores[better] = scores[better]
+                    best.dimensions[better] = at
+        return found
+
+    def settled(self, dimensions: Sequence[Counts]) -> list[tuple[int, Batch]]:
+        """Return what is cut, along which dimension, given that of each group's best cut for each QID.
+
+        A cut is made where it is the best of all groups that it touches.
+        """
+        found = []
+        for at, (numbers, n_linked) in enumerate(self._links):
+            made = np.ones(n_linked, bool)
+            for best, qid in zip(dimensions, self._qids, strict=True):
+                if qid in self._of_axis[at]:
+                    made[numbers[best[qid.groups] != at]] = False
+            if made.any():
+                found.append((at, _batch(numbers, n_linked, np.flatnonzero(made[numbers]))))
+        return found
+
+    def parts(self, at: int, batch: Batch) -> tuple[Counts, Counts]:
+        """Return of settled cuts along a dimension of ours how many parts each makes, and the part of each row."""
+        cuts, (numbers, n_linked) = self._own[at], self._links[at]
+        assert cuts is not None  # it was the best somewhere
+        made = which_occur(numbers[batch.rows], n_linked)
+        parts = cuts.parts[made[numbers[cuts.batch.rows]]]
+        found, _ = occurring(parts, cuts.n_parts)
+        labels = look_up(parts, found, np.arange(found.size), cuts.n_parts)
+        first = labels.astype(np.int64)
+        first = np.minimum.reduceat(first, batch.starts)
+        return np.diff(np.append(first, found.size)), labels - np.repeat(first, batch.sizes)
+
+    def satisfied(self, at: int, batch: Batch, n_parts: Counts, part_of_row: Counts) -> bool:
+        """Return whether these cuts make no part that is empty, or known to violate a requirement."""
+        labels, total = _labels(batch, n_parts, part_of_row)
+        if not (value_counts(labels, total) > 0).all():
+            return False
+        return bool(self._satisfied(at, batch.rows, labels, total, Judge.holds).all())
+
+    def cut(self, at: int, batch: Batch, n_parts: Counts, part_of_row: Counts) -> None:
+        """Make settled cuts along a dimension."""
+        labels, total = _labels(batch, n_parts, part_of_row)
+        for qid in self._of_axis[at]:
+            qid.split(batch.rows, labels, total)
+        axis, cuts = self._axes.get(at), self._own.get(at)
+        if isinstance(axis, ContinuousAxis) and cuts is not None:
+            numbers, n_linked = self._links[at]
+            made = which_occur(numbers[batch.rows], n_linked)
+            first_rows = cuts.batch.rows[cuts.batch.starts]
+            cut_at = np.repeat(cuts.cut_at[made[numbers[first_rows]]], batch.sizes)
+            cells, upper = self._cells[at], part_of_row == 1
+            cells[0, batch.rows[upper]] = cut_at[upper]
+            cells[1, batch.rows[~upper]] = cut_at[~upper]
+            starts = cells[0, batch.rows[~upper]]
+            cells[0, batch.rows[~upper]] = axis.lower_start(starts, cut_at[~upper])
+
+    def changed(self, rows: Rows) -> list[Flags]:
+        """Note the rows that were cut in this round; return for each QID those whose best cut may be another now."""
+        touched = [which_occur(numbers[rows], n_linked)[numbers] for numbers, n_linked in self._links]
+        for at, stuck in self._stuck.items():
+            stuck &= ~touched[at]
+        found = []
+        for qid in self._qids:
+            along = [touched[at] for at, qids in enumerate(self._of_axis) if qid in qids]
+            found.append(np.logical_or.reduce(along))
+        return found
+
+    @property
+    def groups(self) -> list[tuple[Counts, int]]:
+        """For each QID each row's group, and how many there are."""
+        return [(qid.groups, qid.n_groups) for qid in self._qids]
+
+    def large_enough(self) -> list[Flags]:
+        """Return for each QID which groups may be in a cut, by their sizes alone.
+
+        Linked records can be cut when a group of theirs is large enough for two parts, or goes into one as a whole.
+        """
+        found = [np.zeros(qid.n_groups, bool) for qid in self._qids]
+        for at, (numbers, n_linked) in enumerate(self._links):
+            able = np.ones(n_linked, bool)
+            for qid in self._of_axis[at]:
+                linked_of_group = np.zeros(qid.n_groups, np.int64)
+                linked_of_group[qid.groups] = numbers
+                several = value_counts(linked_of_group, n_linked) > 1
+                able &= several | (value_counts(numbers, n_linked) >= 2 * qid.judge.least)
+            for flags, qid in zip(found, self._qids, strict=True):
+                if qid in self._of_axis[at]:
+                    flags[qid.groups[able[numbers]]] = True
+        return found
 
     def _linked(self, at: int) -> tuple[Counts, int]:
         """Number the records that are linked along a dimension: each row's number, and how many there are."""
@@ -226,48 +333,31 @@ class LinkedPartition:
             good[found[~test(qid.judge, histograms)] // qid.n_groups] = False
         return good
 
-    def _best(self, by_axis: Sequence[_LinkedCuts | None]) -> list[Flags]:
-        """Return along each axis which cuts are best in all groups that they touch: of equals, along the first axis."""
-        best = [np.full(qid.n_groups, -np.inf) for qid in self._qids]
-        axis_of_best = [np.full(qid.n_groups, -1) for qid in self._qids]
-        for at, cuts in enumerate(by_axis):
-            if cuts is None:
-                continue
-            of_row = np.repeat(cuts.scores, cuts.batch.sizes)
-            for number, qid in enumerate(self._qids):
-                if qid in self._of_axis[at]:
-                    scores = np.full(qid.n_groups, -np.inf)
-                    scores[qid.groups[cuts.batch.rows]] = of_row
-                    better = scores > best[number]
-                    best[number][better] = scores[better]
-                    axis_of_best[number][better] = at
-        chosen = []
-        for at, cuts in enumerate(by_axis):
-            if cuts is None:
-                chosen.append(np.zeros(0, bool))
-                continue
-            first = np.ones(cuts.batch.rows.size, bool)
-            for number, qid in enumerate(self._qids):
-                if qid in self._of_axis[at]:
-                    first &= axis_of_best[number][qid.groups[cuts.batch.rows]] == at
-            chosen.append(np.logical_and.reduceat(first, cuts.batch.starts))
-        return chosen
 
-    def _make(self, at: int, cuts: _LinkedCuts, chosen: Flags) -> Rows:
-        """Make the chosen cuts along a dimension; return the rows that they cut."""
-        inside = np.repeat(chosen, cuts.batch.sizes)
-        rows, parts = cuts.batch.rows[inside], cuts.parts[inside]
-        for qid in self._of_axis[at]:
-            qid.split(rows, parts, cuts.n_parts)
-        axis = self._axes[at]
-        if isinstance(axis, ContinuousAxis):
-            cut_at = np.repeat(cuts.cut_at, cuts.batch.sizes)[inside]
-            upper = parts % 2 == 1
-            self._cells[at][0, rows[upper]] = cut_at[upper]
-            self._cells[at][1, rows[~upper]] = cut_at[~upper]
-            starts = self._cells[at][0, rows[~upper]]
-            self._cells[at][0, rows[~upper]] = axis.lower_start(starts, cut_at[~upper])
-        return rows
+def cut_linked(
+    axes: Sequence[Axis],
+    judges: Mapping[frozenset[str], Judge],
+    choice: Choice,
+    n_rows: int,
+    strict: bool,
+    first: Sequence[Axis] = (),
+) -> tuple[Generalised, ...]:
+    """Cut the groups of several QIDs until no cut is allowed, along `first` before all; return the released columns."""
+    names = [axis.name for axis in axes]
+    groups = LinkedGroups(names, dict(enumerate(axes)), judges, choice, n_rows, strict)
+    for way in (first, axes) if first else (axes,):
+        groups.cut_along(dict(enumerate(way)))
+        while cuts := groups.settled([best.dimensions for best in groups.best()]):
+            for at, batch in cuts:
+                groups.cut(at, batch, *groups.parts(at, batch))
+            groups.changed(np.concatenate([batch.rows for _, batch in cuts]))
+    return groups.released()
+
+
+def _labels(batch: Batch, n_parts: Counts, part_of_row: Counts) -> tuple[Counts, int]:
+    """Number the parts of a batch's groups one after the other: each row's number, and how many there are."""
+    first = np.cumsum(n_parts) - n_parts
+    return np.repeat(first, batch.sizes) + part_of_row, int(n_parts.sum())
 
 
 def _batch(labels: Counts, n_labels: int, rows: Rows) -> Batch:

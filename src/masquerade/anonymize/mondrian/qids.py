@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from masquerade.anonymize.mondrian.axes import axes_of
 from masquerade.anonymize.mondrian.judge import Judge, Merge
-from masquerade.anonymize.mondrian.linked_qids import LinkedPartition
+from masquerade.anonymize.mondrian.linked_qids import cut_linked
 from masquerade.anonymize.mondrian.partition import Choice, partition
 from masquerade.anonymize.mondrian.predicate_axes import predicate_axes_of
 from masquerade.anonymize.preparation import Prepared
@@ -64,6 +64,6 @@ def cut_by_value(
         for qid in dict.fromkeys(frozenset(part.qid) for part in parts)
     }
     if len(judges) > 1:
-        return LinkedPartition(axes, judges, choice, n_rows, strict, first).released()
+        return cut_linked(axes, judges, choice, n_rows, strict, first)
     (judge,) = judges.values()
     return partition(axes, judge, choice, n_rows, strict, first).released(axes)

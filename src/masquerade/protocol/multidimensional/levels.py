@@ -28,30 +28,20 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from masquerade.anonymize.mondrian.axes import Batch
 from masquerade.anonymize.mondrian.groups import Partition
 from masquerade.engine.counts import Counts, Flags
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.argmax import Bid
-from masquerade.protocol.instruction_code import pack, unpack
 from masquerade.protocol.mashup import Finished, JointSchema
 from masquerade.protocol.multidimensional.cut_checks import CutChecks
+from masquerade.protocol.multidimensional.level_cuts import LevelCuts, ordered, read_cuts, write_cuts
 from masquerade.protocol.multidimensional.own_cuts import BestCuts, Cuts, OwnGroups
 from masquerade.protocol.secure_argmax import SecureArgMax
 
 SCORE_BITS = 64  # of a score as the ordered bits of a double
-_WIDE = np.dtype("<u4")
-
-
-class LevelCuts(Message, tag="level-cuts", frozen=True):
-    """A party's cuts on one level: of each group it won, the attribute and how many parts, then each record's part."""
-
-    positions: bytes
-    n_parts: bytes
-    parts: bytes
 
 
 def cut_together(
@@ -74,7 +64,7 @@ def cut_together(
         if is_cut.any():
             own = best.of(mine, batch)
             cuts.add(mine, own)
-            yield Send(peers, _message(positions[best.axis[mine]], own))
+            yield Send(peers, write_cuts(positions[best.axis[mine]], own))
             for number, name in enumerate(parties):
                 if number != me:
                     message = yield Receive(name, LevelCuts)
@@ -132,29 +122,12 @@ def understood(
     won: Flags,
 ) -> Cuts:
     """Decode a peer's cuts; raise unless they are of the groups it won, and satisfy what we can judge."""
-    n_won = int(won.sum())
-    positions, n_parts = _numbers(message.positions, n_won), _numbers(message.n_parts, n_won)
-    if positions is None or n_parts is None:
-        raise PeerBrokeProtocol(sender, f"cut other groups than the {n_won} that it won")
-    if not n_won:
-        if message.parts:
-            raise PeerBrokeProtocol(sender, "sent parts of records whose groups it did not win")
-        return Cuts(n_parts, np.zeros(0, np.int64))
+    cut = batch.only(won)
+    positions, cuts = read_cuts(message, sender, cut)
     held = np.flatnonzero(np.array(schema.holders) == number)
     if not np.isin(positions, held).all():
         raise PeerBrokeProtocol(sender, "cut along an attribute that it does not hold")
-    cut = batch.only(won)
-    if not ((n_parts >= 2) & (n_parts <= cut.sizes)).all():
-        raise PeerBrokeProtocol(sender, "cut a group into more parts than it has records, or into one")
-    most = int(n_parts.max())
-    try:
-        parts = unpack(message.parts, most, cut.rows.size).astype(np.int64)
-    except ValueError as error:
-        raise PeerBrokeProtocol(sender, f"sent cuts that cannot be read: {error}") from None
-    if (parts >= np.repeat(n_parts, cut.sizes)).any():
-        raise PeerBrokeProtocol(sender, "put a record into a part that there is not")
-    cuts = Cuts(n_parts, parts)
-    if not groups.satisfied(cuts, cut).all():
+    if cut.n_groups and not groups.satisfied(cuts, cut).all():
         raise PeerBrokeProtocol(sender, "cut a group against the requirement")
     return cuts
 
@@ -182,20 +155,3 @@ def _bids(best: BestCuts, positions: Counts, groups: Flags) -> list[Bid | None]:
         Bid(int(score), int(positions[axis])) if axis >= 0 else None
         for score, axis in zip(scores, best.axis[groups], strict=True)
     ]
-
-
-def ordered(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return integers in the order of these doubles, which are equal where they are."""
-    bits = (scores + 0.0).view(np.int64)  # without negative zeros
-    return np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
-
-
-def _message(positions: Counts, cuts: Cuts) -> LevelCuts:
-    parts = pack(cuts.part_of_row.astype(np.uint32), int(cuts.n_parts.max())) if cuts.n_parts.size else b""
-    return LevelCuts(positions.astype(_WIDE).tobytes(), cuts.n_parts.astype(_WIDE).tobytes(), parts)
-
-
-def _numbers(data: bytes, count: int) -> Counts | None:
-    if len(data) != count * _WIDE.itemsize:
-        return None
-    return np.frombuffer(data, _WIDE).astype(np.int64)

@@ -79,21 +79,23 @@ class JointMondrian(SessionMethod):
         return self
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
-        """Different QIDs with a common attribute, and requirements on values elsewhere that cannot be tested."""
+        """Requirements on values elsewhere that cannot be tested, or whose QID shares attributes with another."""
         yield from super().refusals(proposal)
-        for first, *others in apart(proposal.parts):
-            for other in others:
-                if {*other.qid} != {*first.qid}:
-                    text = (
-                        "between parties QIDs that share attributes must be the same; "
-                        f"{first.model} is over {', '.join(first.qid)}, and {other.model} over {', '.join(other.qid)}; "
-                        "or use tds"
-                    )
-                    yield Problem(text, key=("name",))
         if proposal.holder is None:
             return
         for at, text in refuse_remote_sensitive(proposal.parts, proposal.holder):
             yield Problem(text, key=("privacy", at))
+        for parts in apart(proposal.parts):
+            elsewhere = [part for part in parts if remote_qid(part, proposal.holder)]
+            others = [part for part in parts if elsewhere and {*part.qid} != {*elsewhere[0].qid}]
+            if others:
+                text = (
+                    f"{elsewhere[0].model} on {elsewhere[0].sensitive}, which "
+                    f"{proposal.holder[str(elsewhere[0].sensitive)]} holds, is over {', '.join(elsewhere[0].qid)}; "
+                    f"{others[0].model} over {', '.join(others[0].qid)} shares attributes with it: "
+                    "make both QIDs the same, or use tds"
+                )
+                yield Problem(text, key=("name",))
         remote = [part for part in proposal.parts if remote_qid(part, proposal.holder)]
         if remote and self.merge == "violating" and not self.strict:
             part = remote[0]
@@ -146,6 +148,6 @@ class JointMondrian(SessionMethod):
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
         """Count the levels on which something was cut."""
-        from masquerade.protocol.multidimensional.levels import LevelCuts
+        from masquerade.protocol.multidimensional.level_cuts import LevelCuts
 
         return sum(tag == kind_of(LevelCuts) for tag in sent)

@@ -1,0 +1,126 @@
+"""Mondrian between parties over QIDs that share attributes: the release of one table, for any split of the columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import masquerade as mq
+from examples import examples
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.script import kind_of
+from masquerade.privacy.requirement import Conjunction
+from masquerade.protocol.method import proposal_of, refuse
+from masquerade.protocol.multidimensional.level_cuts import LevelCuts, write_numbers
+from masquerade.protocol.multidimensional.linked_levels import BestAttributes
+from masquerade.protocol.multidimensional.method import JointMondrian
+from protocol.tampering import changing
+from protocol.test_joint_mondrian import PEOPLE, contract_of, table_of
+from protocol.test_mashup import SCHEMA, bag, people, run_mashup
+
+NAMES = SCHEMA.names[:4]
+QIDS = [
+    (NAMES[:2], NAMES[1:3]),  # a chain, and an attribute in none
+    (NAMES[:2], NAMES[1:3], NAMES[2:]),
+    (NAMES[:3], NAMES[1:]),
+    (NAMES, NAMES[:2]),  # one inside the other
+    (NAMES[:2], NAMES[1:3], NAMES[3:]),  # and one apart
+]
+
+
+@given(
+    people,
+    st.lists(st.integers(0, 2), min_size=5, max_size=5),
+    st.sampled_from(QIDS),
+    st.lists(st.integers(1, 5), min_size=3, max_size=3),
+    st.booleans(),
+    st.sampled_from(["certainty", "widest", "information-gain"]),
+    st.booleans(),
+)
+@settings(max_examples=examples(60))
+def test_any_split_of_the_columns_gives_the_release_of_one_table(
+    rows: list[dict[str, Any]],
+    deal: list[int],
+    qids: tuple[tuple[str, ...], ...],
+    ks: list[int],
+    strict: bool,
+    choose: str,
+    diverse: bool,
+) -> None:
+    table = table_of(rows)
+    parts: list[Any] = [mq.KAnonymity(qid, min(k, len(rows))) for qid, k in zip(qids, ks, strict=False)]
+    if diverse and len({row["Class"] for row in rows}) == 2:
+        parts.append(mq.LDiversity(qids[0], 2, "Class"))  # which every party holds
+    requirement = Conjunction(tuple(parts))
+    deal[0], deal[1] = 0, 1  # two parties at least
+    holders = {name: f"p{number}" for name, number in zip(SCHEMA.names, deal, strict=True)}
+    method = JointMondrian(choose=choose, strict=strict)
+    contract = contract_of(requirement, holders, method, class_name="Class")
+    refuse(method.refusals(proposal_of(contract)))
+    joined = run_mashup(table, contract)
+    alone = mq.anonymize(
+        table, requirement, mq.Mondrian("Class", choose, strict), missing="drop", sensitive=["Class"]
+    )
+    names = [name for name in alone.table.column_names if name in joined.table.column_names]
+    assert bag(joined.table.select(names)) == bag(alone.table.select(names))
+
+
+# --- a party that does not keep to it ---
+
+SPLIT = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic"}
+LIES: dict[str, tuple[type, dict[str, Any], str]] = {
+    "attributes of groups that it did not win": (
+        BestAttributes,
+        {"positions": lambda data: data + bytes(4)},
+        "named attributes of other groups than the",
+    ),
+    "an attribute of ours": (
+        BestAttributes,
+        {"positions": lambda data: write_numbers(np.full(len(data) // 4, 1))},
+        "cut along an attribute that it does not hold",
+    ),
+    "an attribute of another QID": (
+        BestAttributes,
+        {"positions": lambda data: write_numbers(np.full(len(data) // 4, 2))},
+        "cut a group along an attribute that its QID does not have",
+    ),
+    "an attribute that there is not": (
+        BestAttributes,
+        {"positions": lambda data: write_numbers(np.full(len(data) // 4, 9))},
+        "cut along an attribute that it does not hold",
+    ),
+    "cuts that were not settled": (
+        LevelCuts,
+        {"positions": lambda data: data + bytes(4)},
+        "cut other groups than",
+    ),
+    "cuts along another attribute": (
+        LevelCuts,
+        {"positions": lambda data: write_numbers(np.full(len(data) // 4, 3))},
+        "cut along other attributes than those it named",
+    ),
+    "a part of nobody": (
+        LevelCuts,
+        {"parts": lambda data: bytes(len(data))},
+        "cut a group against the requirement",
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_is_found_and_its_teller_named(lie: str) -> None:
+    message, changes, problem = LIES[lie]
+    table = table_of(PEOPLE)
+    requirement = mq.KAnonymity(NAMES[:2], 3) & mq.KAnonymity(NAMES[1:4], 4)
+    contract = contract_of(requirement, SPLIT)
+
+    def lying(name: str, script: Any) -> Any:
+        return changing(script, kind_of(message), **changes) if name == "bank" else script
+
+    with pytest.raises(PeerBrokeProtocol, match=problem) as caught:
+        run_mashup(table, contract, around=lying)
+    assert caught.value.peer == "bank"
