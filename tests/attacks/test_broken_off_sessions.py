@@ -20,7 +20,11 @@ from masquerade.service.node.session import Session
 from masquerade.service.offers import Refusal
 from service.party_nodes import Folder, World, run, wish, world
 
-TDS: dict[str, Any] = {"attributes": ["job", "salary", "age"], "class": "income"}
+TDS: dict[str, Any] = {
+    "attributes": ["job", "salary", "age"],
+    "class": "income",
+    "algorithm": {"name": "tds"},
+}
 DKA: dict[str, Any] = {"attributes": ["job", "town"], "class": None, "algorithm": {"name": "dka-datafly"}}
 K = "k-anonymity"
 FIRST = {

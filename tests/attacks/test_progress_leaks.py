@@ -32,7 +32,7 @@ def spied_on(folder: Folder, monkeypatch: pytest.MonkeyPatch, **asked: bool) -> 
     async def part() -> None:
         async with world(folder) as here:
             coordinator: Coordinator = here.coordinator
-            contract: SignedContract = await coordinator.signed(wish(**asked))
+            contract: SignedContract = await coordinator.signed(wish(algorithm={"name": "tds"}, **asked))
             await coordinator.release(contract)
             for party in contract.parties:
                 heard.append(await coordinator.ended(party, contract))

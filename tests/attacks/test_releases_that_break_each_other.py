@@ -40,7 +40,7 @@ class Attacker:
 
     def ask(self, k: int = K, qid: Sequence[str] = QID, **changes: Any) -> list[str]:
         """Ask for a table with groups of k, and keep it; return why there is none."""
-        wish: dict[str, Any] = {"attributes": [*QID, "disease"], "class": None}
+        wish: dict[str, Any] = {"attributes": [*QID, "disease"], "class": None, "algorithm": {"name": "tds"}}
         wish |= {"privacy": [{"model": "k-anonymity", "qid": list(qid), "k": k}]}
         ana = self.house.user("ana")
         asked = self.coordinator.ask(ana, self.house.request(**wish | changes))
@@ -133,7 +133,7 @@ def test_the_attacks_work_where_a_policy_allows_a_second_release(tmp_path: Path)
     ("changes", "difference"),
     [
         ({"normalize": "casefold"}, "another normalize (strip before, casefold now)"),
-        ({"algorithm": {"epsilon": 0.5}}, "another epsilon (0.01 before, 0.5 now)"),
+        ({"algorithm": {"name": "tds", "epsilon": 0.5}}, "another epsilon (0.01 before, 0.5 now)"),
         ({"algorithm": {"name": "dka-datafly"}}, "another method (tds before, dka now)"),
         ({"attributes": ["job", "age", "disease"]}, "another list of columns ("),
         ({"attributes": [*QID, "salary", "disease"]}, "another list of columns ("),

@@ -121,7 +121,7 @@ def test_a_bad_configuration(folder: Folder, capsys: Capture) -> None:
 def test_what_waits_and_what_it_lets_leave(folder: Folder, capsys: Capture) -> None:
     empty = party(capsys, folder, "preview", "bank")
     assert (empty.code, empty.out) == (0, "nothing waits for approval\n")
-    contract = pending(folder)
+    contract = pending(folder, algorithm={"name": "tds"})
     deal = deal_id(contract.deal)
     listed = party(capsys, folder, "preview", "bank")
     assert listed.out.splitlines() == [f"{deal[:12]}  ana, for research: job, salary  (parties bank, clinic)"]
@@ -307,7 +307,7 @@ def test_the_ledger(folder: Folder, capsys: Capture) -> None:
     text = party(capsys, folder, "ledger", "bank").out
     assert "age, job, salary, town, disease  for ana  with bank, clinic" in text
     assert "  k-anonymity (k = 4) over age, job" in text
-    assert "  made by tds: adversary semi-honest, argmax secure, epsilon 0.01, score gain-ratio" in text
+    assert "  made by mondrian: choose information-gain, strict no" in text
 
 
 @pytest.mark.system

@@ -42,7 +42,7 @@ def coordinator(house: House) -> Iterator[Coordinator]:
 
 def test_a_request_becomes_a_verified_release(house: House, coordinator: Coordinator) -> None:
     ana = house.user("ana")
-    asked = coordinator.ask(ana, house.request(show_progress=True))
+    asked = coordinator.ask(ana, house.request(show_progress=True, algorithm={"name": "tds"}))
     assert asked.status is Status.REQUESTED
     assert asked.providers == ("bank", "clinic")
     done = house.finished(coordinator, asked.id)
@@ -340,7 +340,7 @@ def test_each_party_notes_what_it_gained_and_nobody_else_is_told(
         first = wait_until(gains, f"{party} has measured its gain")[0]
         assert float(first["gain"]) == pytest.approx(float(first["alone"]) - float(first["together"]))
     told = str(coordinator.summary(ana, done.id)) + str(coordinator.events(ana, done.id))
-    assert "gain" not in told.replace("against", "").replace("gain-ratio", "")
+    assert "gain" not in told.replace("against", "").replace("information-gain", "")
 
 
 def test_a_party_that_wants_a_person_to_look_is_waited_for(house: House, coordinator: Coordinator) -> None:

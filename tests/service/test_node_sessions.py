@@ -98,7 +98,8 @@ def test_steps_are_shown_where_all_grant_it(folder: Folder) -> None:
 
     async def part() -> None:
         async with world(folder) as here:
-            contract = await here.coordinator.signed(wish(show_progress=True))
+            asked = wish(show_progress=True, algorithm={"name": "tds"})  # which goes by steps
+            contract = await here.coordinator.signed(asked)
             release = await here.coordinator.release(contract)
             seen = []
             for party in contract.parties:
