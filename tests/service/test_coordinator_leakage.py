@@ -124,8 +124,9 @@ def test_the_coordinator_sees_the_release_and_nothing_finer(
     told |= {f"control answer {number}": data for number, data in enumerate(answers)}
     told |= {str(path.relative_to(tmp_path)): path.read_bytes() for path in kept}
     released = {cell for row in rows for cell in row.values()}
-    # Of the QID: salaries are telling, because no other number looks like them; ages of two digits are everywhere.
-    finer = {row["salary"] for row in raw["bank"]} - released
+    # Of the QID: salaries are telling, because no other number looks like them; ages of two digits are everywhere, and
+    # round numbers are the ends of bars in charts.
+    finer = {row["salary"] for row in raw["bank"] if not row["salary"].endswith("000")} - released
     assert len(finer) > 50
     raw_salary = re.compile(rb"(?<![\w.:-])(" + "|".join(sorted(finer)).encode() + rb")(?![\w.:-])")
     for place, data in told.items():
