@@ -42,7 +42,7 @@ def run_parties(program: str, names: Sequence[str], *arguments: object) -> list[
         for name, process in processes.items():
             book = [{"name": other, "address": at} for other, at in addresses.items() if other != name]
             process.stdin.write(json.dumps(book) + "\n")  # type: ignore[union-attr] # it has one
-            process.stdin.flush()  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr] # it has one
         return [json.loads(process.communicate()[0]) for process in processes.values()]
 
 

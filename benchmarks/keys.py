@@ -172,9 +172,9 @@ def _against_sample_size(say: Say, save: Path | None) -> dict[str, Any]:
             ground = _tuples(table, size) if measure == "distinct" else _pairs(table, size)
             limit = masked_beta(table.width, size, beta, DELTA)
             started = time.process_time()
-            utility = _published(ground, table, measure, limit) if limit > 0 else 0  # type: ignore[arg-type]
+            utility = _published(ground, table, measure, limit) if limit > 0 else 0  # type: ignore[arg-type] # one of the two
             rows.append({"sample": size, "seconds": time.process_time() - started, "published": utility})
-        whole = _published(Partition.of(table), table, measure, beta)  # type: ignore[arg-type]
+        whole = _published(Partition.of(table), table, measure, beta)  # type: ignore[arg-type] # one of the two
         found[measure] = {"samples": rows, "published_by_all_rows": whole}
         for row in rows:
             say(

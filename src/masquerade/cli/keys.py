@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from masquerade.cli.output import Json, print_json, progress, say_plainly
+from masquerade.cli.table_answers import looked_at, seconds_of
 from masquerade.cli.table_options import (
     Columns,
     Encoding,
@@ -78,13 +79,7 @@ def keys(
 
 
 def _lines(found: Keys) -> list[str]:
-    of = "rows" if found.measure == "distinct" else "pairs"
-    looked = (
-        f"all {found.rows:,} rows"
-        if found.sampled is None
-        else f"{found.sampled:,} {of} of {found.rows:,} rows"
-    )
     listed = found.keys if found.keys is not None else [(found.key, found.ratio)]
     lines = [f"{found.measure} ratio {share:.6f}: {', '.join(key) or 'no column'}" for key, share in listed]
-    lines.append(f"looked at {looked}; {found.duplicates:,} equal to an earlier one in all columns")
-    return [*lines, "seconds: " + ", ".join(f"{name} {spent:.3f}" for name, spent in found.seconds.items())]
+    lines.append(f"looked at {looked_at(found)}; {found.duplicates:,} equal to an earlier one in all columns")
+    return [*lines, seconds_of(found)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from masquerade.cli.output import Json, print_json, progress, say_plainly
+from masquerade.cli.table_answers import looked_at, seconds_of
 from masquerade.cli.table_options import (
     Columns,
     Encoding,
@@ -75,15 +76,9 @@ def mask(
 
 
 def _lines(found: Masked) -> list[str]:
-    of = "rows" if found.measure == "distinct" else "pairs"
-    looked = (
-        f"all {found.rows:,} rows"
-        if found.sampled is None
-        else f"{found.sampled:,} {of} of {found.rows:,} rows"
-    )
     return [
         f"publish: {', '.join(found.published) or 'nothing'}",
         f"withhold: {', '.join(found.withheld) or 'nothing'}",
-        f"{found.measure} ratio of what is published: {found.ratio:.6f}; looked at {looked}",
-        "seconds: " + ", ".join(f"{name} {spent:.3f}" for name, spent in found.seconds.items()),
+        f"{found.measure} ratio of what is published: {found.ratio:.6f}; looked at {looked_at(found)}",
+        seconds_of(found),
     ]

@@ -88,11 +88,6 @@ class Precision:
             for i in range(1, self.terms + 1)
         )
 
-    @property
-    def exponent_bits(self) -> int:
-        """Binary digits of the number of leading zeros."""
-        return (self.bits - 1).bit_length()
-
 
 @cache
 def split_circuit(bits: int) -> Circuit:
