@@ -78,7 +78,7 @@ $(VENV)/.docs: $(VENV)/.core
 # The rival of benchmarks/peers.py pins old releases of numpy and pandas, so it lives in an environment of its own.
 $(VENV)-anjana/.ready:
 	$(PYTHON) -m venv $(VENV)-anjana
-	$(VENV)-anjana/bin/pip --disable-pip-version-check --quiet install anjana==1.2.3
+	$(VENV)-anjana/bin/pip --disable-pip-version-check --quiet install anjana==1.2.3 qidlearninglib==0.0.6
 	@touch $@
 
 # The tests start a PostgreSQL of their own; here it is only installed, when it is missing.

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+import _data
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy_files import read_taxonomy
 from masquerade.errors import ParameterError
 
-DATA = Path(__file__).resolve().parents[1] / "../shared/data/adult"
-TAXONOMIES = DATA / "taxonomies"
 CLASS = "income"
 TRAINING_RECORDS = 30_162  # the complete ones of adult.data; they come first
 
@@ -39,10 +38,20 @@ TOP7 = (*TOP5, "hours-per-week", "sex")
 TOP9 = (*TOP7, "education", "occupation")
 
 
+def data() -> Path:
+    """Return the folder with UCI's files, ARX's hierarchies and the taxonomies."""
+    return _data.folder("adult")
+
+
+def taxonomies() -> Path:
+    """Return the folder of the taxonomies."""
+    return data() / "taxonomies"
+
+
 def adult() -> pa.Table:
     """The complete records of adult.data, then those of adult.test, every cell as text without space around it."""
     require_data()
-    records = [record for name in ("adult.data", "adult.test") for record in _records(DATA / name)]
+    records = [record for name in ("adult.data", "adult.test") for record in _records(data() / name)]
     columns = zip(*records, strict=True)
     return pa.table(dict(zip((*ALL14, CLASS), map(pa.array, columns), strict=True)))
 
@@ -57,10 +66,10 @@ def _records(path: Path) -> Iterable[list[str]]:
 def require_data() -> None:
     """Say where the data is expected when it is not there."""
     for name in ("adult.data", "adult.test", "taxonomies"):
-        if not (DATA / name).exists():
+        if not (data() / name).exists():
             raise ParameterError(
                 f"bench: {name} is missing; the experiments on Adult expect UCI's files and the taxonomies "
-                "in ../shared/data/adult beside the checkout"
+                "in ../shared/data/adult beside the checkout, or in the folder that --data names"
             )
 
 
@@ -69,7 +78,7 @@ def schema(names: Sequence[str] = ALL14) -> Schema:
     return Schema(
         Attribute(name, "continuous")
         if name in CONTINUOUS
-        else Attribute(name, "categorical", read_taxonomy(TAXONOMIES / f"{name}.csv"))
+        else Attribute(name, "categorical", read_taxonomy(taxonomies() / f"{name}.csv"))
         for name in names
     )
 
@@ -93,7 +102,7 @@ def write_job(source: Path, qid: Sequence[str], k: int, attributes: Sequence[str
         meaning = (
             'type = "continuous"'
             if attribute in CONTINUOUS
-            else f'taxonomy = "{(TAXONOMIES / attribute).resolve()}.csv"'
+            else f'taxonomy = "{(taxonomies() / attribute).resolve()}.csv"'
         )
         lines += [f"[attributes.{attribute}]", meaning]
     lines += ["[roles]", f'class = "{CLASS}"']

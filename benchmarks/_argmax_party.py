@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from _parties import main
 from masquerade.crypto.circuits_library import BidWords
@@ -21,7 +22,7 @@ def rounds(me: int, parties: Sequence[str], n: str, score_bits: str) -> Script[d
         seconds = []
         for number in range(int(n)):
             started = time.perf_counter()
-            bid = Bid((number * 7919 + me * 104_729) << 20, me)
+            bid = partial(Bid, (number * 7919 + me * 104_729) << 20, me)
             winner = yield from way(me, parties, bid)
             seconds.append(time.perf_counter() - started)
             assert winner is not None

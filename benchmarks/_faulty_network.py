@@ -80,14 +80,14 @@ class FaultyNetwork:
 
 def main() -> None:
     from masquerade.cli.main import main as masquerade
-    from masquerade.library import mashup_run
+    from masquerade.library import parties_run
 
-    network, tell = FaultyNetwork(Fault(**json.loads(sys.argv.pop(1)))), mashup_run.Book
+    network, tell = FaultyNetwork(Fault(**json.loads(sys.argv.pop(1)))), parties_run.Book
 
-    def told(addresses: Mapping[str, str]) -> mashup_run.Book:
+    def told(addresses: Mapping[str, str]) -> parties_run.Book:
         return tell({name: network.through(address) for name, address in addresses.items()})
 
-    mashup_run.Book = told  # type: ignore[assignment,misc] # a function in place of the class it makes
+    parties_run.Book = told  # type: ignore[assignment,misc] # a function in place of the class it makes
     masquerade()
 
 

@@ -13,9 +13,13 @@ from masquerade.crypto.logarithm import Precision
 from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.learn.bayes_net import net_structure
+from masquerade.protocol.learn.calculators import Calculator, ManySites, TwoParties
 from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, WholeRecords
 from masquerade.protocol.learn.logarithm import logarithms
+from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
+from masquerade.protocol.pairwise_setup import exchange_nonces
 
+TRIES = 5  # of which the best counts: other work on the machine delays each message
 SIZES = {"a": 3, "b": 4, "c": 3, "d": 2, "e": 4, "f": 3}
 
 
@@ -35,33 +39,51 @@ def records(n: int) -> dict[str, Any]:
 
 
 def measured(me: int, parties: Sequence[str], n_logs: str, n_records: str) -> Script[dict[str, Any]]:
-    """Seconds of the setup, of one logarithm and of many, and of a net over split columns and over whole records."""
+    """Seconds of the setup, of one logarithm and of many, and of a net over split columns and over whole records.
+
+    Of more than two parties, the setup and the nets alone.
+    """
     started = time.perf_counter()
+    if len(parties) > 2:
+        shared = yield from prepare_shared_numbers(me, parties, b"learning")
+        several: dict[str, Any] = {"setup": time.perf_counter() - started}
+        yield from _nets(me, parties, int(n_records), ManySites(shared), several)
+        return several
     pair = yield from prepare_pair(me, list(parties), b"learning")
     spent: dict[str, Any] = {"setup": time.perf_counter() - started}
+    yield from exchange_nonces(me, list(parties))  # so that neither waits for the other's setup
     for bits, terms in ((17, 3), (13, 4), (10, 5)):
         precision = Precision(bits, terms)
         for n in (1, int(n_logs)):
             shares = np.random.default_rng(me).integers(1, 1 << (bits - 1), n).astype(np.uint64)
-            started = time.perf_counter()
-            yield from logarithms(pair, shares, precision)
-            spent[f"{n} of {bits} bits"] = time.perf_counter() - started
-    n = int(n_records)
+            took = []
+            for _ in range(TRIES):
+                started = time.perf_counter()
+                yield from logarithms(pair, shares, precision)
+                took.append(time.perf_counter() - started)
+            spent[f"{n} of {bits} bits"] = min(took)
+    yield from _nets(me, parties, int(n_records), TwoParties(pair), spent)
+    return spent
+
+
+def _nets(
+    me: int, parties: Sequence[str], n: int, calculator: Calculator, spent: dict[str, Any]
+) -> Script[None]:
+    """Measure a net over columns that the parties have in turn, and over records that they have in turn."""
     columns, precision = records(n), Precision(n.bit_length(), 3)
-    holder = {name: at % 2 for at, name in enumerate(SIZES)}
+    holder = {name: at % len(parties) for at, name in enumerate(SIZES)}
     own = {name: column for name, column in columns.items() if holder[name] == me}
     sides: dict[str, SharedCounts] = {
         "split": SplitColumns(own, SIZES, precision.bits, holder),
         "whole": WholeRecords(
-            {name: column[me::2] for name, column in columns.items()}, SIZES, precision.bits
+            {name: column[me :: len(parties)] for name, column in columns.items()}, SIZES, precision.bits
         ),
     }
     for name, side in sides.items():
         started = time.perf_counter()
-        net = yield from net_structure(pair, side, list(SIZES), n, 3, precision)
+        net = yield from net_structure(calculator, side, list(SIZES), n, 3, precision)
         spent[name] = time.perf_counter() - started
         spent[f"{name} net"] = {attribute: list(parents) for attribute, parents in net.items()}
-    return spent
 
 
 if __name__ == "__main__":

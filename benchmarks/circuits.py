@@ -16,6 +16,7 @@ from masquerade.crypto import circuits_library
 from masquerade.crypto.circuit import Circuit, evaluate
 from masquerade.crypto.garble import Delta, Evaluator, Garbler
 from masquerade.crypto.gmw import SharedEvaluation, opened, share_message
+from masquerade.crypto.holders import HeldCircuit, hold
 from masquerade.crypto.triples import TripleMaking, Triples
 
 GATES_A_SECOND = 2_000_000  # garbled, on one core
@@ -73,8 +74,8 @@ def shared() -> list[Figure]:
     for n_parties in (2, 3, 5):
         for n in (1, 10_000):
             circuit = circuits_library.comparison(64, True)
-            triples = _triples(n_parties, circuit.n_and * n)
-            seconds, sent = _evaluated_together(circuit, n_parties, n, triples)
+            held = hold(circuit, n_parties)
+            seconds, sent = _evaluated_together(circuit, n_parties, n, held, _triples(held, 8 * -(-n // 8)))
             figures.append(
                 Figure(
                     f"sharing, {n_parties} parties, {n:,} comparisons of 64 bits: online work a party",
@@ -107,19 +108,19 @@ def compared(n_parties: int) -> list[Figure]:
     ]
 
 
-def _triples(n_parties: int, count: int) -> list[Triples]:
+def _triples(held: HeldCircuit, instances: int) -> list[Triples]:
     """Triples by the protocol on transfers that are drawn here."""
     random = np.random.default_rng(2)
-    makings = [TripleMaking(count) for _ in range(n_parties)]
-    for sender, chooser in combinations(range(n_parties), 2):
-        zeros, ones = random.integers(0, 2, (2, 2 * count)).astype(np.uint8)
-        chosen = np.where(makings[chooser].choices, ones, zeros).astype(np.uint8)
+    makings = [TripleMaking(held, me, instances) for me in range(held.n_parties)]
+    for sender, chooser in combinations(range(held.n_parties), 2):
+        zeros, ones = random.integers(0, 2, (2, makings[sender].transfers(chooser))).astype(np.uint8)
+        chosen = np.where(makings[chooser].choices(sender), ones, zeros).astype(np.uint8)
         makings[chooser].absorb(sender, chosen, makings[sender].correct(chooser, zeros, ones))
-    return [making.triples(n_parties) for making in makings]
+    return [making.triples() for making in makings]
 
 
 def _evaluated_together(
-    circuit: Circuit, n_parties: int, n: int, triples: list[Triples]
+    circuit: Circuit, n_parties: int, n: int, held: HeldCircuit, triples: list[Triples]
 ) -> tuple[float, int]:
     random = np.random.default_rng(3)
     shares = [
@@ -127,7 +128,7 @@ def _evaluated_together(
         for _ in range(n_parties)
     ]
     started = time.process_time()
-    parts = [SharedEvaluation(circuit, me, n_parties, shares[me], triples[me]) for me in range(n_parties)]
+    parts = [SharedEvaluation(held, me, shares[me], triples[me]) for me in range(n_parties)]
     sent = 0
     while (told := [part.message for part in parts if part.message is not None]) and len(told) == n_parties:
         sent += len(told[0])

@@ -7,6 +7,7 @@ What the secure mode costs in precision is seen beside the algorithms that look 
 
 from __future__ import annotations
 
+import resource
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -34,6 +35,11 @@ SHARES = {
     "equal shares": np.ones(N_PROVIDERS),
     "exponential shares": np.exp(-np.arange(N_PROVIDERS) / 2),
 }
+MOST_BYTES = 500_000_000
+EARLIER = {  # bytes, where all providers held every wire and a transfer took 16
+    "equal shares": 3_877_000_000,
+    "exponential shares": 1_978_000_000,
+}
 SECURE, TRUSTED = 'third_party = "secure"\n', 'third_party = "trusted"\nchoose = "public"\n'
 ALL_COUNTS = 'third_party = "trusted"\nchoose = "certainty"\n'
 BASELINE = f"{ALL_COUNTS}provider_aware = false\n"
@@ -51,9 +57,10 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
 
 
 def _compared(what: str, base: Path) -> Iterator[Figure]:
-    secure, trusted, aware, baseline = (
-        mashup_job(_job(base, mode)) for mode in (SECURE, TRUSTED, ALL_COUNTS, BASELINE)
-    )
+    before = _processor_seconds()
+    secure = mashup_job(_job(base, SECURE))
+    used = _processor_seconds() - before
+    trusted, aware, baseline = (mashup_job(_job(base, mode)) for mode in (TRUSTED, ALL_COUNTS, BASELINE))
     assert _rows(secure.release.table) == _rows(trusted.release.table)
     seconds = secure.release.seconds
     yield Figure(
@@ -62,12 +69,29 @@ def _compared(what: str, base: Path) -> Iterator[Figure]:
         f"with a trusted one {duration(trusted.release.seconds['protocol'])}",
         f"{(seconds['prepare'] + seconds['protocol']) / trusted.release.seconds['protocol']:.0f}",
     )
+    bytes_earlier = EARLIER[what]
+    yield Figure(f"{what}: processor time of all processes, without a third party", duration(used))
+    sent_now = sum(secure.bytes_sent.values())
+    yield Figure(
+        f"{what}: bytes beside the earlier ones",
+        f"{sent_now / 1e6:,.0f} MB",
+        f"earlier {bytes_earlier / 1e6:,.0f} MB",
+        f"{sent_now / bytes_earlier:.2f}",
+        f"under {MOST_BYTES / 1e6:,.0f} MB",
+        sent_now < MOST_BYTES,
+    )
     for made, how in ((secure, "without a third party"), (trusted, "with a trusted one")):
         sent, messages = sum(made.bytes_sent.values()), sum(made.messages.values())
         yield Figure(f"{what}: sent by all, {how}", f"{sent / 1e6:,.1f} MB", f"{messages:,} messages")
     yield _precision(what, "both modes", secure)
     yield _precision(what, "all counts, provider-aware", aware)
     yield _precision(what, "all counts, baseline", baseline)
+
+
+def _processor_seconds() -> float:
+    """Of this process and of those that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _precision(what: str, how: str, made: Mashup) -> Figure:
@@ -102,7 +126,7 @@ def _job(base: Path, mode: str) -> Path:
         f'[parties.provider-{number}]\nsource = "provider-{number}.csv"\n' for number in range(N_PROVIDERS)
     )
     for name in QID:
-        taxonomy = f'taxonomy = "{(_adult.TAXONOMIES / name).resolve()}.csv"\n'
+        taxonomy = f'taxonomy = "{(_adult.taxonomies() / name).resolve()}.csv"\n'
         text += f"[attributes.{name}]\n" + (
             'type = "continuous"\n' if name in _adult.CONTINUOUS else taxonomy
         )

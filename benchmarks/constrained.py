@@ -94,8 +94,13 @@ def figures(n_records: int, ks: Sequence[int]) -> Iterator[Figure]:
 def schema(constrained: Sequence[str]) -> mq.Schema:
     """The attributes with the paper's heights; boundaries where they are constrained."""
 
+    country = mq.Attribute(
+        "native-country", taxonomy=read_taxonomy(_adult.taxonomies() / "native-country.csv")
+    )
+    trees = {**_ATTRIBUTES, country.name: country}
+
     def attribute(name: str) -> mq.Attribute:
-        bounded = replace(_ATTRIBUTES[name]) if name in _ATTRIBUTES else mq.Attribute(name, taxonomy="flat")
+        bounded = trees.get(name, mq.Attribute(name, taxonomy="flat"))
         return replace(bounded, max_generalization=_BOUNDARIES[name]) if name in constrained else bounded
 
     return mq.Schema(map(attribute, QID))
@@ -138,9 +143,6 @@ _ATTRIBUTES = {
                 ),
             )
         ),
-    ),
-    "native-country": mq.Attribute(
-        "native-country", taxonomy=read_taxonomy(_adult.TAXONOMIES / "native-country.csv")
     ),
 }
 

@@ -17,36 +17,55 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 import _adult
 import _wide_tables
 from _figures import Figure, Say, duration, save_chart, tell
+from masquerade.data.batches import read_batches
 from masquerade.data.table import Table
+from masquerade.errors import ParameterError
+from masquerade.net.memory import Wire, run_together
+from masquerade.net.script import Script
+from masquerade.protocol.collaborate.shared_bits import prepare
+from masquerade.protocol.joint_keys.sorted_ratios import Scale, joint_ratios
 from masquerade.report.charts import Series, line_chart
 from masquerade.risk.coded_table import CodedTable
-from masquerade.risk.exact_key import exact_key
+from masquerade.risk.exact_key import TableRows, exact_key
 from masquerade.risk.greedy_key import greedy_key
-from masquerade.risk.ground import Ground, Measure
+from masquerade.risk.ground import MEASURES, Extent, Ground, Measure, ratio
 from masquerade.risk.masking import publishable
 from masquerade.risk.partition import Partition, partition_by
-from masquerade.risk.row_sample import draw_pairs
+from masquerade.risk.row_sample import RowSample, draw_pairs
 from masquerade.risk.sample_sizes import masked_beta, pairs_for_key, tuples_for_key
 from masquerade.risk.sampled_pairs import SampledPairs
 from masquerade.risk.targets import at_most
 
 ROWS, COLUMNS, KEY = 581_012, 54, 5
 BIG_ROWS, BIG_COLUMNS, BIG_KEY = 10_000_000, 41, 4  # 0 rows: leave it out
+COMMON = 2_000  # records of two parties
 SAMPLES = (2_000, 5_000, 10_000, 20_000, 30_000, 50_000)
 DELTA = 0.01
-GIGABYTE = 1 << 30
+_GIGABYTE = 1 << 30
+HERE = Path(__file__).parent
+_LOOP = """
+import sys, pyarrow.parquet
+with pyarrow.parquet.ParquetFile(sys.argv[1]) as opened:
+    for _ in opened.iter_batches(1 << 16):
+        pass
+"""
+RUNNER = HERE / "_ratios_runner.py"
+OTHERS = HERE.parent / ".venv-anjana" / "bin" / "python"
 
 
 def run(say: Say, save: Path | None) -> dict[str, Any]:
     figures = _on_adult() + _on_wide(say)
     if BIG_ROWS:
         figures += _on_big(say)
+    figures += _of_parties(say)
     return {"figures": tell(say, figures), "sample_sizes": _against_sample_size(say, save)}
 
 
@@ -56,10 +75,14 @@ def _on_adult() -> list[Figure]:
     table = CodedTable.of(Table(arrow))
     return [
         *_finding("Adult", table, (35.5, 8.8, 3.11), (1.0, None, None)),
-        _timed("Adult: smallest key, by search", lambda: len(exact_key(table, _ones(table))), "columns"),
+        _timed(
+            "Adult: smallest key, by search",
+            lambda: len(exact_key(TableRows.of(table), _ones(table))),
+            "columns",
+        ),
         _masking("Adult", table, "distinct", 0.5, 36, 1.0),
         _masking("Adult", table, "separation", 0.8, 19, None),
-        _beside_pycanon(arrow, table),
+        *_beside_others(arrow),
     ]
 
 
@@ -68,7 +91,11 @@ def _on_wide(say: Say) -> list[Figure]:
     table = _wide_tables.wide_table(ROWS, COLUMNS, KEY)
     return [
         *_finding("wide", table, (964, 78.1, 27.1), (20.0, 2.0, 0.5)),
-        _timed("wide: smallest key, by search", lambda: len(exact_key(table, _ones(table))), "columns"),
+        _timed(
+            "wide: smallest key, by search",
+            lambda: len(exact_key(TableRows.of(table), _ones(table))),
+            "columns",
+        ),
         _masking("wide", table, "distinct", 0.5, None, None),
         _masking("wide", table, "separation", 0.8, 7200, 60.0),
     ]
@@ -133,33 +160,52 @@ def _timed(
     )
 
 
-def _beside_pycanon(arrow: pa.Table, table: CodedTable) -> Figure:
-    """What pycanon has of this: the groups of equal rows over a quasi-identifier, from a frame in memory."""
-    what = "Adult: groups over all 14 columns, from a frame"
-    try:
-        from pycanon.anonymity.utils.aux_anonymity import get_equiv_class
-    except ImportError:
-        return Figure(what, "", "pycanon is not installed")
-    frame, names = arrow.to_pandas(), list(arrow.column_names)
+def _beside_others(arrow: pa.Table) -> list[Figure]:
+    """Both ratios and the groups over all columns, from a frame of texts in memory, beside those who have them."""
+    names = list(arrow.column_names)
+    if not OTHERS.exists():
+        return [
+            Figure("Adult: ratios of all 14 columns", "", "QIDLearningLib lives in .venv-anjana: make bench")
+        ]
+    with tempfile.TemporaryDirectory() as folder:
+        source = _adult.write_csv(arrow, Path(folder) / "adult.csv")
+        words = [str(OTHERS), "-W", "ignore", str(RUNNER), str(source), *names]
+        ran = subprocess.run(words, check=False, capture_output=True, text=True)
+        if ran.returncode:
+            raise ParameterError(
+                f"bench keys: {ran.stderr.strip().rpartition(chr(10))[2]}; make .venv-anjana anew: "
+                "remove the folder and run `make bench`"
+            )
+        theirs = json.loads(ran.stdout)
+        frame = pa.Table.from_pandas(pd.read_csv(source, dtype=str))
 
-    def theirs() -> int:
-        return len(get_equiv_class(frame, names))
-
-    def ours() -> int:
+    def extent() -> Extent:
         coded = CodedTable.of(Table(frame))
-        return partition_by(coded, range(coded.width)).extent.groups
+        return partition_by(coded, range(coded.width)).extent
 
-    spent = {}
-    for call in (theirs, ours, theirs, ours):
+    whole = Partition.of(CodedTable.of(Table(frame))).whole
+    spent = []
+    for _ in range(2):
         started = time.process_time()
-        assert call() == partition_by(table, range(table.width)).extent.groups
-        spent[call] = min(time.process_time() - started, spent.get(call, float("inf")))
-    return Figure(
-        what,
-        duration(spent[ours]),
-        f"pycanon {duration(spent[theirs])}",
-        f"{spent[ours] / spent[theirs]:.3f}",
-    )
+        found = extent()
+        spent.append(time.process_time() - started)
+    ours = min(spent)  # both ratios and the groups at once
+    values = {measure: ratio(found, whole, measure) for measure in MEASURES} | {"groups": found.groups}
+    figures = []
+    for what, value in values.items():
+        told = theirs[what]
+        assert abs(told["value"] - value) < 1e-9, (what, told["value"], value)
+        program = "pycanon" if what == "groups" else "QIDLearningLib"
+        kind = what if what == "groups" else f"{what} ratio"
+        figures.append(
+            Figure(
+                f"Adult: {kind} of all 14 columns, from a frame",
+                f"{duration(ours)}, {value:.6g}",
+                f"{program} {duration(told['seconds'])}",
+                f"1/{told['seconds'] / ours:.1f}",
+            )
+        )
+    return figures
 
 
 def _against_sample_size(say: Say, save: Path | None) -> dict[str, Any]:
@@ -209,6 +255,16 @@ def _on_big(say: Say) -> list[Figure]:
         assert writer is not None
         writer.close()
         reading = _read_alone(path)
+        passing = _sampled_pass(path)
+        figures.append(
+            Figure(
+                "big: one pass that draws 50,000 tuples",
+                duration(passing),
+                f"reading alone {duration(reading)}",
+                f"{passing / reading:.2f} of reading",
+            )
+        )
+        alone = _measured([sys.executable, "-c", _LOOP, str(path)])["processor_seconds"]
         for what, words, paper in (
             ("distinct (0.1, 0.01)", ["keys", "--epsilon", "0.1", "--delta", "0.01"], 808),
             (
@@ -228,20 +284,16 @@ def _on_big(say: Say) -> list[Figure]:
             ),
         ):
             command = [sys.executable, "-m", "masquerade", words[0], str(path), *words[1:], "--json"]
-            launcher = Path(__file__).with_name("_peak.py")
-            done = subprocess.run(
-                [sys.executable, str(launcher), *command], check=True, stdout=subprocess.PIPE, text=True
-            )
-            told = json.loads(done.stdout)
+            told = _measured(command)
             answer = json.loads(told["output"])
-            columns, memory = answer.get("key", answer.get("published")), told["peak_bytes"] / GIGABYTE
+            columns, memory = answer.get("key", answer.get("published")), told["peak_bytes"] / _GIGABYTE
             spent = told["processor_seconds"]
             figures.append(
                 Figure(
                     f"big: {what}, with reading",
                     f"{duration(spent)}, {len(columns)} columns, {memory:.1f} GB",
-                    f"{paper} s; reading alone {duration(reading)}",
-                    f"{spent / reading:.2f} of reading",
+                    f"{paper} s; a process that reads alone {duration(alone)}",
+                    f"{spent / alone:.2f} of reading",
                     "< 4 GB",
                     memory < 4,
                 )
@@ -249,11 +301,78 @@ def _on_big(say: Say) -> list[Figure]:
     return figures
 
 
+def _of_parties(say: Say) -> list[Figure]:
+    """The ratio of columns of two parties, both in this process, beside counting in one table."""
+    say(f"comparing {COMMON:,} common records of two parties under sharing")
+    draw = np.random.default_rng(7)
+    groups = draw.integers(0, COMMON // 10, (2, COMMON))
+    names, figures = ("one", "other"), []
+    for measure in MEASURES:
+        scale, wire = Scale(COMMON, measure), Wire()
+        started = time.process_time()
+        opened = run_together(
+            {name: _party(at, names, groups[at], scale) for at, name in enumerate(names)}, wire
+        )
+        spent = time.process_time() - started
+        started = time.process_time()
+        table = CodedTable.of(Table(pa.table(dict(zip(names, groups, strict=True)))))
+        plain = ratio(partition_by(table, range(2)).extent, Partition.of(table).whole, measure)
+        alone = time.process_time() - started
+        assert abs(scale.ratio(opened["one"][0]) - plain) < 1e-12
+        sent = sum(len(each.data) for each in wire.heard)
+        figures.append(
+            Figure(
+                f"two parties, {COMMON:,} common records: {measure} ratio",
+                f"{duration(spent)} of both, {sent / 1e6:.0f} MB, {len(wire.heard):,} messages",
+                f"one table {duration(alone)}",
+                f"{spent / alone:,.0f}",
+            )
+        )
+    return figures
+
+
+def _party(me: int, names: tuple[str, ...], own: NDArray[np.int64], scale: Scale) -> Script[list[int]]:
+    shared = yield from prepare(me, names, b"bench")
+    return (yield from joint_ratios(shared, [own], scale))
+
+
 def _read_alone(path: Path) -> float:
+    """Processor seconds of Arrow's own loop over the file, the better of two."""
+
+    def loop() -> None:
+        with pyarrow.parquet.ParquetFile(path) as opened:
+            for _ in opened.iter_batches(1 << 16):
+                pass
+
+    return min(_spent(loop), _spent(loop))
+
+
+def _measured(command: list[str]) -> dict[str, Any]:
+    """Run a command; return its output, processor seconds and peak of memory, the better of two runs."""
+    words = [sys.executable, str(HERE / "_peak.py"), *command]
+    runs = [subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told: dict[str, Any] = min(
+        (json.loads(each.stdout) for each in runs), key=lambda each: each["processor_seconds"]
+    )
+    return told
+
+
+def _sampled_pass(path: Path) -> float:
+    """Processor seconds of what `keys` and `mask` do until they have their sample, without the start of a process."""
+
+    def loop() -> None:
+        with read_batches(str(path), Path()) as opened:
+            sample = RowSample(lambda _: 50_000, 7, expected=opened.rows)
+            for batch in opened.batches:
+                sample.add(batch)
+            assert sample.result().sample.size == 50_000
+
+    return min(_spent(loop), _spent(loop))
+
+
+def _spent(call: Callable[[], None]) -> float:
     started = time.process_time()
-    with pyarrow.parquet.ParquetFile(path) as opened:
-        for _ in opened.iter_batches(1 << 16):
-            pass
+    call()
     return time.process_time() - started
 
 

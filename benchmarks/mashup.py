@@ -33,7 +33,10 @@ PAPER = {"immigration": IMMIGRATION, "taxation": TAXATION}
 CASES = (("Top5, k = 100", _adult.TOP5, 100), ("all 14, k = 50", _adult.ALL14, 50))
 MORE_PARTIES = (3, 5)
 SENSITIVE = "occupation"
-PAPER_SECONDS, HIDDEN_SECONDS, CUT_SECONDS = 20, 10, 2
+PAPER_SECONDS, CUT_SECONDS = 20, 2
+MOST_TIMES_ONE_TABLE = 3  # plain scores of two parties
+HIDDEN_SECONDS = {2: 0.25, 5: 1.0}  # by parties
+ASKING_SECONDS, ASKING_BYTES = 1, 20_000_000
 
 Split = Mapping[str, Sequence[str]]  # the columns of each party
 
@@ -66,10 +69,8 @@ def _times(what: str, plain: Mashup, secure: Mashup, one: float) -> list[Figure]
     """What the protocol took with plain scores, and with hidden ones their preparation included."""
     shown = plain.release.seconds["protocol"]
     hidden = secure.release.seconds["prepare"] + secure.release.seconds["protocol"]
-    goal, two = (
-        max(4 * one, 1.0),
-        len(plain.bytes_sent) == 2,
-    )  # what was promised of plain scores is of two parties
+    n_parties = len(plain.bytes_sent)
+    two, most_hidden = n_parties == 2, HIDDEN_SECONDS.get(n_parties)
     sent = sum(secure.bytes_sent.values()) - sum(plain.bytes_sent.values())
     return [
         Figure(
@@ -77,16 +78,16 @@ def _times(what: str, plain: Mashup, secure: Mashup, one: float) -> list[Figure]
             duration(shown),
             f"one table {duration(one)}; paper {PAPER_SECONDS} s",
             f"{shown / one:.1f}",
-            f"at most {duration(goal)}" if two else "",
-            shown <= goal if two else None,
+            f"at most {MOST_TIMES_ONE_TABLE} times" if two else "",
+            shown <= MOST_TIMES_ONE_TABLE * one if two else None,
         ),
         Figure(
             f"{what}: protocol, hidden scores",
             duration(hidden),
             f"preparing {duration(secure.release.seconds['prepare'])}; {secure.rounds} steps; {sent:,} bytes more",
             f"{hidden / shown:.1f}",
-            f"under {HIDDEN_SECONDS} s",
-            hidden < HIDDEN_SECONDS,
+            f"at most {most_hidden} s" if most_hidden else "",
+            hidden <= most_hidden if most_hidden else None,
         ),
         Figure(
             f"{what}: align {secure.release.rows:,} records",
@@ -150,11 +151,16 @@ def _distant(base: Path, table: pa.Table, joined: Path, method: str) -> Figure:
     alone, made = anonymize_job(jobs[0]).release, mashup_job(jobs[1])
     assert [step.value for step in made.release.steps] == [step.value for step in alone.steps]
     assert abs(made.release.metrics["ncp"] - alone.metrics["ncp"]) < 1e-12
-    seconds = made.release.seconds["prepare"] + made.release.seconds["protocol"]
+    seconds, sent = (
+        made.release.seconds["prepare"] + made.release.seconds["protocol"],
+        sum(made.bytes_sent.values()),
+    )
     return Figure(
         f"{len(qid)} attributes, k = 100, l = 3 of the other party's {SENSITIVE}, {method}: protocol",
         duration(seconds),
-        f"{made.rounds} rounds; {sum(made.bytes_sent.values()):,} bytes in all; ncp {made.release.metrics['ncp']:.4f}",
+        f"{made.rounds} rounds; {sent:,} bytes in all; ncp {made.release.metrics['ncp']:.4f}",
+        goal=f"at most {ASKING_SECONDS} s and {ASKING_BYTES / 1e6:.0f} MB in all",
+        met=seconds <= ASKING_SECONDS and sent <= ASKING_BYTES,
     )
 
 

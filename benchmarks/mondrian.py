@@ -63,7 +63,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
 
 def arx_schema() -> mq.Schema:
     """The quasi-identifiers with the hierarchies that ARX ships."""
-    folder = _adult.DATA / "arx_hierarchies"
+    folder = _adult.data() / "arx_hierarchies"
     return mq.Schema(
         mq.Attribute(name, "categorical", mq.read_taxonomy(folder / f"adult_hierarchy_{name}.csv"))
         for name in QID

@@ -135,7 +135,7 @@ def _workload(say: Say) -> tuple[dict[str, Any], list[Figure]]:
 def _figure_3(say: Say) -> tuple[dict[str, Any], list[Figure]]:
     frame = _crx.crx()
     if frame is None:
-        say(f"skipped: no {_crx.DATA.name} in ../shared/data/crx beside the checkout, for Figures 3 and 4")
+        say(f"skipped: no {_crx.NAME} in ../shared/data/crx beside the checkout, for Figures 3 and 4")
         return {}, []
     raw = mq.Table(frame, mq.Schema(_number(name, {}) for name in _crx.NUMBERS))
     original = _accuracy(raw, _crx.CLASS, ())

@@ -19,11 +19,11 @@ import _adult
 import mashup
 import masquerade as mq
 from _figures import Figure, Say, duration, save_chart, tell
+from figure_12 import PAPER_SECONDS, SEED, K, random_requirements
 from masquerade.data.blow_up import blow_up
 from masquerade.library.mashup import mashup_job
 from masquerade.privacy.requirement import Requirement
 from masquerade.report.charts import Series, line_chart
-from scale import PAPER_SECONDS, SEED, K, random_requirements
 
 PAPER_RECORDS = MOST = 200_000  # also run are a quarter and a half of it
 REQUIREMENTS = 1  # of MultiQID, at each number of records

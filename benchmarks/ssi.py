@@ -22,7 +22,8 @@ from masquerade.crypto.homomorphic import SecretKey
 from masquerade.crypto.integers import whole
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
+from masquerade.protocol.joint_histogram.back_ends import shared_tests
+from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
 from masquerade.protocol.ssi import Scheme, new_key, ssi_by_circuit, ssi_first, ssi_second
 
@@ -91,9 +92,11 @@ def all_at_once(random: np.random.Generator) -> Iterator[Figure]:
     """Test every record of two partitions into the most groups of k, as a round of DkA does."""
     bound = DOMAIN // K
     labels = random.integers(0, bound, (2, DOMAIN)).astype(np.uint64)
+    least = min(int(np.bincount(each.astype(np.int64)).min()) for each in labels)
+    bounds = Bounds(DOMAIN, (bound, bound), (least, least))
 
     def part(pair: Pair) -> Script[Any]:
-        return (yield from group_bits(pair, labels[pair.me], K, Bounds(DOMAIN, (bound, bound))))
+        return (yield from shared_tests(pair, labels[pair.me], K, bounds))
 
     shares, spent = _measured(part)
     cells = (labels[0] * np.uint64(bound) + labels[1]).astype(np.int64)

@@ -14,12 +14,21 @@ from pathlib import Path
 
 from masquerade.anonymize.method import Method, TableMethod
 from masquerade.forms.declared import Parameter, parameters_of
-from masquerade.methods import DEFAULT, CommonKeys, askable_methods, methods_between_parties, table_methods
+from masquerade.methods import (
+    DEFAULT,
+    CommonKeys,
+    askable_methods,
+    learning_methods,
+    methods_between_parties,
+    questions,
+    table_methods,
+)
 from masquerade.privacy.m_privacy.requirement import can_wrap
 from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.automatic import Automatic
+from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.method import SessionMethod
 from masquerade.risk.attacks.registry import ATTACKS
 from masquerade.service.problem_types import PAGE, PROBLEM_TYPES
@@ -62,12 +71,16 @@ def _methods() -> Iterator[str]:
         "What `[algorithm] name` may say in a [job file](job.md) and in a [request](../howto/client.md), and the other "
         "keys of that table. A key of another method is an error that says whose it is."
     )
-    rows = ["| `name` | one table | between parties |", "|---|---|---|"]
+    models = learning_methods()
+    asked = questions()
+    rows = ["| `name` | one table | between parties | a model | an answer |", "|---|---|---|---|---|"]
     between = {DEFAULT: f"[yes](#{DEFAULT}-between-parties)"}
     for session in sessions:
         between.setdefault(session.name, f"[yes](#{_anchor(session)})")
-    for name in {**tables, **between}:
+    for name in {**tables, **between, **models, **asked}:
         places = [f"[yes](#{name}-on-one-table)" if name in tables else "", between.get(name, "")]
+        places.append(f"[yes](#{name}-for-a-model)" if name in models else "")
+        places.append(f"[yes](#{name}-for-an-answer)" if name in asked else "")
         rows.append(f"| `{json.dumps(name)}`{' (the default)' * (name == DEFAULT)} | {' | '.join(places)} |")
     yield "\n".join(rows)
     yield "## Keys of every method"
@@ -83,6 +96,38 @@ def _methods() -> Iterator[str]:
     for session in sessions:
         yield f"### {_heading(session)}"
         yield from _method(session)
+    yield "## Methods for a model"
+    yield _text("What `masquerade learn` takes: [how](../howto/learn.md).")
+    for name, model in models.items():
+        yield f"### `{name}` for a model"
+        yield from _learning(model)
+    yield "## Methods for an answer"
+    yield _text(
+        "What a request may ask of parties that only numbers come of, where their policies grant it: "
+        "[how](../howto/keys.md#through-a-coordinator)."
+    )
+    for name, question in asked.items():
+        yield f"### `{name}` for an answer"
+        yield from _method(question)
+
+
+def _learning(method: type[LearningMethod]) -> Iterator[str]:
+    """A method that learns a model: what it needs, whom it is for, its keys."""
+    yield _text(_sentence(method.summary))
+    yield from map(_text, _paragraphs(method))
+    needed = [f"`roles.{role}`" for role, needs in method.roles.items() if needs]
+    takes = {
+        "values": "categories; numbers by a taxonomy of intervals, or flat",
+        "numbers": "numbers and dates; of categories each value but the first becomes a number, 0 or 1",
+    }
+    facts = {
+        "For parties that": " or ".join(HOLDING[each] for each in method.arrangements),
+        "Needs": " and ".join(needed) or "no role",
+        "Takes": takes[method.takes],
+    }
+    yield _facts(facts)
+    yield "Keys:"
+    yield _parameters(parameters_of(method))
 
 
 def _choice() -> Iterator[str]:
@@ -131,6 +176,8 @@ def _method(method: type[Method]) -> Iterator[str]:
             facts["After a break"] = "goes on from the parties' notes"
     elif issubclass(method, TableMethod) and method.answers_queries:
         facts["Reports"] = "the error of random queries, too"
+    if issubclass(method, TableMethod) and method.takes_chunks():
+        facts["Larger than memory"] = "[runs on chunks](../howto/large-tables.md) of a table"
     base = SessionMethod if issubclass(method, SessionMethod) else TableMethod
     declines, usual = (getattr(each, "refusals") for each in (method, base))  # noqa: B009 # of either base
     facts["Refuses"] = _doc(declines) if declines is not usual else "nothing of its own"

@@ -4,9 +4,11 @@
         ...
         node.send_signal(signal.SIGINT)
 
-It is used as `subprocess.Popen` is, for `masquerade …` and for Python programs of the tests. To load all modules takes
+It is used as `subprocess.Popen` is, for `masquerade …`, and for Python programs of the tests. To load all modules takes
 a service three seconds of the processor. A process starts here in the state in which a fresh one is
-(`masquerade/library/fork_server.py`); how the real command starts is for tests that start it with `subprocess`.
+(`masquerade/library/fork_server.py`); how the real command starts is for tests that start it with `subprocess`. What
+`masquerade demo` and `masquerade mashup` fork their own processes from is forked as well, when a forked command starts
+it, or a test within `forked_servers()`.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
-from functools import cache
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 MASQUERADE = str(Path(sys.executable).with_name("masquerade"))
@@ -54,9 +60,10 @@ class Forked(subprocess.Popen):  # type: ignore[type-arg] # of texts or of bytes
             "session": new_session,
         }
         self._ended, theirs = socket.socketpair()
-        with theirs:
+        with theirs, socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(_server())
             body = json.dumps(request).encode()
-            socket.send_fds(_server(), [_LENGTH.pack(len(body)) + body], [theirs.fileno(), *streams])
+            socket.send_fds(asking, [_LENGTH.pack(len(body)) + body], [theirs.fileno(), *streams])
         self.args = args
         self._child_created = True
         self.pid = self._told()
@@ -93,23 +100,50 @@ def run(words: list[str | Path], *, timeout: float = 300, **options: Any) -> sub
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-@cache
-def _server() -> socket.socket:
-    """The socket of the process that others are forked from, started when it is first used."""
+@contextmanager
+def forked_servers() -> Iterator[None]:
+    """Fork, too, what the program would start to fork its own processes from."""
+    from masquerade.library import forked_process
+
+    ours = SimpleNamespace(Popen=Forked, PIPE=subprocess.PIPE)
+    before, forked_process.subprocess = forked_process.subprocess, ours  # type: ignore[assignment,attr-defined]
+    try:
+        yield
+    finally:
+        forked_process.subprocess = before  # type: ignore[attr-defined]
+
+
+_started: list[str] = []  # in a forked process, where the one is that it was forked from
+
+
+def _server() -> str:
+    """Where the process listens that others are forked from; it is started when it is first asked for."""
+    if not _started:
+        _started.append(_start())
+    return _started[0]
+
+
+def _start() -> str:
     from masquerade.library.fork_server import ROOM
 
-    ours, theirs = socket.socketpair()
-    with theirs:
-        server = subprocess.Popen([sys.executable, __file__, ROOM], stdin=theirs.fileno())
+    folder = tempfile.mkdtemp(prefix="masquerade-forked-", dir="/tmp")  # for no other user, and a short name
+    address = f"{folder}/socket"
+    alive, theirs = socket.socketpair()
+    with theirs, socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen(100)
+        words = [sys.executable, __file__, address, str(listening.fileno()), ROOM]
+        server = subprocess.Popen(words, stdin=theirs.fileno(), pass_fds=[listening.fileno()])
+    atexit.register(shutil.rmtree, folder)
     atexit.register(server.wait)
-    atexit.register(ours.close)
-    return ours
+    atexit.register(alive.close)
+    return address
 
 
 # --- that process ---
 
 
-def serve(requests: socket.socket) -> dict[str, Any] | None:
+def serve(alive: socket.socket, listening: socket.socket) -> dict[str, Any] | None:
     """What is to be done, in each new process; None at the end."""
     me = os.getpid()
     interrupted = signal.signal(
@@ -117,12 +151,16 @@ def serve(requests: socket.socket) -> dict[str, Any] | None:
     )  # ignored already, where tests run in the background
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        length, files, _, _ = socket.recv_fds(requests, _LENGTH.size, 4)
-        if not length:
+        ready, _, _ = select.select([alive, listening], [], [])
+        if alive in ready:
             return None
-        request = json.loads(requests.recv(*_LENGTH.unpack(length), socket.MSG_WAITALL))
+        asking, _ = listening.accept()
+        with asking:
+            length, files, _, _ = socket.recv_fds(asking, _LENGTH.size, 4)
+            request = json.loads(asking.recv(*_LENGTH.unpack(length), socket.MSG_WAITALL))
         if os.fork() == 0:
-            requests.close()
+            alive.close()
+            listening.close()
             return _kept(request, files, me, interrupted)
         for file in files:
             os.close(file)
@@ -153,6 +191,7 @@ def become(
     words: list[str], folder: str, environment: dict[str, str], session: bool, streams: list[int]
 ) -> None:
     """Be the command from here on."""
+    from masquerade.library import fork_server
     from masquerade.library.fork_server import show_as, start_afresh, use_streams
 
     if session:
@@ -163,16 +202,23 @@ def become(
     use_streams(streams)
     start_afresh()
     show_as(words)
-    if words[0] == MASQUERADE:
-        from masquerade.cli.main import main
+    with forked_servers():
+        if words[0] == MASQUERADE:
+            from masquerade.cli.main import main
 
-        sys.argv = words
-        main()
-    else:
-        assert words[0] == sys.executable
-        sys.argv = words[1:]
-        sys.path[0] = str(Path(words[1]).parent)
-        runpy.run_path(words[1], run_name="__main__")
+            sys.argv = words
+            main()
+        elif words[1] == "-m":
+            assert words[2] == fork_server.__name__
+            keeper = str(os.getppid())  # its parent, which is not the process that started it
+            sys.orig_argv, sys.argv = words, [words[2], keeper, *words[4:]]
+            sys.modules.pop(words[2])  # it runs as __main__ alone
+            runpy.run_module(words[2], run_name="__main__", alter_sys=True)
+        else:
+            assert words[0] == sys.executable
+            sys.argv = words[1:]
+            sys.path[0] = str(Path(words[1]).parent)
+            runpy.run_path(words[1], run_name="__main__")
 
 
 def main() -> None:
@@ -184,10 +230,16 @@ def main() -> None:
 
     show_as(sys.orig_argv[:-1])
     hide_pandas()
+    from masquerade import cli
+
+    start = cli.main
     for module in _LOADED:
         import_module(module)
+    cli.main = start  # in a fresh process the name is not yet the module's
     gc.freeze()  # a child that collects garbage would copy every page
-    request = serve(socket.socket(fileno=os.dup(0)))
+    address, listening, _room = sys.argv[1:]
+    _started.append(address)
+    request = serve(socket.socket(fileno=os.dup(0)), socket.socket(fileno=int(listening)))
     if request is not None:
         become(**request)
 

@@ -22,7 +22,7 @@ import msgspec
 import pytest
 
 from masquerade.errors import MasqueradeError
-from masquerade.library import mashup_run, party_process
+from masquerade.library import parties_run, party_process
 from masquerade.library.forked_process import ForkedProcess
 from masquerade.library.supervisor import Child, Supervisor
 from masquerade.net.script import Script
@@ -89,7 +89,7 @@ class _Party:
 
 class _Here(Supervisor):
     async def spawn(self, name: str, module: str, *words: str | Path) -> Child:
-        assert (module, words) == (mashup_run._PARTY, ())
+        assert (module, words) == (parties_run._PARTY, ())
         process = cast(ForkedProcess, _Party())
         self.children[name] = Child(name, process, self._logs / f"{name}.log")
         return self.children[name]
@@ -119,5 +119,5 @@ def parties_here() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(party_process, "sys", streams)
         patch.setattr(party_process, "_script", _script_here)
-        patch.setattr(mashup_run, "Supervisor", _Here)
+        patch.setattr(parties_run, "Supervisor", _Here)
         yield

@@ -5,19 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 _PARTY = [b"-m", b"masquerade.library.party_process"]
+_SERVER = [b"-m", b"masquerade.library.fork_server"]
 
 
 def parties_of(launcher: int) -> list[int]:
-    """The parties' processes, by their command lines; each is a child of the launcher's fork server."""
+    """The parties' processes, by their command lines; each is a child of the fork server that knows its launcher."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-            if words[1:3] == _PARTY and _parent(_parent(int(entry.name))) == launcher:
-                found.append(int(entry.name))
+            process = int(entry.name)
+            if _words(process)[1:3] == _PARTY and _words(_parent(process))[1:4] == [
+                *_SERVER,
+                b"%d" % launcher,
+            ]:
+                found.append(process)
         except (OSError, ValueError, IndexError):  # it has ended meanwhile
             continue
     return sorted(found)
+
+
+def _words(process: int) -> list[bytes]:
+    return Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
 
 
 def _parent(process: int) -> int:

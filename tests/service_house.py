@@ -64,14 +64,15 @@ Answer = TypeVar("Answer")
 
 
 def wait_until(condition: Callable[[], Answer], what: str, patience: float = PATIENCE) -> Answer:
-    """The first answer that is true."""
-    deadline = time.monotonic() + patience
+    """The first answer that is true. The longer it takes, the less often is asked, as asking takes time from others."""
+    begun = time.monotonic()
     while True:
         answer = condition()
         if answer:
             return answer
-        assert time.monotonic() < deadline, f"waited too long: {what}"
-        time.sleep(0.05)
+        waited = time.monotonic() - begun
+        assert waited < patience, f"waited too long: {what}"
+        time.sleep(min(0.02 + waited / 10, 0.5))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
     with Doomed() as doomed:
         assert doomed.killed_at(conf, "half written") == -signal.SIGKILL
 
-One process loads the program and waits; each coordinator is a fork of it, which is quicker than to load it anew.
+One process waits; each coordinator is a fork of it, which is quicker than to load the program anew.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
+from forked import Forked
 from masquerade.service.coordinator import release_files
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.release_files import ReleaseFiles
@@ -33,7 +34,7 @@ POINTS: dict[str, tuple[Any, str, bool]] = {  # what is called, and whether the 
     "prepared": (Attempt, "_ready", True),
     "started": (Attempt, "_release", False),
     "handed in": (Attempt, "_assembling", True),
-    "half written": (release_files, "render_report", False),
+    "half written": (release_files, "page_of", False),
     "written": (ReleaseFiles, "write", True),
     "published": (Releases, "publish", True),
     "held": (Releases, "hold", True),
@@ -77,7 +78,7 @@ class Doomed:
 
     def __enter__(self) -> Self:
         words = [sys.executable, __file__]
-        self._process = subprocess.Popen(
+        self._process = Forked(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         return self

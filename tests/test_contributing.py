@@ -123,7 +123,7 @@ def test_the_protocol_joins_two_parties_and_tells_nothing_else(extras: ModuleTyp
     assert (done["bank"], done["clinic"]) == (5, 5)
     assert done[ASSEMBLER].table.to_pylist() == [{"job": "any", "town": "*"}] * 5
     kinds = {heard.kind for heard in wire.heard if heard.receiver != ASSEMBLER}
-    alignment = {"blinded", "positions", "equality-share", "equality-proof"}
+    alignment = {"list-size", "blinded", "positions", "equality-share", "equality-proof"}
     assert kinds == {*alignment, "most-general-ready", "received"}
     shown = method.disclosure(contract, "bank", None, show_steps=False)
     assert shown.peers_learn == ("clinic: which of their own people all parties have, and how many",)

@@ -19,6 +19,7 @@ from masquerade.files import (
     kept_secret,
     read_file,
     read_secret,
+    replacing_folder,
     replacing_together,
     write_new,
     write_whole,
@@ -108,6 +109,30 @@ def test_what_a_killed_process_left_is_swept_by_the_next_one(tmp_path: Path) -> 
     assert half in left_in(tmp_path)
     write_whole(tmp_path / "release.csv", b"whole")
     assert left_in(tmp_path) == sorted([*others, "key", "release.csv", "report.html"])
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_folder_takes_the_place_of_an_older_one(
+    at_once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once where the system can, so that there is always one; else the older one is moved aside first."""
+    if not at_once:
+        monkeypatch.setattr(files, "_exchanged", lambda *_: False)
+    place, rename = tmp_path / "release", Path.rename
+    there = []
+
+    def watched(path: Path, target: Path) -> Path:
+        moved = rename(path, target)
+        there.append(place.exists())
+        return moved
+
+    monkeypatch.setattr(Path, "rename", watched)
+    for text in ("old", "new"):
+        with replacing_folder(place) as folder:
+            (folder / "part").write_text(text)
+    assert (place / "part").read_text() == "new"
+    assert left_in(tmp_path) == ["release"]
+    assert there == ([True] if at_once else [True, False, True])
 
 
 def test_a_folder_of_a_full_disk_has_no_space(tmp_path: Path) -> None:

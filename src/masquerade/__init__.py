@@ -52,12 +52,24 @@ if TYPE_CHECKING:
     from masquerade.library.client import AsyncClient, Client
     from masquerade.library.comparing import compare
     from masquerade.library.drafting import draft
+    from masquerade.library.estimators import (
+        DecisionTree,
+        LogisticRegression,
+        SupportVectorMachine,
+        load_model,
+    )
     from masquerade.library.evaluation import evaluate
     from masquerade.library.jobs import anonymize_job, compare_job, evaluate_job, verify_job
+    from masquerade.library.joint_keys import JointKeysFound, joint_keys
     from masquerade.library.keys_and_masks import fuzzy_duplicates, keys, mask, ratios
+    from masquerade.library.learning import Learning, learn_job
     from masquerade.library.mashup import Mashup, mashup_job
-    from masquerade.library.python_api import Release, Verification, anonymize, read, roll_up, verify
-    from masquerade.methods import Auto
+    from masquerade.library.predicting import Predictions, predict
+    from masquerade.library.python_api import anonymize, read, roll_up
+    from masquerade.library.release import Release
+    from masquerade.library.survival_estimator import CoxRegression
+    from masquerade.library.verifying import Verification, verify
+    from masquerade.methods.automatic import Auto
     from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
     from masquerade.privacy.check import Verdict
     from masquerade.privacy.confidence_bounding import ConfidenceBounding
@@ -95,6 +107,7 @@ _HOME = {
         "Conflict",
         "DataError",
         "JobError",
+        "JointKeysFound",
         "MasqueradeError",
         "NoCommonRecords",
         "NotAllowed",
@@ -111,13 +124,20 @@ _HOME = {
     "library.attacking": ["attack", "attack_job"],
     "library.client": ["AsyncClient", "Client"],
     "library.drafting": ["draft"],
+    "library.estimators": ["DecisionTree", "LogisticRegression", "SupportVectorMachine", "load_model"],
     "library.evaluation": ["evaluate"],
-    "library.python_api": ["Release", "Verification", "read", "roll_up", "verify"],
+    "library.predicting": ["Predictions", "predict"],
+    "library.survival_estimator": ["CoxRegression"],
+    "library.python_api": ["read", "roll_up"],
+    "library.release": ["Release"],
+    "library.verifying": ["Verification", "verify"],
     "library.comparing": ["compare"],
     "library.jobs": ["anonymize_job", "compare_job", "evaluate_job", "verify_job"],
+    "library.joint_keys": ["JointKeysFound", "joint_keys"],
     "library.keys_and_masks": ["fuzzy_duplicates", "keys", "mask", "ratios"],
+    "library.learning": ["Learning", "learn_job"],
     "library.mashup": ["Mashup", "mashup_job"],
-    "methods": ["Auto"],
+    "methods.automatic": ["Auto"],
     "privacy.alpha_k_anonymity": ["AlphaKAnonymity"],
     "privacy.check": ["Verdict"],
     "privacy.confidence_bounding": ["ConfidenceBounding"],
@@ -188,17 +208,22 @@ __all__ = [
     "ConfidenceBounding",
     "Conflict",
     "ConstrainedKAnonymity",
+    "CoxRegression",
     "DataError",
     "Datafly",
+    "DecisionTree",
     "EntropyLDiversity",
     "Finding",
     "GreedyCka",
     "GroupVerdict",
     "JobError",
+    "JointKeysFound",
     "KAnonymity",
     "KMember",
     "Keys",
     "LDiversity",
+    "Learning",
+    "LogisticRegression",
     "MPrivacy",
     "Mashup",
     "Masked",
@@ -213,6 +238,7 @@ __all__ = [
     "PeerError",
     "PeerRefused",
     "PeerUnreachable",
+    "Predictions",
     "ProviderAwareMondrian",
     "RecursiveLDiversity",
     "Release",
@@ -220,6 +246,7 @@ __all__ = [
     "RequirementUnreachable",
     "RequirementViolated",
     "Schema",
+    "SupportVectorMachine",
     "TCloseness",
     "Table",
     "Taxonomy",
@@ -238,9 +265,13 @@ __all__ = [
     "evaluate_job",
     "fuzzy_duplicates",
     "generate_people",
+    "joint_keys",
     "keys",
+    "learn_job",
+    "load_model",
     "mashup_job",
     "mask",
+    "predict",
     "ratios",
     "read",
     "read_taxonomy",

@@ -17,6 +17,7 @@
     │   ├── PeerUnreachable                      it cannot be reached, fell silent or vanished
     │   ├── PeerRefused                          it is not who it should be, or agreed to something else
     │   └── PeerBrokeProtocol                    it sent what the protocol does not allow
+    ├── ClusterError                    exit 3   the cluster that a job counts on failed us
     └── Bug                             exit 4   ours: please report it
 
 An error carries problems: data that says where something is wrong, what is allowed, what was found, which party it
@@ -237,6 +238,12 @@ class PeerRefused(PeerError):
 
 class PeerBrokeProtocol(PeerError):
     """A peer sent what the protocol does not allow."""
+
+
+class ClusterError(MasqueradeError):
+    """The cluster that was to count cannot be reached, has no fit worker, or lost too many of them."""
+
+    exit_code = 3
 
 
 class Bug(MasqueradeError):

@@ -8,9 +8,12 @@ one-line FileError that names the file.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import fcntl
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -21,6 +24,7 @@ from masquerade.errors import ParameterError, Problem
 
 PRIVATE = 0o600
 _ANY = 0o666  # less the umask
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of <fcntl.h> and <linux/fs.h>
 _UNFINISHED = f".{'[0-9a-f]' * 16}.tmp"
 
 Opener = Callable[..., AbstractContextManager[BinaryIO]]
@@ -94,6 +98,59 @@ def replacing(path: Path, mode: int = _ANY) -> Iterator[BinaryIO]:
         yield file
 
 
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Yield a hidden folder that takes the place of the folder `path` when the block succeeds.
+
+    Only its owner may look into it until then. The two change places at once where the system can (`_exchanged`), so
+    there is always one. Elsewhere the older folder is moved aside first: a process that is killed just then leaves it
+    under a hidden name.
+    """
+    if path.exists() and not path.is_dir():
+        raise FileError.at(path, "cannot be written: it is a file, and a folder is to be there")
+    if not path.parent.is_dir():
+        raise FileError.at(path, f"cannot be written: there is no folder {path.parent}")
+    target = path.resolve()
+    sweep(target.parent)
+    hidden, older = _hidden(target), _hidden(target)
+    with _naming(path), ExitStack() as held:
+        hidden.mkdir(0o700)
+        descriptor = os.open(hidden, os.O_RDONLY | os.O_CLOEXEC)
+        held.callback(os.close, descriptor)
+        with suppress(OSError):  # on a file system without locks nobody sweeps
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            yield hidden
+            umask = os.umask(0)
+            os.umask(umask)
+            hidden.chmod(0o777 & ~umask)
+            sync_folder(hidden)
+            if not target.exists():
+                hidden.rename(target)
+            elif not _exchanged(hidden, target):
+                target.rename(older)
+                hidden.rename(target)
+            sync_folder(target.parent)
+        finally:
+            for each in (hidden, older):
+                shutil.rmtree(each, ignore_errors=True)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two folders change places at once; return False where the system or the file system cannot.
+
+    Linux has `renameat2` since 3.15 and glibc since 2.28; Python offers it nowhere.
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    if (number := ctypes.get_errno()) in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
 def write_whole(path: Path, data: bytes | str, mode: int = _ANY) -> None:
     """Write a file atomically, replacing any older one; text in UTF-8."""
     with replacing(path, mode) as file:
@@ -130,7 +187,10 @@ def _sweep_one(path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # its writer lives: BlockingIOError
         if os.path.samestat(os.fstat(descriptor), path.lstat()):  # and no writer has made it anew
-            path.unlink()
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
     finally:
         os.close(descriptor)
 

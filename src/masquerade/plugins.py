@@ -1,14 +1,23 @@
-"""Methods and requirements of other packages, found by their entry points."""
+"""Load methods and requirements: ours by where they are, those of other packages by their entry points."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from masquerade.errors import BadInput, one_line
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 Kind = TypeVar("Kind")
+
+
+def loaded(home: str) -> Any:
+    """Return the class of ours that a dotted name below `masquerade` stands for."""
+    module, _, name = home.rpartition(".")
+    return getattr(import_module(f"{__package__}.{module}"), name)
 
 
 def plugins(group: str, kind: type[Kind], known: set[str]) -> Iterator[type[Kind]]:
@@ -16,6 +25,8 @@ def plugins(group: str, kind: type[Kind], known: set[str]) -> Iterator[type[Kind
 
     `known` are the names that are taken; each class is asked for its own by the attribute `name` or `model`.
     """
+    from importlib.metadata import entry_points
+
     for point in sorted(entry_points(group=group), key=lambda point: point.name):
         try:
             found = point.load()

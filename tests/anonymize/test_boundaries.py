@@ -352,3 +352,11 @@ def test_ages_stay_within_a_width() -> None:
     )
     assert release.suppressed == 2
     assert release.table["age"].to_pylist() == ["[-inf, 40)"] * 3 + ["[40, 60)"] * 3
+
+
+def test_mondrian_keeps_to_the_boundaries_where_one_group_is_left() -> None:
+    """Also where those who are out have the only values beyond."""
+    schema = mq.Schema([mq.Attribute("age", "continuous", max_width=5)])
+    table = mq.Table(pa.table({"age": [18, 18, 18, 75]}), schema)
+    release = mq.anonymize(table, mq.ConstrainedKAnonymity(["age"], 3), mq.Mondrian())
+    assert release.table["age"].to_pylist() == ["[-inf, 75)"] * 3

@@ -152,6 +152,6 @@ def test_a_job_sets_weights_and_priority(tmp_path: Path) -> None:
 def test_between_parties_a_job_says_where_the_key_belongs(tmp_path: Path) -> None:
     parties = '[parties.a]\nsource = "a.csv"\nid = "ssn"\n[parties.b]\nsource = "b.csv"\nid = "ssn"\n'
     text = JOB.replace(JOB[JOB.index("[data]") : JOB.index("[attributes")], "") + parties
-    text += '[algorithm]\nname = "mondrian"\npriority = { weight = 1 }\n'
-    with pytest.raises(mq.JobError, match=r"algorithm.priority: belongs to mondrian on one table"):
+    text += '[algorithm]\nname = "mondrian"\nworkload = "queries.sql"\n'
+    with pytest.raises(mq.JobError, match=r"algorithm.workload: belongs to mondrian on one table"):
         Plan(write_job(tmp_path, text)).settle()

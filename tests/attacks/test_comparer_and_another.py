@@ -15,8 +15,9 @@ import pytest
 from masquerade.engine.counts import Rows
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol import align as module
-from masquerade.protocol.align import Route, align, routes
+from masquerade.protocol import curve_alignment as module
+from masquerade.protocol.align import align
+from masquerade.protocol.curve_alignment import Route, routes
 
 
 class Watched:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import masquerade as mq
-from attacks.test_dishonest_winner import FLU, HIV, MODELS, OTHERS, PEOPLE, SMITH, Groups, table
+from attacks.test_dishonest_winner import FLU, HIV, MODELS, OTHERS, PEOPLE, SMITH, Question, table
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.protocol.multidimensional.cut_checks import CutChecks
@@ -27,13 +27,13 @@ from protocol.test_joint_mondrian import contract_of
 class DishonestBank:
     """Asks about parts of its choosing, one question for each bid, and always withdraws."""
 
-    def __init__(self, questions: Sequence[Groups]) -> None:
+    def __init__(self, questions: Sequence[Question]) -> None:
         self.questions = list(questions)
         self.told: list[bool] = []
 
     def play(self, monkeypatch: pytest.MonkeyPatch, requirement: mq.Requirement, disease: str) -> None:
         """Against the real clinic, until it is stopped or out of cuts to offer."""
-        ask, best = CutChecks._ask, OwnGroups.best
+        ask, judged, best = CutChecks._ask, CutChecks._judged, OwnGroups.best
         place: dict[int, int] = {}  # of its people in the common order
 
         def knowing(groups: OwnGroups) -> Any:
@@ -42,11 +42,12 @@ class DishonestBank:
                     place.update({int(rank): row for row, rank in enumerate(axis.column.ranks)})
             return best(groups)
 
-        def forged(checks: CutChecks, asked: Any, cuts: Any) -> Any:
-            labels = np.full(PEOPLE, (asked.sizes // checks.least).sum())  # counted nowhere
-            for number, people in enumerate(self.questions[len(self.told)]):
-                labels[np.isin(asked.rows, [place[each] for each in people])] = number
-            return labels
+        def forged(checks: CutChecks, at: int, asker: int, asked: Any, parts: Any = None) -> Any:
+            if parts is not None:
+                parts = np.full(PEOPLE, checks.most_parts[asker], np.uint64)  # counted nowhere
+                for number, people in enumerate(self.questions[len(self.told)]):
+                    parts[np.isin(asked.rows, [place[each] for each in people])] = number
+            return judged(checks, at, asker, asked, parts)
 
         def asking(checks: CutChecks, *cuts: Any) -> Any:
             self.told += (yield from ask(checks, *cuts)).tolist()
@@ -60,7 +61,7 @@ class DishonestBank:
         )
         ids = [str(row).encode() for row in range(PEOPLE)]
         with monkeypatch.context() as patched:
-            patched.setattr(CutChecks, "_parts", forged)
+            patched.setattr(CutChecks, "_judged", forged)
             patched.setattr(CutChecks, "_ask", asking)
             patched.setattr(OwnGroups, "best", knowing)
             patched.setattr(BestCuts, "without", lambda cuts, _: cuts)  # never too few
@@ -68,7 +69,7 @@ class DishonestBank:
 
 
 def answers(
-    monkeypatch: pytest.MonkeyPatch, requirement: mq.Requirement, disease: str, *questions: Groups
+    monkeypatch: pytest.MonkeyPatch, requirement: mq.Requirement, disease: str, *questions: Question
 ) -> list[bool]:
     """What the bank is told before it is stopped: an answer more than it has attributes."""
     bank = DishonestBank(questions)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,6 +18,7 @@ import masquerade as mq
 from masquerade.anonymize.local_view import LocalView
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
+from masquerade.protocol.joint_histogram.split_counts import Groups
 from masquerade.protocol.remote_checks import RemoteChecks
 from protocol.seats import seated
 from protocol.test_mashup import SCHEMA, contract_of
@@ -24,7 +26,7 @@ from protocol.test_mashup import SCHEMA, contract_of
 K, PEOPLE = 4, 24
 SMITH, FLU, HIV = 0, 1, 2  # people; of the latter two the bank knows the disease
 OTHERS = list(range(3, PEOPLE))
-Groups = Sequence[Sequence[int]]
+Question = Sequence[Sequence[int]]  # groups of people
 
 sizes = mq.KAnonymity(["Job", "Salary"], k=K)
 MODELS: dict[str, mq.Requirement] = {
@@ -46,13 +48,13 @@ def table(disease: str) -> mq.Table:
 class DishonestBank:
     """Asks about groups of its choosing, one question a round, and always withdraws."""
 
-    def __init__(self, questions: Sequence[Groups]) -> None:
+    def __init__(self, questions: Sequence[Question]) -> None:
         self.questions = list(questions)
         self.told: list[bool] = []
 
     def play(self, monkeypatch: pytest.MonkeyPatch, requirement: mq.Requirement, disease: str) -> None:
         """Against the real clinic, until it is stopped or out of questions."""
-        groups, ask, best = RemoteChecks._groups, RemoteChecks.ask, LocalView.best
+        ask, best = RemoteChecks.ask, LocalView.best
         place: dict[int, int] = {}  # of its people in the common order
 
         def knowing(view: LocalView, state: Any) -> Any:
@@ -63,12 +65,11 @@ class DishonestBank:
                 view.candidates.append(found[0])
             return found
 
-        def forged(checks: RemoteChecks, check: Any, *honest: Any) -> Any:
-            labels = groups(checks, check, *honest)
-            labels[:] = check.bounds(PEOPLE).labels[1]  # counted nowhere
+        def forged(_: RemoteChecks, groups: Groups, *honest: Any) -> Any:
+            parts = np.full(PEOPLE, groups.most, np.uint64)  # counted nowhere
             for number, people in enumerate(self.questions[len(self.told)]):
-                labels[[place[each] for each in people]] = number
-            return labels
+                parts[np.isin(groups.rows, [place[each] for each in people])] = number
+            return parts
 
         def asking(checks: RemoteChecks, *candidate: Any) -> Any:
             if len(self.told) == len(self.questions):
@@ -81,7 +82,7 @@ class DishonestBank:
         )
         ids = [str(row).encode() for row in range(PEOPLE)]
         with monkeypatch.context() as patched:
-            patched.setattr(RemoteChecks, "_groups", forged)
+            patched.setattr(RemoteChecks, "_parts", forged)
             patched.setattr(RemoteChecks, "ask", asking)
             patched.setattr(LocalView, "best", knowing)
             run_together({name: seated(name, contract, table(disease), ids) for name in contract.parties})
@@ -92,7 +93,7 @@ class EndOfAttack(Exception):  # not an error: the bank has asked all it wanted
 
 
 def answers(
-    monkeypatch: pytest.MonkeyPatch, requirement: mq.Requirement, disease: str, *questions: Groups
+    monkeypatch: pytest.MonkeyPatch, requirement: mq.Requirement, disease: str, *questions: Question
 ) -> list[bool]:
     bank = DishonestBank(questions)
     with pytest.raises(EndOfAttack):
@@ -114,6 +115,7 @@ def test_the_answer_does_not_depend_on_one_persons_disease(
 
 
 def test_by_encryption_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("masquerade.protocol.sensitive_checks.keeps_trees", lambda *_: False)
     monkeypatch.setattr("masquerade.protocol.joint_histogram.back_ends.cheaper", lambda _: "encryption")
     for disease in ("flu", "HIV"):
         told = answers(monkeypatch, MODELS["confidence-bounding"], disease, [[SMITH]], [[SMITH, FLU], OTHERS])

@@ -11,8 +11,9 @@ import pytest
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.align import Positions, align
+from masquerade.protocol.align import align
 from masquerade.protocol.assemble import assemble
+from masquerade.protocol.curve_alignment import Positions
 from masquerade.protocol.equality import EqualityProof, EqualityShare, who_differs
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from papers.paper_tables import loan_table
@@ -20,7 +21,7 @@ from protocol.seats import seated
 from protocol.tampering import changing, tampering
 from protocol.test_mashup import REQUIREMENT, contract_of
 
-ALIGNMENT = {"blinded", "positions", "equality-share", "equality-proof"}
+ALIGNMENT = {"list-size", "blinded", "positions", "equality-share", "equality-proof"}
 KNOWN = [b"person %d" % number for number in range(34)]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from masquerade.net.channel import Node, Timings
 from masquerade.net.connect import listen
-from masquerade.net.grpc_stream import ClientStream
 from masquerade.net.handshake import Hello, encode
+from masquerade.net.tls_stream import ClientStream
 from net.nodes import AGREED, PEOPLE, TRUST
 
 TIMINGS = Timings(connect=60, silence=60, patience=60, grace=0.1)

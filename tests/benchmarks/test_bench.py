@@ -16,8 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 import masquerade as mq
+from forked import forked_servers
 from masquerade.cli import bench
-from masquerade.cli.main import app
+from masquerade.cli.main import command_line
 from masquerade.errors import ParameterError
 from masquerade.library.jobs import anonymize_job
 
@@ -37,16 +38,18 @@ def load(name: str) -> ModuleType:
 
 
 def test_list_names_every_experiment() -> None:
-    shown = CliRunner().invoke(app, ["bench", "--list", "--json"])
+    shown = CliRunner().invoke(command_line(), ["bench", "--list", "--json"])
     listed = json.loads(shown.stdout)
     assert set(listed) == {
         *(
             "adult",
             "align",
+            "chunked_mondrian",
             "circuits",
             "collaborate",
             "dka",
             "faults",
+            "figure_12",
             "figures_10_11",
             "five_million",
             "games",
@@ -58,7 +61,17 @@ def test_list_names_every_experiment() -> None:
             "m_privacy_shares",
             "m_privacy_verification",
         ),
-        *("constrained", "mashup", "mondrian", "peers"),
+        *(
+            "boundaries",
+            "constrained",
+            "mashup",
+            "messages",
+            "mondrian",
+            "papers",
+            "party_engine",
+            "party_memory",
+            "peers",
+        ),
         *(
             "primitives",
             "purpose",
@@ -68,6 +81,7 @@ def test_list_names_every_experiment() -> None:
             "scale_parties",
             "scores",
             "service",
+            "survival",
             "ssi",
             "startup",
         ),
@@ -84,7 +98,9 @@ def test_only_an_experiments_own_numbers_can_be_set(change: str) -> None:
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_experiments_take_say_and_save(name: str) -> None:
-    assert list(inspect.signature(load(name).run).parameters) == ["say", "save"]
+    first, second, *options = inspect.signature(load(name).run).parameters
+    assert (first, second) == ("say", "save")
+    assert set(options) <= {"paper", "quick"}
 
 
 @pytest.mark.parametrize(
@@ -141,14 +157,14 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
 
 def test_missing_data_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     adult = load("_adult")
-    monkeypatch.setattr(adult, "DATA", tmp_path)
+    monkeypatch.setattr(adult._data, "_root", tmp_path)
     with pytest.raises(ParameterError, match=r"adult\.data is missing.*shared/data/adult"):
         adult.adult()
 
 
 def test_missing_rival_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     peers = load("peers")
-    monkeypatch.setattr(peers, "PYTHON", tmp_path / "python")
+    monkeypatch.setattr(peers, "ANJANA", tmp_path / "python")
     with pytest.raises(ParameterError, match=r"\.venv-anjana.*make bench"):
         peers.run(lambda _: None, None)
 
@@ -180,8 +196,8 @@ def test_adult_is_the_papers() -> None:
 
 
 def test_multi_qid_requirements() -> None:
-    scale = load("scale")
-    drawn = list(scale.random_requirements())
+    figure = load("figure_12")
+    drawn = list(figure.random_requirements())
     assert len(drawn) == 30
     for requirement in drawn:
         qids = {frozenset(part.qid) for part in requirement.parts}
@@ -189,7 +205,7 @@ def test_multi_qid_requirements() -> None:
         (length,) = {len(qid) for qid in qids}
         assert 2 <= length <= 9
     assert len({len(requirement.parts) for requirement in drawn}) > 3
-    assert [str(each) for each in drawn] == [str(each) for each in scale.random_requirements()]
+    assert [str(each) for each in drawn] == [str(each) for each in figure.random_requirements()]
 
 
 @needs_adult
@@ -203,9 +219,9 @@ def test_the_rivals_penalty_by_our_metric() -> None:
     raw = records.to_pandas().assign(row=["0", "1", "2", "3"])
     general = raw.assign(**dict.fromkeys(peers.QID, "*"))
     half = raw.iloc[:2].assign(sex="*")
-    assert peers._penalty(original, raw) == (0, 0)
-    assert peers._penalty(original, general) == (1, 0)
-    assert peers._penalty(original, half) == ((2 * 1 / 8 + 2) / 4, 2)
+    for published, penalty, suppressed in ((raw, 0, 0), (general, 1, 0), (half, (2 * 1 / 8 + 2) / 4, 2)):
+        found = peers.compared(original, published)
+        assert (peers.measure(found)["ncp"], found.suppressed) == (penalty, suppressed)
 
 
 def test_calls_take_turns_after_a_warm_up() -> None:
@@ -260,7 +276,8 @@ def test_a_small_crowd_is_served_or_refused_for_a_reason(tmp_path: Path) -> None
         each for each in wishes if each["purpose"] == "marketing" and "disease" in each["attributes"]
     ]
     poor = [each for each in wishes if each["budget"] < 200 and "salary" in each["attributes"]]
-    told = service.outcome(crowd.run_crowd(tmp_path, asked))
+    with forked_servers():
+        told = service.outcome(crowd.run_crowd(tmp_path, asked))
     assert told["failures"] == []
     assert told["refused"] == len([*unwelcome, *poor]) > 0
     assert told["published"] + told["refused"] == told["requests"] == 9

@@ -1,4 +1,4 @@
-"""Runs commands: in this process, quickly, or as the real thing in a process of its own."""
+"""Runs commands: in this process, quickly; in a forked one; or as the real thing in a process that loads all."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from forked import MASQUERADE
+from forked import run as run_forked
 from masquerade.cli.main import run
 
 _PROGRESS = re.compile(r"^\d+ s: (.*)\n", re.MULTILINE)
@@ -68,6 +69,12 @@ def process(*words: str | Path, program: str = MASQUERADE, **options: Any) -> An
     environment = {**os.environ, "COLUMNS": "80", **options.pop("env", {})}
     command = [program, *map(str, words)]
     done = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=300, **options)
+    return Answer.of(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def forked(*words: str | Path, **options: Any) -> Answer:
+    """Run a command in a process of its own, whose modules are loaded already."""
+    done = run_forked([MASQUERADE, *map(str, words)], env={**os.environ, "COLUMNS": "80"}, **options)
     return Answer.of(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.command import MASQUERADE, Answer, files, here, process, without_progress
+from cli.command import MASQUERADE, Answer, files, forked, here, process, without_progress
+from forked import Forked
 from library.live_api import TABLE, LiveApi, eventually, live_api
 from masquerade.cli.client_conf import Teller
 from masquerade.cli.output import Progress
+from masquerade.cli.request import written_lines
 from masquerade.library.client import Client
 from masquerade.library.client.results import Me
 from masquerade.service.resources import Event, Role
@@ -424,7 +426,7 @@ def test_help_with_an_example(name: str, capsys: Capture) -> None:
 @pytest.mark.system
 def test_an_interrupt_leaves_the_session_running(api: LiveApi, conf: Path) -> None:
     known = {each.id for each in api.coordinator.store.sessions.recent()}
-    with subprocess.Popen(
+    with Forked(
         [MASQUERADE, "request", str(conf), "--output", "release.csv"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -452,6 +454,16 @@ def test_in_a_process_of_its_own(api: LiveApi, conf: Path) -> None:
         answer = process("request", conf, "--json")
     assert answer.code == 0, answer.err
     assert json.loads(answer.out)["id"] == played.session
-    done: Answer = process("download", played.session, "--output", "t.csv", "--conf", conf, cwd=conf.parent)
+    done: Answer = forked("download", played.session, "--output", "t.csv", "--conf", conf, cwd=conf.parent)
     assert done.code == 0, done.err
     assert Path("t.csv").exists()
+
+
+def test_ratios_of_joint_keys_are_told_with_their_meaning() -> None:
+    meaning = "age, job are a key: every one of the common records is alone with its values"
+    written = {"rows": 400, "common_records": 400, "ratios": [{"ratio": 1.0, "meaning": meaning}]}
+    assert written_lines("abc", {**written, "table": "ratios.json"}) == [
+        "session abc: published, over 400 common records",
+        f"1.000000: {meaning}",
+        "table: ratios.json",
+    ]

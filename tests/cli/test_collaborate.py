@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from cli.command import here, process
+from cli.command import forked, here
 from cli.test_mashup import alive, launch, mashup_here, rows
 from masquerade.data.people import generate_people, people_taxonomies
 from masquerade.net.transcript import read_transcript
@@ -84,7 +84,7 @@ def test_with_and_without_a_third_party(tmp_path: Path, capsys: Capture) -> None
         pa.csv.write_csv(
             pa.Table.from_pylist([holed], people.schema), file, pa.csv.WriteOptions(include_header=False)
         )
-    done = process("mashup", "job.toml", "--json", cwd=tmp_path)
+    done = forked("mashup", "job.toml", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
     summary = done.json
     assert summary["third_party"] == "secure"

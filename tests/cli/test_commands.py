@@ -73,7 +73,7 @@ FAILURES = {
     ),
     "missing column": (JOB, TABLE.replace("city", "town"), 2, 'no column "city"'),
     "no such source": (changed("people.csv", "peple.csv"), TABLE, 2, 'no such file (did you mean "people.csv"?)'),
-    "source is a folder": (changed("people.csv", "."), TABLE, 2, "is of no known kind"),
+    "source is a folder": (changed("people.csv", "."), TABLE, 2, "the folder holds no Parquet file"),
     "source of no known kind": (changed("people.csv", "people.xlsx"), TABLE, 2, ".xlsx"),
     "query without a database": (
         changed('source = "people.csv"', 'source = "people.csv"\nquery = "SELECT 1"'), TABLE, 2, "a query needs",

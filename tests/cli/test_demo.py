@@ -19,6 +19,7 @@ import pytest
 
 from cli.command import MASQUERADE, here, process
 from docs.walkthrough import DOCS, Block, Reader, commands
+from forked import Forked
 from masquerade.audit.verify import verify as verify_log
 from masquerade.cli.demo import describe
 
@@ -179,11 +180,12 @@ main()
 
 
 @contextmanager
-def staying(folder: Path, *, asks: bool) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """A demo that has made its release, or asks for none, and waits; and what it said."""
-    program = [MASQUERADE] if asks else [sys.executable, "-c", ASKS_NOTHING]
-    words = [*program, "demo", "--people", "300", "--folder", str(folder)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+def staying(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """A demo that asks for no release and waits; and what it said."""
+    program = folder.with_suffix(".py")
+    program.write_text(ASKS_NOTHING)
+    words = [sys.executable, str(program), "demo", "--people", "300", "--folder", str(folder)]
+    with Forked(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None
             said = []
@@ -199,7 +201,7 @@ def staying(folder: Path, *, asks: bool) -> Iterator[tuple[subprocess.Popen[str]
 
 def test_the_console_is_there_until_an_interrupt_or_a_childs_death(tmp_path: Path) -> None:
     folder = tmp_path / "ball"
-    with staying(folder, asks=False) as (running, said):
+    with staying(folder) as (running, said):
         served = processes_of(folder)
         assert sorted(served.values()) == NAMES, said
         address = next(line.removeprefix("console: ") for line in said if line.startswith("console: "))
@@ -212,8 +214,8 @@ def test_the_console_is_there_until_an_interrupt_or_a_childs_death(tmp_path: Pat
     assert (running.returncode, out) == (0, ""), err
     assert not [line for line in err.splitlines() if not re.match(r"\d+ s: ", line)]
     wait_until_gone(served)
-    # The same folder once more; this time it makes its release, and then a child dies.
-    with staying(folder, asks=True) as (running, said):
+    # The same folder once more; this time a child dies.
+    with staying(folder) as (running, said):
         served = processes_of(folder)
         assert sorted(served.values()) == NAMES, said
         os.kill(next(number for number, name in served.items() if name == "clinic"), signal.SIGKILL)
@@ -225,8 +227,8 @@ def test_the_console_is_there_until_an_interrupt_or_a_childs_death(tmp_path: Pat
 
 
 def test_the_system_ends_it_at_once_and_all_its_processes(tmp_path: Path) -> None:
-    with staying(tmp_path, asks=False) as (running, said):
-        served = processes_of(tmp_path)
+    with staying(tmp_path / "ball") as (running, said):
+        served = processes_of(tmp_path / "ball")
         assert sorted(served.values()) == NAMES, said
         running.send_signal(signal.SIGTERM)
         running.send_signal(signal.SIGTERM)
@@ -238,7 +240,7 @@ def test_the_system_ends_it_at_once_and_all_its_processes(tmp_path: Path) -> Non
 
 def test_an_interrupt_while_it_starts(tmp_path: Path) -> None:
     words = [MASQUERADE, "demo", "--people", "300", "--folder", str(tmp_path)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    with Forked(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         served: dict[int, str] = {}
         while running.poll() is None and not served:
             served = processes_of(tmp_path)

@@ -26,7 +26,7 @@ PIECES = st.sampled_from(
 ) | st.binary(max_size=4).filter(lambda piece: b"/" not in piece)  # fmt: skip
 MUTATIONS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 9), PIECES), min_size=1, max_size=4)
 FUZZ = settings(
-    max_examples=examples(120),
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -114,7 +114,7 @@ def whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> bytes:
     return (tmp_path / "release.csv").read_bytes()
 
 
-@settings(FUZZ, max_examples=examples(60))  # each of them grows trees
+@settings(FUZZ, max_examples=examples(30))  # each of them grows trees
 @given(slips=MUTATIONS)
 @example(slips=[])
 def test_slips_in_a_release(

@@ -40,7 +40,12 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    policies = {"west": {"least_m": 2, "methods": {"mondrian": {"third_party": ["secure"]}}}}
+    learn = {"learn": ["logistic"]}
+    policies = {
+        "north": learn,
+        "south": learn,
+        "west": {"least_m": 2, "methods": {"mondrian": {"third_party": ["secure"]}}, **learn},
+    }
     folder = tmp_path_factory.mktemp("hospitals")
     with Hospitals(folder, people=60, policies=policies) as house, house.serving() as url:
         house.start_nodes()
@@ -175,7 +180,7 @@ def test_the_doctor_says_whether_it_could_be_asked(served: Served, capsys: Captu
             [
                 "client.toml: request.privacy: t-closeness cannot be tested where nobody sees all counts; use one of "
                 "k-anonymity, l-diversity, recursive-l-diversity, alpha-k-anonymity, confidence-bounding, "
-                "p-sensitive-k-anonymity, or m = 0, which leaves no coalition to be found, or "
+                "p-sensitive-k-anonymity, constrained-k-anonymity, or m = 0, which leaves no coalition to be found, or "
                 'third_party = "trusted" with choose = "certainty"'
             ],
         ),
@@ -258,3 +263,21 @@ def said(capsys: Capture, *words: str | Path) -> Answer:
     assert answer.code == 0, answer.err
     assert not any(word in answer.out + answer.err for word in ("common", "mashup"))
     return answer
+
+
+def test_a_model_is_asked_for_and_taken_home(served: Served, folder: Path, capsys: Capture) -> None:
+    wish = {"attributes": ["age", "cost"], "privacy": [], "m": None, "algorithm": {"name": "logistic"}}
+    conf = written(served, **wish)
+    done = here(capsys, "request", conf, "--output", "model.json", "--report", "model.html", "--json")
+    assert done.code == 0, done.err
+    model = json.loads(Path("model.json").read_text())
+    assert set(model["coefficients"]) == {"age", "cost"}
+    assert "Coefficients" in Path("model.html").read_text()
+    session = done.json["id"]
+    again = here(capsys, "download", session, "--output", "again.json", "--conf", conf)
+    assert again.code == 0, again.err
+    assert Path("again.json").read_bytes() == Path("model.json").read_bytes()
+    wrong = here(capsys, "download", session, "--output", "model.csv", "--conf", conf)
+    assert wrong.code == 1
+    assert wrong.problems == ["the session made a model, which is there as json"]
+    assert not Path("model.csv").exists()

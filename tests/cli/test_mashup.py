@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from cli.command import Answer, here, process
+from cli.command import Answer, forked, here
 from forked import MASQUERADE, Forked
 from masquerade.data.people import generate_people, people_taxonomies
 from masquerade.net.transcript import read_transcript
@@ -122,7 +122,7 @@ def _header(path: Path) -> list[str]:
 
 def test_two_processes_give_the_release_of_one_table(tmp_path: Path, capsys: Capture) -> None:
     joined = deal(tmp_path, 600)
-    done = process("mashup", "job.toml", "--json", cwd=tmp_path)
+    done = forked("mashup", "job.toml", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
     summary = done.json
     assert summary["common_records"] == joined.num_rows == summary["released"]
@@ -196,7 +196,7 @@ def test_mondrian_keeps_the_diversity_of_another_partys_values(tmp_path: Path, c
     anonymized(capsys, joined, sections, tmp_path)
     assert rows(tmp_path / "release.csv") == rows(tmp_path / "alone" / "release.csv")
     kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
-    assert {"cuts-settled", "histogram-trees", "level-cuts"} <= kinds
+    assert {"cuts-settled", "split-groups", "level-cuts"} <= kinds
 
 
 def test_mondrian_cuts_qids_that_share_attributes_together(tmp_path: Path, capsys: Capture) -> None:
@@ -248,7 +248,7 @@ def test_diversity_of_another_partys_values_is_that_of_one_table(tmp_path: Path,
     anonymized(capsys, joined, job, tmp_path)
     assert rows(tmp_path / "release.csv") == rows(tmp_path / "alone" / "release.csv")
     heard = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
-    assert {"settled", "histogram-trees"} <= heard
+    assert {"settled", "split-groups"} <= heard
 
 
 MISTAKES = {
@@ -286,7 +286,7 @@ def test_mistakes_end_with_one_line_and_nothing_written(tmp_path: Path, name: st
     strangers = [text[0], *(line.replace('"9', '"x9', 1) for line in text[1:])]
     (tmp_path / "strangers.csv").write_text("\n".join(strangers) + "\n")
     in_processes = name == FOUND_BY_A_PROCESS
-    done = process("mashup", tmp_path / "job.toml") if in_processes else mashup_here(capsys, tmp_path)
+    done = forked("mashup", tmp_path / "job.toml") if in_processes else mashup_here(capsys, tmp_path)
     assert done.code == code, done.err
     assert any(problem in each for each in done.problems)
     assert not (tmp_path / "release.csv").exists()
@@ -367,7 +367,7 @@ def test_a_killed_party_ends_all_and_leaves_nothing(tmp_path: Path, moment: int)
 
 @pytest.mark.parametrize("moment", range(4))
 def test_interrupts_end_the_parties_too_and_print_no_traceback(tmp_path: Path, moment: int) -> None:
-    """Whenever they come, and however often: also while gRPC shuts down."""
+    """Whenever they come, and however often: also while the sockets are closed."""
     deal(tmp_path, 3000)
     random = np.random.default_rng(moment)
     launched, started = launch(tmp_path)

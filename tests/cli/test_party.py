@@ -19,6 +19,7 @@ import pytest
 from starlette.applications import Starlette
 
 from cli.command import MASQUERADE, Answer, here
+from forked import Forked
 from masquerade.audit.verify import verify
 from masquerade.errors import ParameterError
 from masquerade.service.control import Pending, Signature
@@ -80,8 +81,8 @@ def test_the_card(folder: Folder, capsys: Capture) -> None:
 
 @pytest.mark.system
 def test_the_page_for_approvals_is_served_until_an_interrupt(folder: Folder) -> None:
-    words = [MASQUERADE, "party", "review", folder.conf("bank"), "--json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    words = [MASQUERADE, "party", "review", str(folder.conf("bank")), "--json"]
+    with Forked(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None
             told = json.loads(running.stdout.readline())
@@ -307,7 +308,7 @@ def test_the_ledger(folder: Folder, capsys: Capture) -> None:
     text = party(capsys, folder, "ledger", "bank").out
     assert "age, job, salary, town, disease  for ana  with bank, clinic" in text
     assert "  k-anonymity (k = 4) over age, job" in text
-    assert "  made by mondrian: choose information-gain, strict no" in text
+    assert "  made by mondrian: align auto, choose information-gain, strict no" in text
 
 
 @pytest.mark.system

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli.command import here
+from masquerade.engine.local import LocalEngine
+from parties_here import parties_here
 
 Capture = pytest.CaptureFixture[str]
 TABLE_1 = "age;sex;state\n20;Female;CA\n30;Female;CA\n40;Female;TX\n20;Male;NY\n40;Male;CA\n"
@@ -122,3 +124,107 @@ def test_attack_tells_what_each_attacker_gets(
     other.write_text("height,weight\n1,2\n")
     answer = here(capsys, *words[:5], other)
     assert (answer.code, "has no attribute of the release's QIDs" in answer.problems[0]) == (2, True)
+
+
+@pytest.fixture
+def parties(tmp_path: Path) -> Path:
+    (tmp_path / "a.csv").write_text(
+        "ssn,age,sex\n1,20,Female\n2,30,Female\n3,40,Female\n4,20,Male\n5,40,Male\n6,9,Male\n"
+    )
+    (tmp_path / "b.csv").write_text("who;state\n5;CA\n4;NY\n3;TX\n2;CA\n1;CA\n7;AL\n")
+    job = tmp_path / "job.toml"
+    job.write_text(
+        '[parties.a]\nsource = "a.csv"\nid = "ssn"\n[parties.b]\nsource = "b.csv"\nid = "who"\nseparator = ";"\n'
+    )
+    return job
+
+
+def test_joint_keys_as_json(parties: Path, capsys: Capture) -> None:
+    with parties_here():
+        found = here(capsys, "keys", parties, "--columns", "sex,state", "--json").json
+        every = here(
+            capsys,
+            "keys",
+            parties,
+            *("--columns", "age,sex,state", "--all", "--beta", "0.9", "--measure", "separation", "--json"),
+        ).json
+    assert (found["key"], found["ratio"], found["sampled"]) == (["sex", "state"], 0.8, None)
+    assert (found["duplicates"], found["common_records"]) == (1, 5)
+    assert set(found["seconds"]) == {"align", "protocol"}
+    assert set(found["bytes_sent"]) == set(found["messages"]) == {"a", "b"}
+    assert every["keys"] == [{"key": ["age", "state"], "ratio": 1.0}, {"key": ["sex", "state"], "ratio": 0.9}]
+    assert [each["key"] for each in every["asked"]] == [
+        ["age", "state"],
+        ["sex", "state"],
+        ["age", "sex", "state"],
+    ]
+    assert [path.name for path in sorted(parties.parent.iterdir())] == ["a.csv", "b.csv", "job.toml"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "problem"),
+    [
+        (["--columns", "age,sex"], 2, "all are a's"),
+        (["--columns", "age,zip"], 2, 'no party contributes "zip"'),
+        (["--columns", "ssn,state"], 2, "it identifies the people of a"),
+        (["--columns", "age,state", "--exact"], 2, "--exact belongs to one table"),
+        (["--columns", "age,state", "--beta", "0.9"], 2, "all and beta belong together"),
+        (["--columns", "age,state", "--measure", "entropy"], 2, "measure"),
+        (["--columns", "age,state", "--precision", "0.3"], 2, "1 divided by a whole number"),
+        ([], 2, "name the columns to ask about"),
+    ],
+)
+def test_wrong_questions_to_parties(
+    parties: Path, options: list[str], code: int, problem: str, capsys: Capture
+) -> None:
+    answer = here(capsys, "keys", parties, *options)
+    assert answer.code == code
+    assert problem in answer.problems[0]
+
+
+@pytest.fixture
+def job(table: Path) -> Path:
+    """A job whose table has one column that is no attribute of it."""
+    table.write_text("id;" + TABLE_1.replace("\n", "\n1;", 5))
+    path = table.with_name("job.toml")
+    attributes = "\n".join(f"[attributes.{name}]" for name in ("age", "sex", "state"))
+    data = '[data]\nsource = "people.csv"\nseparator = ";"'
+    path.write_text(f'{data}\n{attributes}\n[engine]\nmemory = "256MB"\n')
+    return path
+
+
+def test_keys_and_mask_of_a_job_count_its_attributes_on_its_engine(
+    job: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+    real = LocalEngine.__init__
+    monkeypatch.setattr(LocalEngine, "__init__", lambda own, *a, **k: opened.append(a) or real(own, *a, **k))
+    found = here(capsys, "keys", job, "--exact", "--json").json
+    assert (found["key"], found["rows"]) == (["age", "sex"], 5)
+    masked = here(capsys, "mask", job, "--measure", "distinct", "--beta", "0.8", "--json").json
+    assert masked["published"] == ["sex", "state"]
+    assert opened == [(256 << 20,), (256 << 20,)]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--memory", "1GB"], "--memory belongs to a table; of a job it is in [engine]"),
+        (["--separator", ","], "--separator belongs to a table; of a job it is in [data]"),
+    ],
+)
+def test_what_a_job_says_itself(job: Path, options: list[str], problem: str, capsys: Capture) -> None:
+    answer = here(capsys, "keys", job, *options)
+    assert (answer.code, answer.problems) == (2, [problem])
+
+
+def test_a_wrong_engine_of_a_job_names_its_key(job: Path, capsys: Capture) -> None:
+    job.write_text(job.read_text().replace("256MB", "1MB"))
+    answer = here(capsys, "keys", job)
+    assert answer.code == 2
+    assert "job.toml: engine.memory: must be a size of at least 256MB" in answer.problems[0]
+
+
+def test_options_of_parties_do_not_fit_a_table(table: Path, capsys: Capture) -> None:
+    answer = here(capsys, "keys", table, "--precision", "0.1")
+    assert (answer.code, "belongs to a job with [parties]" in answer.problems[0]) == (2, True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, Response, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, Response, sync_playwright
 
 from console.world import PASSWORD, World, served
 from masquerade.console.signed_in import COOKIE
@@ -23,6 +23,7 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # nobody is reached but us
 ]
 PATIENCE = 120_000  # milliseconds: on a loaded machine things take their time
 
@@ -74,8 +75,14 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
+@pytest.fixture(scope="module")
+def contexts(browser: Browser) -> list[BrowserContext]:
+    """Browsers that nobody uses now: without cookies, but with what pages are made of in their caches."""
+    return []
+
+
 @pytest.fixture
-def visit(site: Served, browser: Browser) -> Visit:
+def visit(site: Served, browser: Browser, contexts: list[BrowserContext]) -> Visit:
     """`with visit("ana") as page`: a browser of its own, signed in; it must not complain or reach elsewhere."""
 
     @contextmanager
@@ -88,17 +95,16 @@ def visit(site: Served, browser: Browser) -> Visit:
     ) -> Iterator[Page]:
         noted: list[str] = []
 
-        def ours(route: Route) -> None:
-            if route.request.url.startswith((site.address, "data:")):
-                route.continue_()
-            else:
-                noted.append(f"asks elsewhere: {route.request.url}")
-                route.abort()
+        def note_elsewhere(request: Request) -> None:
+            if not request.url.startswith((site.address, "data:")):
+                noted.append(f"asks elsewhere: {request.url}")
 
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
+        context = contexts.pop() if contexts else browser.new_context()
         context.set_default_timeout(PATIENCE)
-        context.route("**/*", ours)
         page = context.new_page()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.on("request", note_elsewhere)  # to route them would also turn the cache off
         page.on(
             "console", lambda said: noted.append(said.text) if said.type in ("error", "warning") else None
         )
@@ -108,12 +114,14 @@ def visit(site: Served, browser: Browser) -> Visit:
             if user is not None:
                 path = {"domain": "127.0.0.1", "path": "/console"}
                 context.add_cookies([{"name": COOKIE, "value": site.cookie(user), **path}])  # type: ignore[typeddict-item]
-                page.goto(site.console("/"))
-                page.get_by_role("heading", name="Sessions").wait_for()
             yield page
             assert [line for line in noted if not any(each in line for each in complaints)] == []
+            page.evaluate("() => window.origin === 'null' || localStorage.clear()")
+            context.clear_cookies()
+            contexts.append(context)
         finally:
-            context.close()
+            for each in context.pages:  # reports open in pages of their own
+                each.close()
 
     return visiting
 

@@ -23,6 +23,8 @@ WARD = ColumnCard("ward", "categorical", "attribute", TaxonomyCard("ab" * 32, 2,
 OTHER_WARD = dataclasses.replace(WARD, taxonomy=TaxonomyCard("cd" * 32, 3, "Everywhere"))
 DISEASE = ColumnCard("disease", "categorical", "sensitive")
 SURVIVED = ColumnCard("survived", "categorical", "class")
+MONTHS = ColumnCard("months", "continuous", "duration")
+DIED = ColumnCard("died", "categorical", "event")
 WEIGHT = ColumnCard("weight", "continuous")
 JOB = ColumnCard("job", "categorical", "attribute", TaxonomyCard("ef" * 32, 2, "Any job"))
 
@@ -33,8 +35,8 @@ def card(party: str, dataset: str, *columns: ColumnCard, horizontal: bool = True
 
 
 CARDS = [
-    card("north", "patients", AGE, WARD, DISEASE, SURVIVED),
-    card("south", "patients", AGE, WARD, DISEASE, SURVIVED, WEIGHT),
+    card("north", "patients", AGE, WARD, DISEASE, SURVIVED, MONTHS, DIED),
+    card("south", "patients", AGE, WARD, DISEASE, SURVIVED, WEIGHT, MONTHS, DIED),
     card("west", "patients", AGE, OTHER_WARD, DISEASE, SURVIVED),
     card("coast", "cases", AGE, WARD),
     card("registry", "people", AGE, JOB, horizontal=False),  # takes part in vertical sessions only

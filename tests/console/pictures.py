@@ -80,7 +80,7 @@ def _hospitals(folder: Path, playwright: Playwright) -> None:
         page.goto(site.console("/request"))
         sign_in(page, "ana")
         page.get_by_role("radio", name="The same columns about different people").check()
-        page.get_by_role("group", name="Who publishes together").wait_for()
+        page.get_by_role("group", name="Who takes part").wait_for()
         for name in ("age", "ward", "disease"):
             page.get_by_role("group", name="Columns", exact=True).get_by_role("checkbox", name=name).check()
         page.get_by_role("checkbox", name="west").uncheck()

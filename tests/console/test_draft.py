@@ -61,11 +61,11 @@ def test_the_first_requirement_follows_the_columns_and_the_others_are_kept_in_st
 
 def test_the_class_is_not_asked_for_twice() -> None:
     draft = filled(JOB)
-    assert draft.classes == ["disease", "income"]
+    assert draft.candidates("class") == ["disease", "income"]
     draft.class_name = "disease"
     draft.choose(DISEASE, True)
     assert draft.class_name == ""
-    assert draft.classes == ["income"]
+    assert draft.candidates("class") == ["income"]
 
 
 def test_numbers_are_read_as_people_write_them() -> None:
@@ -161,12 +161,12 @@ def test_nobody_ticked_is_a_problem_because_a_request_without_parties_asks_every
     draft = pooled("age")
     draft.left_out |= {"north", "south", "west"}
     assert "parties" not in draft.content()
-    assert draft.problems() == ["parties: none is ticked; at least two must publish together"]
+    assert draft.problems() == ["parties: none is ticked; at least two must take part"]
 
 
 def test_the_class_of_a_horizontal_request_is_held_by_two_and_narrows_who_can() -> None:
     draft = pooled("age")
-    assert draft.classes == ["disease", "survived"]
+    assert draft.candidates("class") == ["disease", "survived"]
     draft.class_name = "survived"
     assert draft.able == ["north", "west"]
     assert draft.sharers == []
@@ -205,10 +205,52 @@ def test_models_are_offered_where_the_providers_can_test_them(model: str, third_
     assert bool(draft.problems()) is not possible
 
 
+def test_a_request_for_a_model_has_no_requirement() -> None:
+    draft = filled(JOB, AGE)
+    assert draft.content()["privacy"]
+    draft.method, draft.class_name = "id3", "approved"
+    assert "privacy" not in draft.content()
+    assert draft.content()["algorithm"] == {"name": "id3"}
+    assert not draft.problems()
+
+
+def test_a_request_for_a_model_has_nothing_that_is_of_tables() -> None:
+    draft = pooled("age", "ward", most_ncp="0.5", m="2")
+    draft.method, draft.class_name = "logistic", "survived"
+    content = draft.content()
+    assert not {"privacy", "most_ncp", "m"} & content.keys()
+    assert not draft.limitable
+    draft.method = ""
+    assert (draft.content()["m"], draft.content()["most_ncp"]) == (2, 0.5)
+
+
+def test_the_roles_are_those_that_the_method_declares() -> None:
+    both = ("north", "south")
+    columns = [Column(party, "patients", "age", "attribute", True, "continuous") for party in both]
+    columns += [Column(party, "patients", "died", "event", True) for party in both]
+    columns += [Column(party, "patients", "months", "duration", True, "continuous") for party in both]
+    columns += [Column(party, "patients", "survived", "class", True) for party in both]
+    draft = Draft(columns, kind="horizontal", purpose="research")
+    assert draft.roles == {"class": ""}
+    draft.name_role("class", "survived")
+    draft.method = "cox"
+    assert draft.roles == {"duration": "", "event": ""}
+    assert draft.candidates("duration") == ["months", "age"]
+    assert draft.candidates("event") == ["died", "survived"]
+    draft.choose_by_name("age", True)
+    assert draft.candidates("duration") == ["months"]
+    draft.name_role("duration", "months")
+    draft.name_role("event", "died")
+    assert read_request(draft.content()).roles == {"duration": "months", "event": "died"}
+    assert refilled(columns, draft.content(), "ana").content() == draft.content()
+    draft.method = "logistic"
+    assert read_request(draft.content()).roles == {"class": "survived"}
+
+
 def test_the_methods_parameters_are_those_that_it_declares() -> None:
     draft = filled(JOB, AGE)
     assert "algorithm" not in draft.content()  # it is left open
-    assert list(draft.methods) == ["auto", "tds", "dka", "mondrian"]
+    assert list(draft.methods) == ["auto", "tds", "dka", "mondrian", "id3", "bayes-net", "joint-keys"]
     draft.method = "tds"
     assert (draft.setting("argmax"), draft.setting("score"), draft.setting("third_party")) == (
         "secure",
@@ -230,6 +272,7 @@ def test_the_methods_parameters_are_those_that_it_declares() -> None:
         "name": "dka",
         "local": "mondrian",
         "join": "assembler",
+        "align": "auto",
     }
     draft.method = "tds"
     assert draft.setting("epsilon") == "a lot"

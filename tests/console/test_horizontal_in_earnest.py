@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +24,9 @@ expect.set_options(timeout=PATIENCE)
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
     folder = tmp_path_factory.mktemp("hospitals")
-    with Hospitals(folder, policies={"west": {"least_m": 2}}, console=True, processes=True) as house:
+    learn = {"learn": ["logistic"]}
+    policies = {"north": learn, "south": learn, "west": {"least_m": 2, **learn}}
+    with Hospitals(folder, policies=policies, console=True, processes=True) as house:
         house.start_nodes()
         yield house
 
@@ -47,7 +50,7 @@ def test_hospitals_publish_together_at_the_press_of_a_button(
         wait_until(all_published, "all hospitals have published")
         page.goto(site.console("/request"))
         page.get_by_role("radio", name="The same columns about different people").check()
-        page.get_by_role("group", name="Who publishes together").wait_for()
+        page.get_by_role("group", name="Who takes part").wait_for()
         for name in ("age", "ward", "disease"):
             columns = page.get_by_role("group", name="Columns", exact=True)
             columns.get_by_role("checkbox", name=name).check()
@@ -93,3 +96,40 @@ def test_hospitals_publish_together_at_the_press_of_a_button(
     assert list(rows[0]) == ["age", "ward", "disease"]  # and not whose it is
     assert Counter(row["disease"] for row in rows) == Counter(record["disease"] for record in records)
     assert min(Counter((row["age"], row["ward"]) for row in rows).values()) >= 5
+
+
+def test_hospitals_learn_a_model_at_the_press_of_a_button(
+    house: Hospitals, site: Served, visit: Visit, artefacts: Path
+) -> None:
+    with visit("ana") as page:
+
+        def all_published() -> bool:
+            page.goto(site.console("/providers"))
+            page.get_by_role("heading", level=1).wait_for()
+            return page.get_by_role("heading", level=2).count() == 3
+
+        wait_until(all_published, "all hospitals have published")
+        page.goto(site.console("/request"))
+        page.get_by_role("radio", name="The same columns about different people").check()
+        page.get_by_role("group", name="Who takes part").wait_for()
+        for name in ("age", "cost"):
+            columns = page.get_by_role("group", name="Columns", exact=True)
+            columns.get_by_role("checkbox", name=name).check()
+        page.get_by_label("Purpose").fill("research")
+        page.get_by_label("Class", exact=True).select_option("survived")
+        page.get_by_label("Method").select_option("logistic")
+        preview = page.get_by_role("complementary", name="Preview")
+        expect(preview).to_contain_text("This can be sent.")
+        page.get_by_role("button", name="Send the request").click()
+
+        expect(page.locator(".stepper [aria-current=step]")).to_have_text("published", timeout=2 * PATIENCE)
+        page.get_by_role("link", name="Release and report").click()
+        expect(page.get_by_text("The parties learned this model together.")).to_be_visible()
+        for part in ("How good it is", "Coefficients", "ROC curve"):
+            expect(page.get_by_role("heading", name=part)).to_be_visible()
+        page.screenshot(path=artefacts / "console-model-light-1100.png", full_page=True)
+        with page.expect_download() as coming:
+            page.get_by_role("link", name="Download the model").click()
+        model = json.loads(coming.value.path().read_text())
+    assert set(model["coefficients"]) == {"age", "cost"}
+    assert model["records"] == sum(len(house.records(party)) for party in house.parties)

@@ -171,6 +171,23 @@ def test_the_preview_says_what_is_wrong_and_nothing_is_sent(site: Site, visit: V
     assert len(site.world.store.sessions.recent("ana")) == before
 
 
+def test_boundaries_and_weights_go_into_the_request(site: Site, visit: Visit) -> None:
+    with visit("ana") as page:
+        page.goto(site.console("/request"))
+        page.get_by_role("group", name="bank: customers").get_by_label("salary").check()
+        page.get_by_text("Boundaries and weights").click()
+        page.get_by_label("salary: never coarser than").fill("500")
+        page.get_by_label("salary: weight").fill("2,5")
+        page.get_by_text("As JSON, for the HTTP API").click()
+        told = page.get_by_role("region", name="JSON")
+        expect(told).to_contain_text('"max_width": 500')
+        expect(told).to_contain_text('"weight": 2.5')
+        page.get_by_label("salary: never coarser than").fill("0")
+        expect(page.get_by_label("Preview")).to_contain_text(
+            "boundaries.salary.max_width: must be a number above 0"
+        )
+
+
 def test_progress_and_the_cut_appear_without_a_reload(site: Site, visit: Visit) -> None:
     session = site.world.running()
     with visit("ana") as page:
@@ -197,6 +214,8 @@ def test_progress_and_the_cut_appear_without_a_reload(site: Site, visit: Visit) 
 
 def test_a_new_session_appears_in_the_list_without_a_reload(site: Site, visit: Visit) -> None:
     with visit("ben") as page:
+        page.goto(site.console("/"))
+        page.get_by_role("heading", name="Sessions").wait_for()
         session = site.world.asked("ben", purpose="billing of ben")
         row = page.get_by_role("row").filter(has_text="billing of ben")
         expect(row).to_contain_text("requested")
@@ -262,6 +281,43 @@ def test_admins_see_the_course_of_a_session_and_not_its_release(site: Site, visi
         assert page.request.get(site.console(f"/sessions/{session.id}/table.csv")).status == 404
 
 
+def test_a_proposal_fills_in_the_form_and_says_why(site: Site, visit: Visit) -> None:
+    with visit("ana") as page:
+        page.goto(site.console("/request"))
+        page.get_by_text("A proposal to begin with").first.click()
+        page.get_by_role("link", name="Fill in this proposal").first.click()
+        expect(page.get_by_role("heading", name="Proposed, and why")).to_be_visible()
+        roles = page.get_by_role("table", name="Proposed roles of the columns")
+        expect(roles.get_by_role("row", name="job")).to_contain_text("others know this of a person")
+        expect(page.get_by_role("checkbox", name="job").first).to_be_checked()
+        expect(page.get_by_label("k", exact=True).first).to_have_value("5")
+        expect(page.get_by_label("Class", exact=True)).to_have_value("income")
+
+
+def test_joint_keys_are_asked_for_in_the_form_and_shown_with_their_meaning(site: Site, visit: Visit) -> None:
+    with visit("ana") as page:
+        page.goto(site.console("/request"))
+        page.get_by_role("checkbox", name="job").first.check()
+        page.get_by_role("checkbox", name="age").first.check()
+        page.get_by_label("Purpose").fill("research")
+        page.get_by_label("Method").select_option("joint-keys")
+        page.get_by_label("Sets").fill("age, job")
+        expect(page.get_by_role("group", name="Requirement 1")).to_be_hidden()
+        preview = page.get_by_role("complementary", name="Preview")
+        expect(preview).to_contain_text("This can be sent.")
+        page.get_by_text("As JSON, for the HTTP API").click()
+        expect(page.get_by_role("region", name="JSON")).to_contain_text('"joint-keys"')
+        session = site.world.answered()
+        page.goto(site.console(f"/sessions/{session.id}/release"))
+        expect(page.get_by_role("heading", name=f"Joint keys of session {session.id[:8]}")).to_be_visible()
+        ratios = page.get_by_role("table", name="Each set of columns, its ratio and what it means")
+        told = "at least 92 % of the common records would be left, if of those alike in age, job only one were kept"
+        expect(ratios.get_by_role("row", name="age, job")).to_contain_text(told)
+        with page.expect_download() as coming:
+            page.get_by_role("link", name="Download the ratios").click()
+        assert b'"ratio": 0.92' in coming.value.path().read_bytes()
+
+
 def test_a_release_is_shown_and_downloaded(site: Site, visit: Visit) -> None:
     session = site.world.published()
     kept = site.world.coordinator.table(site.world.user("ana"), session.id, "csv")
@@ -272,6 +328,10 @@ def test_a_release_is_shown_and_downloaded(site: Site, visit: Visit) -> None:
         worst = page.get_by_role("table", name="Requirements and the worst group of each")
         expect(worst.get_by_role("row").nth(1)).to_contain_text("yes")
         expect(page.get_by_text("15.50 EUR")).to_be_visible()
+        expect(page.get_by_role("heading", name="What could still go wrong")).to_be_visible()
+        attacks = page.get_by_role("table", name="Attacks on the release")
+        expect(attacks.get_by_role("row").nth(1)).to_contain_text("prosecutor")
+        expect(attacks.get_by_role("row").nth(1)).to_contain_text("the least protected record is found")
         with page.expect_download() as coming:
             page.get_by_role("link", name="Download as CSV").click()
         assert coming.value.suggested_filename == f"release-{session.id[:8]}.csv"
@@ -283,6 +343,7 @@ def test_a_release_is_shown_and_downloaded(site: Site, visit: Visit) -> None:
             page.get_by_role("link", name="Open the report").click()
         report = opening.value  # a page of its own, which may not run a script
         expect(report.get_by_text("Both requirements hold").first).to_be_visible()
+        expect(report.get_by_role("heading", name="What could still go wrong")).to_be_visible()
 
 
 def test_the_client_decides_when_quality_was_missed(site: Site, visit: Visit) -> None:

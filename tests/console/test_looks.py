@@ -103,6 +103,7 @@ def test_the_checks_can_fail(visit: Visit) -> None:
 
 def test_the_theme_follows_the_system_until_it_is_chosen(site: Site, visit: Visit) -> None:
     with visit("ana", theme="dark") as page:
+        page.goto(site.console("/"))
         dark = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
         page.get_by_role("button", name="Switch between light and dark").click()
         light = page.evaluate("() => getComputedStyle(document.body).backgroundColor")

@@ -20,6 +20,8 @@ from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.audit.log import AuditLog
 from masquerade.net.trial import make_trial
 from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.protocol.joint_keys.ratios import JointRatios
+from masquerade.report.risks import attacks_on
 from masquerade.service.accounts import Accounts
 from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard
 from masquerade.service.control import Published, PublishedDataset
@@ -45,6 +47,10 @@ identity = "identity/coordinator"
 trust = "identity/coordinator/trust"
 address = "127.0.0.1:0"
 requests_per_minute = 100000
+
+[timings]
+refresh = 3600  # nobody asks the parties here: once seen, they count as reachable as long as the tests take
+
 """
 
 
@@ -140,7 +146,8 @@ class World:
         """A real release on the disk, of the paper's table."""
         requirement = KAnonymity(["Sex", "Job"], 4) & KAnonymity(["Sex", "Salary"], 5)
         release = publish(loan_table(), requirement, TopDownSpecialization("Class"))
-        files = self.coordinator.files.write(session.id, release, release.summary)
+        attacks = [each.summary() for each in attacks_on(release)]
+        files = self.coordinator.files.write(session.id, release, {**release.summary, "attacks": attacks})
         expires = self.store.clock() + timedelta(days=30)
         snapshots = {"bank": "b1", "clinic": "c1"}
         return NewRelease(files.table, files.report, files.sha256, release.table.num_rows, expires, snapshots)
@@ -157,6 +164,18 @@ class World:
         self.steps(session, len(STEPS))
         session = self.store.sessions.advance(session, Status.ASSEMBLING)
         return self.store.releases.publish(session, self.written(session), {"bank": 1250, "clinic": 300})
+
+    def answered(self) -> SessionRecord:
+        """A session that was asked for joint keys, and has answered."""
+        method = {"name": "joint-keys", "sets": [["age", "job"]], "precision": 0.01}
+        asked = self.asked(attributes=["job", "age"], privacy=[], algorithm=method, **{"class": None})
+        session = self.store.sessions.advance(self.running(asked), Status.ASSEMBLING)
+        found = JointRatios((("age", "job"),), (0.92,), "distinct", 0.01, 400, 400, ("bank", "clinic"))
+        files = self.coordinator.files.write(session.id, found, found.summary())
+        expires = self.store.clock() + timedelta(days=30)
+        snapshots = {"bank": "b1", "clinic": "c1"}
+        new = NewRelease(files.table, files.report, files.sha256, 400, expires, snapshots)
+        return self.store.releases.publish(session, new, {"bank": 100})
 
 
 STEPS = [

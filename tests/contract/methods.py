@@ -61,6 +61,7 @@ class TableExample:
     """A method on one table: what it says when it refuses, and how many of n records it may leave out."""
 
     refuses: tuple[str, ...] = ()  # patterns
+    refuses_on_chunks: tuple[str, ...] = ()  # what it does on one table; patterns
     may_suppress: Callable[[Any, mq.Requirement, int], int] = nobody
     values: Values = field(default_factory=dict)  # to try, of parameters that are numbers or texts
     always: Mapping[str, Any] = field(default_factory=dict)  # settings of every run that says nothing else
@@ -82,8 +83,11 @@ def fewer_than_k(method: mq.Datafly, requirement: mq.Requirement, n: int) -> int
 TABLE_METHODS = {
     "auto": TableExample(
         refuses=(r"measure: must be a measure that needs no class attribute; got ",),
+        refuses_on_chunks=(
+            r"measure: must be on a table in chunks one that counts tell \(ncp, .+\); got \"query_error\"",
+        ),
         may_suppress=anybody,
-        values={"measure": ("majority",), "budget": (1e-9,), "workload": (QUERIES,)},
+        values={"measure": ("majority", "query_error"), "budget": (1e-9,), "workload": (QUERIES,)},
         always={"budget": 1e-4},  # two methods: all of them have runs of their own
     ),
     "tds": TableExample(
@@ -173,7 +177,13 @@ def cut_level_by_level(
     method: JointMondrian, table: mq.Table, contract: Contract, requirement: mq.Requirement
 ) -> pa.Table:
     """Mondrian of all columns."""
-    cutter = mq.Mondrian(contract.class_name, method.choose, method.strict, merge=method.merging(contract))
+    cutter = mq.Mondrian(
+        contract.class_name,
+        method.choose,
+        method.strict,
+        merge=method.merging(contract),
+        priority=method.priority,
+    )
     return mq.anonymize(table, requirement, cutter).table
 
 
@@ -192,7 +202,11 @@ def generalised_alone(
     return pa.table({**cells, "row": table.arrow["row"].take(pa.array(sides[0].passed))})
 
 
-ALIGNMENT = {"blinded", "positions", "equality-share", "equality-proof"}
+ALIGNMENT = {
+    *("list-size", "blinded", "positions", "equality-share", "equality-proof"),
+    *("prf-setup", "masked-columns", "column-check", "column-digests", "prf-values", "common-places"),
+    *("share-key", "share-store", "common-values"),
+}
 TWO_PARTIES = {
     "pair-base",
     "circuit-garbled",
@@ -201,23 +215,26 @@ TWO_PARTIES = {
     "histogram-ask",
     "histogram-trees",
 }
+SENSITIVE_ELSEWHERE = {"sensitive-values", "most-parts", "values-ask", "values-trees", "split-groups"}
 MANY_PARTIES = {"session-nonce", "base-transfers", "shared-masked", "shared-result"}
 
 BOUNDARIES = (
     r"privacy\[\d\]: [\w-]+ keeps to no boundaries between parties; ask for k-anonymity",
     r"attributes.job: [\w-]+ keeps to no boundaries between parties; leave out ",
 )
+WITHIN = {"reachable", "most-groups", "start-values", "dka-chi", "look-up-ask", "look-up-tables"}
+UNTESTABLE = r"privacy\[\d\]: which records [\w-]+ leaves within boundaries of several parties' attributes is not known"
 SESSION_METHODS = {  # by arrangement and name
     "vertical tds": SessionExample(
         specialised_alone,
         between_parties=frozenset(
             {"instruct", "finished", "score"}
             | {"argmax-order", "argmax-delivery", "argmax-garbled", "argmax-bid", "argmax-verdict"}
-            | {"sensitive-values", "settled", *ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
+            | {"settled", *SENSITIVE_ELSEWHERE, *WITHIN, *ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
         ),
         to_assembler=frozenset({"columns"}),
         refuses=(
-            *BOUNDARIES,
+            UNTESTABLE,
             r'score: "certainty" cannot be recomputed by the other parties; use another score in a mashup',
             r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs groups of at least",
             r"privacy\[\d\]: t-closeness on disease, which berta holds, over .+ needs a secure check that this ",
@@ -256,16 +273,17 @@ SESSION_METHODS = {  # by arrangement and name
         between_parties=frozenset(
             {"level-cuts", "best-attributes", "finished"}
             | {"argmax-order", "argmax-delivery", "argmax-garbled", "argmax-bid", "argmax-verdict"}
-            | {"sensitive-values", "cuts-settled", *ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
+            | {"cuts-settled", *SENSITIVE_ELSEWHERE, *WITHIN, *ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
         ),
         to_assembler=frozenset({"columns"}),
         refuses=(
-            *BOUNDARIES,
+            UNTESTABLE,
             r"name: [\w-]+ on disease, which berta holds, is over .+; [\w-]+ over .+ shares attributes with it: make ",
             r"merge: which children violate [\w-]+ on disease, which berta holds, no other party may learn one",
             r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs groups of at least",
             r"privacy\[\d\]: t-closeness on disease, which berta holds, over .+ needs a secure check that this ",
         ),
+        values={"priority": ({"spread": 1, "gain": 0.5},)},
     ),
     "horizontal mondrian": SessionExample(
         cut_alone,
@@ -275,7 +293,6 @@ SESSION_METHODS = {  # by arrangement and name
         ),
         to_assembler=frozenset({"collaborate-values", "collaborate-rows", "collaborate-records"}),
         refuses=(
-            *BOUNDARIES,
             r'choose: looks at counts that third_party = "secure" hides; ',
             r"choose: without a third party the fitness of [\w-]+ is not known; ",
             r"choose: not possible with QIDs that share attributes; ",

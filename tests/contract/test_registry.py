@@ -10,14 +10,20 @@ import pytest
 
 from masquerade.forms.declared import parameters_of
 from masquerade.methods import methods
+from masquerade.methods.registry import BUILT_IN, kind_of
+from masquerade.plugins import loaded
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import SessionMethod
 
 ROOT = Path(__file__).parents[2]
 DECLARED = [*methods(), *REQUIREMENTS.values()]
 
-# Texts that are examples for people: any other name would do as well.
+# Texts that are examples for people: any other name would do as well; and words of something else.
 EXAMPLES = {
+    "methods/registry.py",  # the list
+    "privacy/registry.py",  # the other
+    "methods/__init__.py",  # which one is taken where none is named
+    "protocol/alignment_ways.py",  # another "auto": of ways to align
     "data/people_words.py",  # the job file of generated people
     "library/demo_scene.py",  # what the demo asks for
     "service/api/request_body.py",  # the examples of the OpenAPI document
@@ -38,12 +44,19 @@ def test_it_says_what_people_are_shown(declared: type) -> None:
         assert each.rule.words, f"{each.name} does not say what is allowed"
     if issubclass(declared, SessionMethod):
         assert declared.activity
-        assert declared.arrangement in ("vertical", "horizontal")
+        arrangements = getattr(declared, "arrangements", None) or (declared.arrangement,)
+        assert {*arrangements} <= {"vertical", "horizontal"}
 
 
 @pytest.mark.parametrize("name", sorted({name_of(each) for each in DECLARED}))
 def test_the_pages_speak_of_it(name: str) -> None:
     assert any(name in page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md"))
+
+
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_the_list_has_each_under_its_own_name_and_kind(kind: str) -> None:
+    for name, home in BUILT_IN[kind].items():  # type: ignore[index] # any of its own kinds
+        assert (loaded(home).name, kind_of(loaded(home))) == (name, kind)
 
 
 def test_nothing_else_lists_them() -> None:

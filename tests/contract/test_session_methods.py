@@ -17,6 +17,7 @@ import pytest
 import masquerade as mq
 from contract.methods import SESSION_METHODS, entry_of, settings_of
 from contract.people import (
+    BOUNDED,
     CONJUNCTIONS,
     QID,
     SCHEMA,
@@ -34,6 +35,7 @@ from masquerade.methods import methods_between_parties, written_method
 from masquerade.net.memory import Wire, run_together
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.attribute_terms import terms_of
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
 from masquerade.protocol.method import ASSEMBLER, Assembly, Proposal, SessionMethod
 from privacy.definitions import PROVIDER, SENSITIVE, definition_of, satisfied
@@ -55,7 +57,7 @@ class Session:
     def parties(self) -> tuple[str, ...]:
         return ("north", "south", "west") if self.is_horizontal else tuple(sorted({*self.holders.values()}))
 
-    def contract(self, method: SessionMethod, requirement: mq.Requirement) -> Contract:
+    def contract(self, method: SessionMethod, requirement: mq.Requirement, schema: mq.Schema) -> Contract:
         return Contract(
             parties=self.parties,
             columns=tuple(
@@ -64,6 +66,7 @@ class Session:
             ),
             requirements=tuple(written_requirement(part) for part in requirement.parts),
             method=written_method(method),
+            attributes=terms_of(schema),
             class_name="class",
             provider=PROVIDER if self.is_horizontal else None,
             m=self.m,
@@ -133,14 +136,13 @@ def refusals(
 def test_contract(
     method: type[SessionMethod], chosen: dict[str, Any], requirement: mq.Requirement, session: Session
 ) -> None:
-    schemas = [
-        each for each in (SCHEMA, STEPWISE) if not refusals(method, chosen, requirement, session, each)
-    ]
+    fitting = (BOUNDED,) if any(part.within_boundaries for part in requirement.parts) else (SCHEMA, STEPWISE)
+    schemas = [each for each in fitting if not refusals(method, chosen, requirement, session, each)]
     if not schemas:
         return
     schema, entry = schemas[0], entry_of(named(method), SESSION_METHODS)
     made = method(**chosen).fitted(requirement.parts, session.m, "class")
-    contract, records, wire = session.contract(made, requirement), people_for(requirement), Wire()
+    contract, records, wire = session.contract(made, requirement, schema), people_for(requirement), Wire()
     frame = pa.Table.from_pylist(records)
     on_one_table = mq.MPrivacy(session.m, requirement, PROVIDER) if session.is_horizontal else requirement
     scripts: dict[str, Any] = {ASSEMBLER: made.assembler(Assembly(contract, schema))}
@@ -203,4 +205,4 @@ def test_some_method_takes_every_model(model: str) -> None:
         for method in methods_between_parties()
         for session in SESSIONS[method.arrangement].values()
     )
-    assert taken is not REQUIREMENTS[model].within_boundaries, "parties keep to no boundaries"
+    assert taken

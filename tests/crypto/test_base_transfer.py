@@ -10,7 +10,7 @@ from nacl import bindings
 
 from crypto.two_parties import balanced
 from examples import examples
-from masquerade.crypto.base_transfer import POINT_BYTES, BaseReceiver, BaseSender
+from masquerade.crypto.base_transfer import POINT_BYTES, BaseReceiver, BaseSender, _hash_to_group, _ladder
 from masquerade.errors import ParameterError
 
 
@@ -69,15 +69,35 @@ def mixed_order_point() -> bytes:
     return ((2**255 - 19 - y) | ((1 - sign) << 255)).to_bytes(32, "little")
 
 
-@pytest.mark.parametrize(
-    "point", [*small_order_points(), mixed_order_point(), b"\xff" * 32, b"\x02" + bytes(31)]
-)
-def test_a_point_outside_the_group_is_refused(point: bytes) -> None:
+OFF_CURVE = b"\x02" + bytes(31)
+
+
+@pytest.mark.parametrize("point", [*small_order_points(), mixed_order_point(), OFF_CURVE, b"\xff" * 32])
+def test_a_sender_outside_the_group_is_refused(point: bytes) -> None:
     with pytest.raises(ParameterError, match="point 0 is no point of the prime-order group"):
         BaseReceiver(b"session", [0]).receive(point)
+
+
+def test_a_receiver_off_the_curve_is_refused() -> None:
     good = bindings.crypto_scalarmult_ed25519_base_noclamp((7).to_bytes(32, "little"))
     with pytest.raises(ParameterError, match="point 1 is no point of the prime-order group"):
-        BaseSender(b"session", 1).receive(good + point)
+        BaseSender(b"session", 1).receive(good + OFF_CURVE)
+
+
+def test_a_receiver_whose_points_cancel_is_refused() -> None:
+    """A sum that is neutral would give a key that is nobody's secret."""
+    other = bindings.crypto_scalarmult_ed25519_base_noclamp((7).to_bytes(32, "little"))
+    hashed = _hash_to_group(b"session", 0, 0, other)
+    opposite = hashed[:-1] + bytes([hashed[-1] ^ 0x80])
+    with pytest.raises(ParameterError, match="point 0 is no point of the prime-order group"):
+        BaseSender(b"session", 1).receive(opposite + other)
+
+
+def test_a_small_part_of_a_point_shows_nothing_of_a_secret() -> None:
+    """A good point and the same plus one of order 2 have one multiple, whatever the secret's remainder is."""
+    good = bindings.crypto_scalarmult_ed25519_base_noclamp((5).to_bytes(32, "little"))
+    for secret in (bytes([remainder]) + b"\x5a" * 31 for remainder in range(8)):
+        assert len(set(_ladder([secret] * 2, [good, mixed_order_point()]))) == 1
 
 
 def test_a_cut_message_is_refused() -> None:

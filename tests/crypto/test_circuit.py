@@ -113,6 +113,27 @@ def test_population(numbers: list[int], width: int) -> None:
     assert computed([kept], width, words.population) == [number.bit_count() for number in kept]
 
 
+@given(case=columns(4, (1, 12)), bound=st.integers(0, 300))
+@few
+def test_a_sum_reaches_a_bound(case: tuple[int, list[list[int]]], bound: int) -> None:
+    width, numbers = case
+
+    def reached(build: Builder, *terms: Word) -> Literal:
+        return words.reaches(build, list(zip(*terms, strict=True)), bound)[0]
+
+    totals = [sum(instance) for instance in zip(*numbers, strict=True)]
+    assert computed(numbers, width, reached) == [total >= bound for total in totals]
+
+
+def test_what_is_known_late_is_combined_last() -> None:
+    """A chain of three ANDs and three literals: the literals wait for nobody."""
+    build = Builder()
+    word = build.input("x", 7)
+    late = build.both(build.both(build.both(word[0], word[1]), word[2]), word[3])
+    build.output("all", [build.all_of([late, *word[4:]])])
+    assert build.build().depth == 4
+
+
 @given(case=columns(3, (1, 70)))
 @few
 def test_choices(case: tuple[int, list[list[int]]]) -> None:

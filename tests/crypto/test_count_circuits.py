@@ -13,6 +13,7 @@ from examples import examples
 from masquerade.crypto import count_circuits as circuits
 from masquerade.crypto.circuit import Circuit, evaluate, to_bits
 from masquerade.errors import ParameterError
+from masquerade.protocol.joint_histogram.verdict import row_inputs
 
 WIDTH = 8
 rows_of_counts = st.lists(st.integers(0, 25), min_size=1, max_size=6)
@@ -24,7 +25,8 @@ def judged(circuit: Circuit, row: list[int], masks: int) -> int:
     left = rng.integers(0, 1 << WIDTH, len(row))
     right = [(cell - int(mask)) % (1 << WIDTH) for cell, mask in zip(row, left, strict=True)]
     shares = [to_bits(side, WIDTH).T.reshape(-1, 1) for side in (left, np.array(right))]
-    (out,) = evaluate(circuit, {"row 0": shares[0], "row 1": shares[1]})["good"][:, 0]
+    inputs = row_inputs(circuit, 0, shares[0]) | row_inputs(circuit, 1, shares[1])
+    (out,) = evaluate(circuit, inputs)["good"][:, 0]
     return int(out)
 
 
@@ -67,9 +69,10 @@ def test_equality(left: list[bool], right: list[bool]) -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(rows_of_counts, st.integers(1, 7), st.integers(0, 99))
 def test_distinct_values(row: list[int], least: int, masks: int) -> None:
-    circuit = circuits.row_distinct(len(row), WIDTH, least)
     different = sum(cell > 0 for cell in row)
-    assert judged(circuit, row, masks) == (different == 0 or different >= least)
+    for made in (circuits.row_distinct, circuits.row_different):
+        circuit = made(len(row), WIDTH, least)
+        assert judged(circuit, row, masks) == (different == 0 or different >= least)
 
 
 @settings(max_examples=examples(80), deadline=None)
@@ -95,10 +98,11 @@ def test_a_bound_is_a_fraction() -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(rows_of_counts, st.integers(1, 7), st.integers(0, 60), st.integers(0, 99))
 def test_rows_that_are_too_small_are_refused(row: list[int], values: int, least: int, masks: int) -> None:
-    judge = circuits.row_distinct(len(row), WIDTH, values)
     allowed = sum(row) == 0 or sum(row) >= least
-    expected = allowed and bool(judged(judge, row, masks))
-    assert judged(circuits.sized(judge, WIDTH, least), row, masks) == expected
+    for made in (circuits.row_distinct, circuits.row_different):
+        judge = made(len(row), WIDTH, values)
+        expected = allowed and bool(judged(judge, row, masks))
+        assert judged(circuits.sized(judge, WIDTH, least), row, masks) == expected
 
 
 def test_what_both_parts_of_a_sized_circuit_need_is_built_once() -> None:
@@ -106,3 +110,11 @@ def test_what_both_parts_of_a_sized_circuit_need_is_built_once() -> None:
     distinct, bounded = circuits.row_distinct(9, WIDTH, 3), circuits.row_bounded(9, WIDTH, (1, 2))
     assert circuits.sized(distinct, WIDTH, 20).n_and <= distinct.n_and + 10 * WIDTH + 2
     assert circuits.sized(bounded, WIDTH, 20).n_and <= bounded.n_and + 2 * WIDTH + 2
+
+
+def test_prepared_words_take_less_than_half_of_the_gates() -> None:
+    small, large = (
+        circuits.sized(made(14, WIDTH, 3), WIDTH, 20)
+        for made in (circuits.row_different, circuits.row_distinct)
+    )
+    assert small.n_and < large.n_and / 2

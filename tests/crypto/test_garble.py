@@ -12,7 +12,7 @@ from examples import examples
 from masquerade.crypto import BadMessage, circuits_library, garble, words
 from masquerade.crypto.circuit import Bits, Builder, Circuit, evaluate, to_bits
 from masquerade.crypto.garble import Delta, Evaluator, Garbler, Garbling, corrected
-from masquerade.crypto.hashing import random_blocks
+from masquerade.crypto.hashing import expand_blocks, random_blocks
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.errors import ParameterError
 
@@ -77,17 +77,44 @@ def test_the_evaluators_labels_come_from_transfers_made_ahead() -> None:
     receiver.finish_setup(to_receiver)
     choices = random_bits((coding.width,), 3)
     message, received = receiver.extend(choices)
-    delta = Delta()
-    zeros, correlation = sender.extend(message, coding.width).correlate_xor(delta.block)
-    held = received.correlated_xor(correlation).reshape(coding.width, 1, 2)
+    delta = Delta(sender.secret)
+    zeros = sender.extend(message, coding.width).correlated_by_secret()
+    held = received.correlated_by_secret().reshape(coding.width, 1, 2)
 
     mine, theirs = coding.bits((12345, 3)), coding.bits((12345, 2))
     flips = theirs ^ choices[:, None]
     taken = corrected(zeros.reshape(coding.width, 1, 2), flips, delta)
-    garbling = Garbler(KEY, delta).garble(circuit, 1, {"party 1": taken})
-    labels = {"party 0": garbling.encode("party 0", mine), "party 1": held}
-    evaluation = Evaluator(KEY).evaluate(circuit, 1, garbling.tables, labels)
+    garbling = Garbler(KEY, delta).garble(circuit, 1, {"party 1": taken}, {"party 0": mine})
+    evaluation = Evaluator(KEY).evaluate(circuit, 1, garbling.tables, {"party 1": held}, garbling.seed)
     assert evaluation.decode(garbling.reveal("winner"), "winner")["winner"].tolist() == [[0], [1]]
+
+
+def test_labels_from_a_seed_give_the_plain_outputs_and_serve_once() -> None:
+    circuit, names = some_circuit(), ("x", "y")
+    inputs = {name: random_bits((9, 70), seed) for seed, name in enumerate(names)}
+    plain = evaluate(circuit, inputs)
+    for own in (("x",), ("y",), names):
+        given = {name: inputs[name] for name in reversed(own)}
+        garbling = Garbler(KEY, Delta()).garble(circuit, 70, own=given)
+        labels = {name: garbling.encode(name, inputs[name]) for name in names if name not in own}
+        evaluation = Evaluator(KEY).evaluate(circuit, 70, garbling.tables, labels, garbling.seed)
+        outputs = tuple(circuit.outputs)
+        for name, bits in evaluation.decode(garbling.reveal(*outputs), *outputs).items():
+            np.testing.assert_array_equal(bits, plain[name])
+        with pytest.raises(ParameterError, match="was encoded before"):
+            garbling.encode(own[0], inputs[own[0]])
+        with pytest.raises(BadMessage, match="a seed of 15 bytes"):
+            Evaluator(KEY).evaluate(circuit, 70, garbling.tables, labels, garbling.seed[:-1])
+
+
+def test_the_labels_of_a_seed_are_the_same_whatever_the_input_is() -> None:
+    """The evaluator sees the seed and labels that follow from it; the garbler's bits are in the others alone."""
+    circuit = some_circuit()
+    for bits in (np.zeros((9, 3), np.uint8), np.ones((9, 3), np.uint8)):
+        garbling = Garbler(KEY, Delta()).garble(circuit, 3, own={"x": bits})
+        wires = garbling._zeros[circuit.inputs["x"].start - 1 : circuit.inputs["x"].stop - 1]
+        held = wires ^ (np.uint64(0) - bits[..., None].astype(np.uint64) & garbling._delta)
+        assert np.array_equal(held.reshape(-1, 2), expand_blocks(garbling.seed, 27))
 
 
 def test_every_wire_has_two_labels_that_differ_by_delta_and_in_colour() -> None:

@@ -10,18 +10,24 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from functools import reduce
+from operator import xor
 
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from crypto.two_parties import set_up
+from masquerade.crypto import column_seeds
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
+from masquerade.crypto.block_products import BlockPicker, BlockPlanter
 from masquerade.crypto.circuit import to_bits
 from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
 from masquerade.crypto.garble import Delta, Evaluator, Garbler
 from masquerade.crypto.gmw import SharedEvaluation, share_message
-from masquerade.crypto.hashing import derive_key, expand
+from masquerade.crypto.hashing import TweakedHash, derive_key, expand
+from masquerade.crypto.holders import hold
+from masquerade.crypto.oblivious_permutation import Orderer, Owner, batches
 from masquerade.crypto.one_of_n import TableReceiver, TableSender
 from masquerade.crypto.pseudorandom_row_sums import RowSums, word_for
 from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
@@ -29,6 +35,7 @@ from masquerade.crypto.rings import PowerOfTwo, PrimeField
 from masquerade.crypto.transfer_batches import SentBatch
 from masquerade.crypto.triples import TripleMaking
 from masquerade.crypto.unit_products import UnitPicker, UnitPlanter
+from masquerade.crypto.unit_vectors import UnitVectors
 
 CHOICES = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1], np.uint8)
 
@@ -89,9 +96,9 @@ def test_base_transfers() -> None:
     sender, receiver = BaseSender(b"known", 10), BaseReceiver(b"known", CHOICES)
     keys, taken = sender.receive(receiver.message()), receiver.receive(sender.message())
     assert np.array_equal(keys[np.arange(10), CHOICES], taken)
-    assert digest(sender.message()) == "895e4ce60f686916"
-    assert digest(receiver.message()) == "3af686444f508978"
-    assert digest(keys) == "9d72357882ba6051"
+    assert digest(sender.message()) == "6d4314b248671641"
+    assert digest(receiver.message()) == "168b596489c3bdfd"
+    assert digest(keys) == "2a94911f0e397e04"
 
 
 def test_extended_transfers() -> None:
@@ -104,39 +111,51 @@ def test_extended_transfers() -> None:
     elements, answer = parts[2].correlate(PrimeField(65537), np.array([7, 8], np.uint64))
     rows = np.arange(60, dtype=np.uint8).reshape(2, 3, 10)
     chosen = parts[3].send(rows[0], rows[1])
-    assert digest(message) == "d2837bb377912fba"
-    assert digest(zeros, ones, theirs[0].random()) == "53cfb60a3c365dcb"
-    assert digest(blocks, told, theirs[1].correlated_xor(told)) == "e2941934a1e01c61"
-    assert digest(elements, answer, theirs[2].correlated(PrimeField(65537), answer)) == "223cbf80b5083a12"
-    assert digest(chosen, theirs[3].receive(chosen, 10)) == "32520db6c1e1b2a2"
+    assert digest(message) == "6fe253d359c2bf41"
+    assert digest(zeros, ones, theirs[0].random()) == "bd1ae74b3082dc2a"
+    assert digest(blocks, told, theirs[1].correlated_xor(told)) == "46128a6aad33e000"
+    assert digest(elements, answer, theirs[2].correlated(PrimeField(65537), answer)) == "bbe76072afa74947"
+    assert digest(chosen, theirs[3].receive(chosen, 10)) == "477a99937d0b1854"
 
 
 def test_extended_transfers_by_definition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """q_j = t_j ⊕ r_j·s by columns of AES in counter mode; the two blocks are H(q_j, j) and H(q_j ⊕ s, j)."""
+    """q_j = v_j ⊕ r_j·Δ by columns of π(s ⊕ c) ⊕ s; the two blocks are H(q_j, j) and H(q_j ⊕ Δ, j)."""
     seeds: list[np.ndarray] = []
-    honest = BaseSender.receive
+    honest = column_seeds.grow
 
-    def watched(self: BaseSender, message: bytes) -> np.ndarray:
-        seeds.append(honest(self, message))
-        return seeds[-1]
+    def watched(hashing: TweakedHash, keys: np.ndarray) -> tuple[np.ndarray, bytes]:
+        grown = honest(hashing, keys)
+        seeds.extend((keys, grown[0]))
+        return grown
 
-    monkeypatch.setattr(BaseSender, "receive", watched)
+    monkeypatch.setattr("masquerade.crypto.transfer_extension.grow", watched)
     sender, receiver = set_up(b"known")
     secret = numbers(sender._secret)[0]
     message, received = receiver.extend(CHOICES)
     sent: SentBatch = sender.extend(message, 10)
     zeros, ones = (numbers(blocks) for blocks in sent.random())
-    # Each column is 64 bits long: ten that serve, and padding.
-    columns = [
-        [int.from_bytes(expand(key.tobytes(), 8).tobytes(), "little") for key in pair] for pair in seeds[0]
-    ]
+    stream_key = derive_key(b"known", b"transfer-streams")
+    # Each column is a block of 128 bits: ten that serve, and padding.
+    streams = [[aes(stream_key, leaf) ^ leaf for leaf in numbers(tree)] for tree in seeds[1]]
     picks = sum(int(bit) << at for at, bit in enumerate(CHOICES))
-    told = b"".join((t ^ other ^ picks).to_bytes(8, "little") for t, other in columns)
-    assert message == (0).to_bytes(8, "little") + (10).to_bytes(8, "little") + told
+    told = b"".join(bytes_of(reduce(xor, tree) ^ picks) for tree in streams)
+    assert message[:16] == (0).to_bytes(8, "little") + (10).to_bytes(8, "little")
+    assert message[16 + 4096 :] == told
+    # On the last level, the sum of all leaves on a side is under the key of the other choice of the lowest digit.
+    last = numbers(np.frombuffer(message[16 + 3 * 1024 : 16 + 4096], np.uint64).reshape(-1, 2))
+    for tree, leaves in enumerate(seeds[1]):
+        for side in (0, 1):
+            total = reduce(xor, numbers(leaves)[side::2])
+            assert last[2 * tree + side] == total ^ numbers(seeds[0][4 * tree, 1 - side])[0]
+    columns = [
+        reduce(xor, (stream for x, stream in enumerate(tree) if x >> digit & 1))
+        for tree in streams
+        for digit in range(4)
+    ]
     key = derive_key(b"known", b"transfer-hash")
     for transfer, choice in enumerate(CHOICES.tolist()):
-        t = sum((column[0] >> transfer & 1) << place for place, column in enumerate(columns))
-        q = t ^ (secret if choice else 0)
+        v = sum((column >> transfer & 1) << place for place, column in enumerate(columns))
+        q = v ^ (secret if choice else 0)
         assert zeros[transfer] == hashed(key, q, transfer)
         assert ones[transfer] == hashed(key, q ^ secret, transfer)
     assert numbers(received.random()) == [
@@ -152,9 +171,9 @@ def test_tables() -> None:
     ask = asking.ask(wanted, 5)
     answer = offering.offer(ask, tables)
     assert asking.receive(answer, 2).tolist() == [[8, 9], [10, 11], [24, 25]]
-    assert digest(ask, answer) == "d541ca49d554fc50"
+    assert digest(ask, answer) == "53043ea82cc4f4e0"
     bits = offering.offer_bits(asking.ask(wanted, 5), tables[:, :, 0] & 1)
-    assert digest(bits) == "d240d9df774bfa51"
+    assert digest(bits) == "275a8fe262a90377"
 
 
 def test_tables_by_definition() -> None:
@@ -190,26 +209,23 @@ def test_trees() -> None:
     ask = picking.ask(np.array([0, 4, 2], np.uint64), 5)
     leaves, answer = planting.plant(ask, 3, 5)
     heard = picking.receive(answer)
-    assert digest(ask, answer) == "d5a60124d16bc1b8"
-    assert digest(leaves, heard) == "7b09212a4448a9e9"
+    assert digest(ask, answer) == "bcf93863c5b9c70e"
+    assert digest(leaves, heard) == "7ab68d928e01ea0e"
 
 
 def test_trees_by_definition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node's children are H(node, (number of the tree, 2·level + side))."""
+    """The first two nodes are a transfer's; a node's children are H(node, (number of the tree, 2·level + side))."""
     sender, receiver = set_up(b"known")
     planting, picking = TreeSender(b"known", sender), TreeReceiver(b"known", receiver)
     planting.plant(picking.ask(np.array([1], np.uint64), 3), 1, 3)  # so that the next has number 1
     picking._waiting = None
     ask = picking.ask(np.array([5], np.uint64), 6)
-    root = bytes(range(16))
-    monkeypatch.setattr(
-        "masquerade.crypto.punctured_trees.random_blocks",
-        lambda count: np.frombuffer(root * count, np.uint64).reshape(count, 2),
-    )
+    first = np.arange(4, dtype=np.uint64).reshape(2, 1, 2)
+    monkeypatch.setattr(SentBatch, "random", lambda _: tuple(first))
     leaves, _ = planting.plant(ask, 1, 6)
     key = derive_key(b"known", b"punctured-trees")
-    level = [int.from_bytes(root, "little")]
-    for depth in range(3):
+    level = numbers(first)
+    for depth in (1, 2):
         level = [hashed(key, node, 1 | (2 * depth + side) << 64) for node in level for side in (0, 1)]
     assert numbers(leaves) == level[:6]
 
@@ -236,7 +252,7 @@ def test_pseudorandom_rows_and_unit_products() -> None:
     ask = picker.ask(np.array([3, 0, 0], np.uint64))
     trees, told = planter.plant(ask, np.array([1, 2, 3], np.uint64))
     picker.receive(trees, told)
-    assert digest(ask, trees, told, picker.share(), planter.share()) == "699f6d9e9cc95456"
+    assert digest(ask, trees, told, picker.share(), planter.share()) == "d9e1ec8159712a51"
 
 
 def test_a_garbled_comparison() -> None:
@@ -251,20 +267,21 @@ def test_a_garbled_comparison() -> None:
     tags = garbling.reveal("left wins", "right wins")
     read = held.decode(tags, "left wins", "right wins")
     assert [int(bits[0, 0]) for bits in read.values()] == [0, 1]
-    assert digest(delta.block, *labels.values()) == "0e9044a8e3b1ee04"
-    assert digest(garbling.tables) == "29a77ba584418172"
-    assert digest(tags, held.labels("left wins", "right wins")) == "0541a9906d4a4621"
+    assert digest(delta.block, *labels.values()) == "b5bf12abc4ddc440"
+    assert digest(garbling.tables) == "1dc16abdc7a1dbd4"
+    assert digest(tags, held.labels("left wins", "right wins")) == "f67a59d9f8483fec"
 
 
 def test_triples_and_a_shared_evaluation() -> None:
     """Three parties find who won all its comparisons; the pairs' transfers are stood in for by fixed bits."""
-    parties = [TripleMaking(8) for _ in range(3)]
+    held = hold(undefeated(3), 3)
+    parties = [TripleMaking(held, me, 8) for me in range(3)]
     for left, right in ((0, 1), (0, 2), (1, 2)):
-        zeros, ones = (np.frombuffer(os.urandom(16), np.uint8) & 1 for _ in range(2))
+        zeros, ones = (np.frombuffer(os.urandom(48), np.uint8) & 1 for _ in range(2))
         correction = parties[left].correct(right, zeros, ones)
-        taken = np.where(parties[right].choices == 1, ones, zeros).astype(np.uint8)
+        taken = np.where(parties[right].choices(left) == 1, ones, zeros).astype(np.uint8)
         parties[right].absorb(left, taken, correction)
-    triples = [each.triples(3) for each in parties]
+    triples = [each.triples() for each in parties]
     won = {"0 1": 1, "1 0": 0, "0 2": 1, "2 0": 0, "1 2": 0, "2 1": 1}
     evaluations = []
     for me in range(3):
@@ -272,14 +289,14 @@ def test_triples_and_a_shared_evaluation() -> None:
             name: np.array([[bit ^ 1 if str(me) == name[0] else int(str(me) == name[2])]], np.uint8)
             for name, bit in won.items()
         }
-        evaluations.append(SharedEvaluation(undefeated(3), me, 3, shares, triples[me]))
+        evaluations.append(SharedEvaluation(held, me, shares, triples[me]))
     told = [each.message for each in evaluations]
     assert all(message is not None for message in told)
     for me, each in enumerate(evaluations):
         each.hear([message for other, message in enumerate(told) if other != me and message is not None])
     results = [each.shares("winner") for each in evaluations]
     assert (results[0] ^ results[1] ^ results[2])[:, 0].tolist() == [1, 0, 0]
-    assert digest(*(message or b"" for message in told), *map(share_message, results)) == "49f32d13c4b5e3c0"
+    assert digest(*(message or b"" for message in told), *map(share_message, results)) == "95433290c8b7f269"
 
 
 def test_elements_of_rings_and_bits_of_words() -> None:
@@ -293,3 +310,57 @@ def test_elements_of_rings_and_bits_of_words() -> None:
     # A candidate, the score shifted by 2^5, and the position counted from the last.
     assert BidWords(6, 2).word((5, 1)) == 0b1_100101_10
     assert BidWords(6, 2).word(None) == 0
+
+
+def test_values_in_an_order() -> None:
+    sender, receiver = set_up(b"known")
+    owner = Owner(sender, np.array([5, 7, 11], np.uint16))
+    orderer = Orderer(receiver, np.array([2, 0, 1]), word_for(100))
+    (stages,) = batches(3)
+    ask = orderer.ask(stages)
+    answer = owner.answer(ask, stages)
+    orderer.start(owner.start)
+    orderer.receive(answer)
+    assert (owner.share() ^ orderer.share()).tolist() == [11, 5, 7]
+    assert digest(owner.start, ask, answer, owner.share(), orderer.share()) == "daecfa06301e23fe"
+
+
+def test_unit_vectors() -> None:
+    word, places = word_for(100), (np.array([3, 9], np.uint64), np.array([3, 6], np.uint64))
+    there, back = set_up(b"known"), set_up(b"known, back")
+    sides = [
+        UnitVectors(b"known", 0, (there[0], back[1]), 17, word),
+        UnitVectors(b"known", 1, (back[0], there[1]), 17, word),
+    ]
+    told = [side.begin(own) for side, own in zip(sides, places, strict=True)]
+    travelled = [*told]
+    for step in ("hear", "grow", "correct", "descend", "grow", "correct", "descend"):
+        found = [
+            getattr(side, step)(*([] if step == "grow" else [told[1 - at]])) for at, side in enumerate(sides)
+        ]
+        told = found
+        travelled += [each for each in found if each is not None]
+    masks = np.arange(16, dtype=np.uint16).reshape(2, 8)
+    taken = sides[0].table(masks)[np.arange(2), sides[1].low.astype(int)]
+    told = [sides[0].finish(masks), sides[1].finish(np.ascontiguousarray(taken).view(np.uint16))]
+    for step in ("multiply", "tell"):
+        travelled += told
+        told = [getattr(side, step)(told[1 - at]) for at, side in enumerate(sides)]
+    shares = [side.vectors(told[1 - at]) for at, side in enumerate(sides)]
+    assert np.array_equal(shares[0] + shares[1], np.eye(17, dtype=np.uint16)[[0, 15]])
+    assert digest(*travelled, *told, *shares) == "2e3b7fe1563a157f"
+
+
+def test_block_products() -> None:
+    """Rows stretch as those of unit products do."""
+    word, sums = word_for(100), RowSums(b"known", 3, 11, word_for(100), workers=1)
+    sender, receiver = set_up(b"known")
+    planter = BlockPlanter(b"known", sender, 3, 11, 2, word)
+    picker = BlockPicker(b"known", receiver, 3, 11, 2, word)
+    ask = picker.ask(np.array([2, 0], np.uint64))
+    trees = planter.plant(ask, 2)
+    share = planter.stretch()
+    by_record = sums.add(planter._seeds)
+    assert np.array_equal(share[0], np.zeros((), word) - sums.total())
+    assert planter.mask(np.ones((2, 11), np.uint16)) == (by_record + np.uint16(1)).tobytes()
+    assert digest(ask, trees, share, picker.stretch(trees)) == "b1a2fe718897d136"

@@ -13,7 +13,7 @@ from masquerade.crypto import BadMessage
 from masquerade.crypto.products import ProductReceiver, ProductSender
 from masquerade.crypto.rings import PowerOfTwo, PrimeField, Ring
 from masquerade.crypto.shares import reconstruct
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
+from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender, message_bytes
 from masquerade.errors import ParameterError
 
 Pair = tuple[TransferSender, TransferReceiver]
@@ -81,9 +81,10 @@ def test_neither_side_sees_the_others_factor(factor: int) -> None:
 
 def test_shorter_factors_cost_less(pair: Pair) -> None:
     ring = PowerOfTwo(64)
+    pair[0].extend(pair[1].extend([0])[0], 1)  # the first message of a setup is longer
     receiver = ProductReceiver(pair[1], ring, places=4)
     message = receiver.ask([15] * 64)
-    assert len(message) == 16 + 4 * 64 * 16
+    assert len(message) == message_bytes(4 * 64)
     ours, answer = ProductSender(pair[0], ring, places=4).multiply(message, [-3] * 64)
     assert len(answer) == 4 * 64 * 8
     assert reconstruct([ours, receiver.multiply(answer)], ring).tolist() == [2**64 - 45] * 64

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from crypto.two_parties import balanced, looks_random, random_bits, set_up
 from examples import examples
-from masquerade.crypto import BadMessage
-from masquerade.crypto.hashing import random_blocks
+from masquerade.crypto import BadMessage, column_seeds
+from masquerade.crypto.hashing import TweakedHash, random_blocks
 from masquerade.crypto.rings import PowerOfTwo, PrimeField, Ring
 from masquerade.crypto.transfer_batches import ReceivedBatch, SentBatch
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender, message_bytes
@@ -29,7 +29,9 @@ Pair = tuple[TransferSender, TransferReceiver]
 
 @pytest.fixture(scope="module")
 def pair() -> Pair:
-    return set_up()
+    sender, receiver = set_up()
+    sender.extend(receiver.extend([1])[0], 1)  # the first batch is longer than all others
+    return sender, receiver
 
 
 def batch(pair: Pair, choices: np.ndarray) -> tuple[SentBatch, ReceivedBatch]:
@@ -52,7 +54,7 @@ def test_random_transfers_give_the_chosen_block(pair: Pair, choices: list[int]) 
     assert (zeros != ones).any(axis=1).all()
 
 
-@pytest.mark.parametrize("count", [1, 63, 64, 65, 65_536, 65_537, 200_000])
+@pytest.mark.parametrize("count", [1, 127, 128, 129, 8_192, 8_193, 65_537])
 def test_batches_of_every_length_follow_each_other(pair: Pair, count: int) -> None:
     choices = random_bits(count)
     message, received = pair[1].extend(choices)
@@ -116,11 +118,10 @@ def test_parts_of_a_batch_become_different_kinds(pair: Pair) -> None:
 def test_the_senders_view_does_not_depend_on_the_choices(choice: int) -> None:
     """All columns look random for constant choices, and no two columns have them in common."""
     _, receiver = set_up()
-    count = 65_536
+    count = 8_192
     message, _ = receiver.extend(np.full(count, choice, np.uint8))
-    body = message[-count * 16 :]
-    assert looks_random(body)
-    columns = np.unpackbits(np.frombuffer(body, np.uint8).reshape(128, -1), axis=1)
+    assert looks_random(message[16:])
+    columns = np.unpackbits(np.frombuffer(message[-count * 4 :], np.uint8).reshape(32, -1), axis=1)
     assert all(balanced(column) for column in columns)
     assert all(balanced(columns[0] ^ column) for column in columns[1:])
 
@@ -129,7 +130,7 @@ def test_two_batches_of_the_same_choices_share_no_column() -> None:
     """A stream that began anew would show the choices' difference."""
     _, receiver = set_up()
     choices = random_bits(8192)
-    first, second = (np.frombuffer(receiver.extend(choices)[0][16:], np.uint8) for _ in range(2))
+    first, second = (np.frombuffer(receiver.extend(choices)[0][-4 * 8192 :], np.uint8) for _ in range(2))
     assert looks_random((first ^ second).tobytes())
 
 
@@ -158,6 +159,20 @@ def test_a_correlations_message_does_not_show_the_difference_to_who_chose_zero(p
         assert looks_random(view.tobytes())
 
 
+def test_the_sender_lacks_the_leaf_that_its_digits_name_and_has_all_others() -> None:
+    secret, keys = random_bits(128), random_blocks(256).reshape(128, 2, 2)
+    hashing = TweakedHash(bytes(16))
+    leaves, sums = column_seeds.grow(hashing, keys)
+    assert looks_random(sums)
+    opened = column_seeds.open_all_but_one(hashing, keys[np.arange(128), secret], secret, sums)
+    lacking = secret.reshape(32, 4) @ (1, 2, 4, 8)
+    for tree in range(32):
+        assert not opened[tree, 0].any()
+        for place in range(1, 16):
+            assert np.array_equal(opened[tree, place], leaves[tree, place ^ lacking[tree]])
+    assert len({leaf.tobytes() for leaf in leaves.reshape(-1, 2)}) == 512
+
+
 # Misuse.
 
 
@@ -165,7 +180,7 @@ def test_transfers_need_their_setup() -> None:
     with pytest.raises(ParameterError, match="not set up"):
         TransferReceiver(b"session").extend([0, 1])
     with pytest.raises(ParameterError, match="not set up"):
-        TransferSender(b"session").extend(bytes(message_bytes(1)), 1)
+        TransferSender(b"session").extend(bytes(message_bytes(1, is_first=True)), 1)
 
 
 def test_a_setup_serves_once() -> None:
@@ -198,10 +213,10 @@ def test_a_message_of_the_wrong_length_is_refused(pair: Pair) -> None:
     sender, receiver = pair
     message, received = receiver.extend(random_bits(5))
     for wrong in (message[:-1], message + b"\0", b""):
-        with pytest.raises(BadMessage, match="5 transfers take a message of 1040 bytes"):
+        with pytest.raises(BadMessage, match="5 transfers take a message of 528 bytes"):
             sender.extend(wrong, 5)
-    with pytest.raises(BadMessage, match="65 transfers take"):
-        sender.extend(message, 65)
+    with pytest.raises(BadMessage, match="129 transfers take"):
+        sender.extend(message, 129)
     sent = sender.extend(message, 5)
     answer = sent.send(np.zeros((5, 3), np.uint8), np.ones((5, 3), np.uint8))
     with pytest.raises(BadMessage, match=r"5 pairs of 3 bytes take 30 bytes\. Got 29"):

@@ -392,3 +392,11 @@ def test_any_text_has_ranks_or_an_explained_error(cells: list[str], kind: Any) -
 def test_a_cell_with_a_line_break_is_told_on_one_line() -> None:
     told = problem(Attribute("age", "continuous"), ["two\nlines\u2028more"])
     assert told.startswith('people.csv: row 1, column age: "two\\nlines\\u2028more" is not a number')
+
+
+def test_a_number_that_is_none_and_a_missing_cell_in_several_chunks() -> None:
+    """Arrow cannot combine such chunks by itself: NaN differs from itself."""
+    column = pa.chunked_array([pa.array([1.5, float("nan"), None]), pa.array([None, float("nan"), 2.5])])
+    codes, values = distinct(column)
+    assert codes.tolist() == [0, 1, 2, 2, 1, 3]
+    assert len(values) == 4

@@ -51,6 +51,22 @@ def people(postgres: Postgres) -> Iterator[str]:
     postgres.sql("DROP TABLE people; DROP TYPE mood;")
 
 
+def test_a_password_is_looked_up_where_the_database_is_read(
+    people: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With whatever signs it has; errors show neither it nor a wrong one."""
+    url = postgres.as_steward("${HOSPITAL_PASSWORD}")
+    with pytest.raises(DataError, match="the environment variable HOSPITAL_PASSWORD is not set where"):
+        read_sql(url, "SELECT name FROM people", Path())
+    monkeypatch.setenv("HOSPITAL_PASSWORD", PASSWORD)
+    assert read_sql(url, "SELECT name FROM people", Path()).table.num_rows == 2
+    assert hide_password(url) == postgres.as_steward("***")
+    monkeypatch.setenv("HOSPITAL_PASSWORD", "wrong@secret")
+    with pytest.raises(DataError, match='password authentication failed for user "steward"') as refused:
+        read_sql(url, "SELECT name FROM people", Path())
+    assert "secret" not in str(refused.value)
+
+
 def test_postgresql_types(people: str) -> None:
     query = (
         "SELECT name, town, age, points, rank, weight, height, member, born, seen, sent, rises, id, note, "

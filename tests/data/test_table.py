@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -18,6 +19,7 @@ from examples import examples
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.source import read_source
 from masquerade.data.table import Origin, Table, infer_schema
+from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import DataError, ParameterError
 from strategies import tables
 
@@ -237,3 +239,37 @@ def test_cells_as_others_read_them() -> None:
     assert table.standard_cells("born").to_pylist() == ["1999-12-31", "2000-02-01"]
     assert table.standard_cells("pay").to_pylist() == ["1.5", "2"]
     assert table.standard_cells("job").to_pylist() == ["a,b", "c"]
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["clerk", "cook", "smith"])), min_size=1),
+    st.data(),
+)
+def test_rows_are_encoded_alike_before_and_after_they_are_taken(
+    rows: list[tuple[int, str]], data: st.DataObject
+) -> None:
+    """What was encoded serves the rows that are taken, and gives what their cells give."""
+    work = Taxonomy.flat(["clerk", "cook", "smith"])
+    ages, jobs = map(list, zip(*rows, strict=True))
+    schema = Schema(
+        [
+            Attribute("age", "continuous"),
+            Attribute("half", "continuous"),
+            Attribute("job", taxonomy=work),
+            Attribute("flat", taxonomy="flat"),
+        ]
+    )
+    arrow = pa.table({"age": ages, "half": [age / 2 for age in ages], "job": jobs, "flat": jobs})
+    chosen = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1)), np.intp)
+    whole = Table(arrow, schema)
+    for column in whole.columns(arrow.column_names):
+        assert column.ranks.size == len(rows)
+    for name in arrow.column_names:
+        taken, fresh = whole.take(chosen).column(name), Table(arrow, schema).take(chosen).column(name)
+        assert taken.ranks.tolist() == fresh.ranks.tolist()
+        assert taken.ranks.dtype == fresh.ranks.dtype
+        assert taken.domain.size == fresh.domain.size
+        assert [taken.domain.label(at, at + 1) for at in range(taken.domain.size)] == [
+            fresh.domain.label(at, at + 1) for at in range(fresh.domain.size)
+        ]

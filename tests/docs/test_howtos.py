@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pytest
 
 import masquerade as mq
+from chunked import write_parts
 from docs.walkthrough import DOCS, Block, Reader, Special, amended, compare
 from masquerade.data.people import write_people
 from masquerade.data.write import write_table
@@ -139,6 +140,11 @@ def databases(folder: Path) -> dict[str, Any]:
     return {"mq": mq}
 
 
+def large_tables(folder: Path) -> dict[str, Any]:
+    write_parts(people(), folder / "people")
+    return {}
+
+
 def library(_folder: Path) -> dict[str, Any]:
     return {"mq": mq}
 
@@ -204,7 +210,7 @@ ONE_TABLE = [
     Page("evaluate", evaluate),
     Page("identities", nothing, special={"writes `trial/ca.pem`": all_are_written}),
     Page("init", library),
-    Page("keys", library),
+    Page("large-tables", large_tables, special={"name the scheduler": is_readable}),
     Page("m-privacy", m_privacy, [*ANONYMIZE, "masquerade verify release.csv --job job.toml"]),
     Page("purpose", one_table, ANONYMIZE),
     Page("requirements", requirements, ANONYMIZE),
@@ -217,8 +223,20 @@ ONE_TABLE = [
 ]
 PARTIES = [
     Page("collaborate", collaborate),
+    Page("keys", library),
     Page("dka", dka, ["masquerade mashup job.toml"], {"for columns of two parties": is_a_request}),
     Page("mashup", mashup),
+    Page(
+        "learn",
+        library,
+        special={
+            "Then each party names its": is_readable,
+            "to do without it": is_readable,
+            "their pooled records would give": is_readable,
+            "in place of that of a table": is_a_request,
+            "in place of a class": is_readable,
+        },
+    ),
 ]
 
 

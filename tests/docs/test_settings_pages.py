@@ -23,6 +23,7 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.service.answering import answer
+from masquerade.service.card import ColumnCard
 from masquerade.service.ledger import Ledger, record_of
 from masquerade.service.node.admission import _unknown_past
 from masquerade.service.node.settings import Settings
@@ -31,6 +32,7 @@ from masquerade.service.policy import Policy, check_policy, read_policy
 from masquerade.service.request import Request, read_request
 from masquerade.service.session_states import Status
 from service.parties import CLINIC, IDLE, NOW, K, L, dealt, policy, reasons, refused, request
+from service.test_ratio_grants import question
 from service_hospitals import Hospitals
 
 POLICY = DOCS / "howto" / "policy.md"
@@ -137,6 +139,24 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield from reasons(policy(methods={"dka": {}}), request())
     limited = policy(methods={"tds": {"adversary": ["malicious"], "argmax": ["secure"]}})
     yield from reasons(limited, request(algorithm={"argmax": "plain"}))
+    learn = request(privacy=[], algorithm={"name": "id3"})
+    yield from reasons(policy(), learn)
+    followed = replace(CLINIC, columns=(*CLINIC.columns, ColumnCard("months", "continuous", "duration")))
+    yield from reasons(policy(), request(attributes=["age", "job", "months"]), followed)
+    survival = {
+        "attributes": ["age"],
+        "class": None,
+        "duration": "town",
+        "event": "income",
+        "kind": "horizontal",
+    }
+    cox = request(**survival, privacy=[], algorithm={"name": "cox"})
+    yield from reasons(policy(learn=["*"], least_m=0), cox)
+    yield from reasons(policy(tables=False), request())
+    yield from reasons(policy(), question())
+    granted = policy(joint_keys={"ratios": 1, "columns": ["age"]})
+    yield from reasons(granted, question(precision=None, least_records=1))
+    yield from reasons(policy(joint_keys={"ratios": 1}), question(sets=[["disease", "job"]]))
     yield from reasons(policy(), request(**HORIZONTAL))
     yield from reasons(policy(least_m=1), request(**HORIZONTAL, algorithm={"third_party": "trusted"}))
     flat = Schema([Attribute("age", "continuous", lower=0, upper=128), Attribute("town", taxonomy="flat")])

@@ -20,7 +20,7 @@ import typer
 
 import masquerade as mq
 from docs.walkthrough import DOCS, Block, blocks, commands
-from masquerade.cli.main import app
+from masquerade.cli.main import command_line
 from masquerade.data.people import write_people
 from masquerade.service.request import read_request
 
@@ -45,7 +45,7 @@ def fenced(page: Path, *languages: str) -> list[Block]:
 
 def check(words: list[str]) -> None:
     """That a command exists and has these options; what it is about may be missing, in prose it mostly is."""
-    command: Any = typer.main.get_command(app)
+    command: Any = typer.main.get_command(command_line())
     while True:
         context = command.make_context("masquerade", list(words), resilient_parsing=True)
         known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}

@@ -36,14 +36,15 @@ def test_every_default_is_as_designed() -> None:
     assert job.data is not None
     assert job.data.model_dump() == {
         "source": "p.csv", "query": None, "missing": "drop", "missing_values": ["", "?"], "separator": None,
-        "encoding": "utf-8",
+        "encoding": "utf-8", "partition": None,
     }  # fmt: skip
     assert job.attributes["a"].model_dump() == {
         "type": "categorical", "min": None, "max": None, "taxonomy": None, "max_generalization": None,
-        "max_width": None, "weight": 1.0, "format": "%Y-%m-%d", "decimal": ".",
+        "max_width": None, "min_generalization": None, "min_width": None,
+        "weight": 1.0, "format": "%Y-%m-%d", "decimal": ".",
     }  # fmt: skip
     assert job.roles.model_dump(by_alias=True) == {
-        "class": None, "sensitive": [], "identifiers": [], "provider": None,
+        "class": None, "duration": None, "event": None, "sensitive": [], "identifiers": [], "provider": None,
     }  # fmt: skip
     assert read_method(table_methods(), job.algorithm) == (
         mq.Auto(),
@@ -52,11 +53,11 @@ def test_every_default_is_as_designed() -> None:
     )
     between, *_ = read_method(askable_methods("vertical"), job.algorithm)
     assert between is not None
-    assert between.settings() == {"name": "auto"}
+    assert between.settings() == {"name": "auto", "align": "auto"}
     assert job.parties["b"].normalize == "strip"
     assert job.parties["b"].attributes is None
     assert job.output.model_dump() == {
-        "table": "release.csv", "report": "report.html", "order": "shuffle", "keep_provider": False,
+        "table": "release.csv", "model": None, "report": "report.html", "order": "shuffle", "keep_provider": False,
     }  # fmt: skip
 
 
@@ -162,7 +163,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "number for a word": (
         {"data": {"missing": 0}},
-        'data.missing: must be one of "drop", "error", "keep"; got 0',
+        'data.missing: must be one of "drop", "error", "keep", "mean"; got 0',
     ),
     "number for a switch": ({"output": {"keep_provider": 1}}, "output.keep_provider: must be true or false; got 1"),
     "true for a report": (
@@ -195,7 +196,7 @@ UNKNOWN = {
     "roles": ({"roles": {"Class": "a"}}, 'roles.Class: unknown key (did you mean "class"?); known here: class, '),
     "python's name": ({"roles": {"class_": "a"}}, 'roles.class_: unknown key (did you mean "class"?)'),
     "party": ({"parties": {"b": {"attribute": 1}}}, 'parties.b.attribute: unknown key (did you mean "attributes"?)'),
-    "output": ({"output": {"zzz": 1}}, "output.zzz: unknown key; known here: table, report, order, keep_provider"),
+    "output": ({"output": {"zzz": 1}}, "output.zzz: unknown key; known here: table, model, report, order, keep_pro"),
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import masquerade as mq
 from job.job_files import JOB, changed, write_job
-from masquerade.cli.main import app
+from masquerade.cli.main import command_line
 from masquerade.errors import DataError, JobError
 from masquerade.job.plan import Plan
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
@@ -105,7 +105,7 @@ def test_a_release_is_m_private_and_can_be_verified_where_providers_are_kept(
         assert len(providers) >= 2
         for each in set(providers):
             assert len(set(providers)) == 1 or len(providers) - providers.count(each) >= 2
-    checked = CliRunner().invoke(app, ["verify", str(written.table), "--job", str(job)])
+    checked = CliRunner().invoke(command_line(), ["verify", str(written.table), "--job", str(job)])
     assert checked.exit_code == 0
     assert mq.verify_job(written.table, job).holds
 
@@ -114,9 +114,9 @@ def test_a_release_that_is_not_m_private_names_who_breaches(tmp_path: Path) -> N
     table = tmp_path / "release.csv"
     table.write_text("age,job,disease,hospital\na,x,Flu,north\na,x,HIV,north\na,x,Flu,south\n")
     job = write_job(tmp_path, PROVIDED + M_ENTRY)
-    shown = CliRunner().invoke(app, ["verify", str(table), "--job", str(job)])
+    shown = CliRunner().invoke(command_line(), ["verify", str(table), "--job", str(job)])
     assert shown.exit_code == 1
-    told = CliRunner().invoke(app, ["verify", str(table), "--job", str(job), "--json"])
+    told = CliRunner().invoke(command_line(), ["verify", str(table), "--job", str(job), "--json"])
     private, alone = json.loads(told.stdout)["requirements"]
     assert (private["holds"], private["coalition"], private["value"]) == (False, ["north"], 0)
     assert private["checks"] >= 1

@@ -11,7 +11,7 @@ from job.job_files import JOB_TAXONOMY, changed
 from masquerade.errors import JobError
 from masquerade.job.contributions import contract_of
 from masquerade.job.plan import Plan
-from masquerade.library.party_process import own_table
+from masquerade.library.own_table import own_table
 
 TABLES = {
     "bank.csv": "ssn,age,income\n" + "".join(f"{at},{20 + at},{'NY'[at % 2]}\n" for at in range(8)),
@@ -104,7 +104,7 @@ WRONG = {
         changed("l = 2", "t = 0.3", PROVIDERS).replace("l-diversity", "t-closeness"),
         "privacy[2]: t-closeness cannot be tested where nobody sees all counts; use one of k-anonymity, "
         "l-diversity, recursive-l-diversity, alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity, "
-        "or m = 0, which leaves no "
+        "constrained-k-anonymity, or m = 0, which leaves no "
         'coalition to be found, or third_party = "trusted" with choose = "certainty"',
     ),
     "more colluding providers than there can be": (

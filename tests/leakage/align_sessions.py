@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 
 import numpy as np
 
 from leakage.coins import Recording, Tapes, recorded
 from leakage.views import Made, Rows, Session, Views, random_order
-from masquerade.protocol.align import align, routes
+from masquerade.protocol.align import align
+from masquerade.protocol.curve_alignment import routes
 
 COMMON = 3
 SIZES = {2: (6, 5), 3: (5, 6, 7)}
@@ -25,11 +27,12 @@ def lists_of(n: int, private: int) -> list[list[bytes]]:
     return lists
 
 
-def play(n: int, private: int, tapes: Tapes) -> Recording:
+def play(n: int, private: int, tapes: Tapes, way: str = "auto") -> Recording:
     """Align the lists."""
     lists = lists_of(n, private)
     names = [f"p{number}" for number in range(n)]
-    return recorded({name: align(me, names, lists[me], b"s") for me, name in enumerate(names)}, tapes)
+    scripts = {name: align(me, names, lists[me], b"s", way=way) for me, name in enumerate(names)}
+    return recorded(scripts, tapes)
 
 
 def simulate(n: int, private: int, recording: Recording) -> Views:
@@ -44,6 +47,8 @@ def aligned_views(
 ) -> dict[tuple[str, str], list[Made]]:
     """What each party tells each in an alignment, from the common rows of each, in the common order."""
     views: dict[tuple[str, str], list[Made]] = {(one, two): [] for one in names for two in names}
+    for pair, told in announced_views(names, sizes).items():
+        views[pair] += told
     ways = routes(len(names))
     hops = [(stop, way) for way in ways for stop in range(len(way.stops) - 1)]
     for stop, way in sorted(hops, key=lambda hop: (hop[0], hop[1].owner)):
@@ -59,12 +64,31 @@ def aligned_views(
     return views
 
 
+def announced_views(names: Sequence[str], sizes: Mapping[str, int]) -> dict[tuple[str, str], list[Made]]:
+    """What each party tells each before an alignment. By a pseudo-random function nothing that follows is open."""
+    return {(one, other): [Made("list-size", records=sizes[one])] for one, other in permutations(names, 2)}
+
+
+def simulate_prf(n: int, private: int) -> Views:
+    """The views of an alignment by pseudo-random functions."""
+    names = [f"p{number}" for number in range(n)]
+    return announced_views(names, dict(zip(names, map(len, lists_of(n, private)), strict=True)))
+
+
 SESSIONS = [
     Session(
         f"align, {n} parties",
         {"lists": SIZES[n], "common": COMMON},
         lambda private, tapes, n=n: play(n, private, tapes),  # type: ignore[misc] # n is bound here
         lambda private, recording, n=n: simulate(n, private, recording),  # type: ignore[misc]
+    )
+    for n in SIZES
+] + [
+    Session(
+        f"align by prf, {n} parties",
+        {"lists": SIZES[n], "common": COMMON},
+        lambda private, tapes, n=n: play(n, private, tapes, "oprf"),  # type: ignore[misc] # n is bound here
+        lambda private, recording, n=n: simulate_prf(n, private),  # type: ignore[misc]
     )
     for n in SIZES
 ]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
+from masquerade.errors import PeerError
 from masquerade.net.memory import Heard, Wire, run_together
 from masquerade.net.script import Script
 
@@ -56,9 +57,9 @@ class Tapes:
         """Let a party draw once more what it has drawn from a place of its tape on."""
         self._at[party] = place
 
-    def drew(self, party: str, size: int) -> bytes:
-        """What a party drew when it first asked for this many bytes."""
-        for each in self.drawn[party]:
+    def drew(self, party: str, size: int, *, last: bool = False) -> bytes:
+        """What a party drew when it first, or last, asked for this many bytes."""
+        for each in reversed(self.drawn[party]) if last else self.drawn[party]:
             if len(each) == size:
                 return each
         raise Leak(f"{party} never drew the {size} random bytes that the simulator makes its message of")
@@ -105,9 +106,12 @@ def _on_its_tape(name: str, script: Script[Any], tapes: Tapes) -> Script[Any]:
     while True:
         tapes.running = name
         try:
-            move = script.send(heard)
+            move = script.throw(heard) if isinstance(heard, PeerError) else script.send(heard)
         except StopIteration as end:
             return end.value
         finally:
             tapes.running = ""
-        heard = yield move
+        try:
+            heard = yield move
+        except PeerError as lost:
+            heard = lost

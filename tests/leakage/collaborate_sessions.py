@@ -12,14 +12,14 @@ import pyarrow as pa
 import masquerade as mq
 from leakage.arrow_streams import stream_of
 from leakage.coins import Recording, Tapes, recorded
-from leakage.granted_answers import Granted
+from leakage.granted_answers import Granted, asked
 from leakage.views import Made, Session, Views, random_order
 from masquerade.crypto.bits import pack
 from masquerade.methods import method_of
+from masquerade.protocol.attribute_terms import AttributeTerms, agreed_table
 from masquerade.protocol.collaborate.cuts import Cut
 from masquerade.protocol.collaborate.messages import stacked
 from masquerade.protocol.collaborate.third_party import public_settings, third_party
-from masquerade.protocol.collaborate.tree import partition
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
@@ -77,11 +77,12 @@ class Collaborate:
                 made[name, ASSEMBLER] = [self._records(table)]
         if trusted:
             return made
-        joined = mq.Table(stacked({name: each.arrow for name, each in tables.items()}, "provider"), SCHEMA)
+        stack = mq.Table(stacked({name: each.arrow for name, each in tables.items()}, "provider"), SCHEMA)
+        joined = agreed_table(stack, self.contract.attributes)
         ((settings, (judge,)),) = public_settings(self.contract, joined)
         granted = Granted(self.contract, joined)
-        for _ in partition(settings, [granted], [Granted(self.contract, joined)], None):
-            raise AssertionError("nobody to ask")
+        asked(self.contract, settings, granted, Granted(self.contract, joined))
+        left, settings, groups = asked(self.contract, settings, judge, judge)
         for number, name in enumerate(tables):
             told = [self._axes()]
             on_counts = any(part.thresholds is None for part in self.contract.parts)
@@ -98,7 +99,8 @@ class Collaborate:
         values = [Made("collaborate-values", values=[[[ill] for ill in ILLNESSES[:2]]])]
         diverse = any(part.sensitive is not None for part in self.contract.parts)
         for name in tables:
-            rows = self._rows(name, joined, settings, judge, recording)
+            suppressed = len(tables[name]) - joined.take(left).arrow["provider"].to_pylist().count(name)
+            rows = self._rows(name, joined.take(left), settings, groups, suppressed, recording)
             made[name, ASSEMBLER] = [*(values if diverse else []), rows]
             made[ASSEMBLER, name] = [*(values if diverse else []), *made[ASSEMBLER, name]]
         return made
@@ -116,16 +118,19 @@ class Collaborate:
             schema=write_schema(SCHEMA, QID),
         )
 
-    def _rows(self, name: str, joined: mq.Table, settings: Any, judge: Any, recording: Recording) -> Made:
+    def _rows(
+        self,
+        name: str,
+        joined: mq.Table,
+        settings: Any,
+        groups: Any,
+        suppressed: int,
+        recording: Recording,
+    ) -> Made:
         """A provider's rows of the release as a trusted third party makes it, in a random order."""
-        script = partition(settings, [judge], [judge], None)
-        try:
-            next(script)
-        except StopIteration as end:
-            groups = end.value
         labels = Cut(settings, groups).labels()
         own = np.flatnonzero([each == name for each in joined.arrow["provider"].to_pylist()])
-        order = random_order(recording.tapes.drew(name, 8 * own.size))
+        order = random_order(recording.tapes.drew(name, 8 * own.size, last=True))  # a triple's may be as long
         cells: dict[str, Any] = {
             name: [column[int(row)].as_py() for row in own[order]] for name, column in labels.items()
         }
@@ -139,6 +144,7 @@ class Collaborate:
             left_out=["diary"],
             seconds={"prepare": 0.0, "protocol": 0.0},
             query_error=holders_error(compare(joined.take(own), pa.table(alone.labels()), QID)),
+            suppressed=suppressed,
         )
 
 
@@ -165,6 +171,11 @@ def agreed(requirement: mq.Requirement, parties: tuple[str, ...] = HOUSES, **ter
 
 SHARES = mq.KAnonymity(QID, k=3) & mq.ConfidenceBounding(QID, confidence=0.7, sensitive="ill")
 
+LIMITED = (  # those of no job are too few within them
+    AttributeTerms("job", max_generalization=("office", "craft", "none")),
+    AttributeTerms("age", max_width="32"),
+)
+
 
 COLLABORATIONS = [
     Collaborate("collaborate, secure", contract(3, 1, provider_aware=False), ((2, 2, 2), (3, 2, 3))),
@@ -174,6 +185,11 @@ COLLABORATIONS = [
     Collaborate(
         "collaborate, secure, fittest",
         contract(2, 2, choose="fitness", provider_aware=False),
+        ((2, 2, 2), (2, 2, 2)),
+    ),
+    Collaborate(
+        "collaborate, secure, bounded",
+        msgspec.structs.replace(contract(9, 1, provider_aware=False), attributes=LIMITED),
         ((2, 2, 2), (2, 2, 2)),
     ),
     Collaborate("collaborate, trusted", contract(3, 2, third_party="trusted"), ((1, 2, 1), (1, 2, 1))),

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import masquerade as mq
 from leakage.align_sessions import aligned_views
-from leakage.arrow_streams import stream_of
+from leakage.arrow_streams import by_first, stream_of
 from leakage.coins import Recording, Tapes, recorded
 from leakage.views import Made, Session, Views, Watched
 from masquerade.crypto.bits import pack
@@ -24,6 +24,8 @@ from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
 from masquerade.protocol.dka.method import Dka as DkaMethod
 from masquerade.protocol.dka.side import Side
+from masquerade.protocol.joint_histogram.histogram import Bounds
+from masquerade.protocol.joint_histogram.sorted_histogram import Sorting
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
@@ -47,11 +49,14 @@ class Dka:
     parties: tuple[str, ...] = PARTIES
     diverse: bool = False  # whether groups must have two values of the disease, which the first party holds
     join: str = "assembler"
+    sorts: bool = (
+        False  # whether the records are sorted before they are counted, by the second party's labels
+    )
 
     @property
     def session(self) -> Session:
         """It as a session to record."""
-        public = {
+        public: dict[str, Any] = {
             "lists": tuple(N + more for _, more in zip(self.parties, STRANGERS, strict=False)),
             "common": N,
             "left": tuple(self.left(0)),
@@ -59,7 +64,13 @@ class Dka:
             "q": N // K,
             "s": len(DISEASES) if self.diverse else 1,
         }
-        more = ", diverse" if self.diverse else ""
+        if self.sorts:
+            each_round = [(n, Sorting.of(Bounds(n, (N // K, N // K), (K, K)), 1)) for n in public["left"]]
+            public["blocks"] = [[n, each.leaves] for n, each in each_round]
+            public["shapes"] = [[2 * each.blocks(n), each.blocks(n), public["q"]] for n, each in each_round]
+            public["looked"] = [[n, size] for n, each in each_round for size in (N // K, each.rows(n))]
+        more = ", sorted" if self.sorts else ""
+        more += ", diverse" if self.diverse else ""
         more += ", three parties" if len(self.parties) > 2 else ""
         more += ", joined by the parties" if self.join == "parties" else ""
         name = f"dka-{self.local} by {self.back_end}{more}"
@@ -121,8 +132,13 @@ class Dka:
             scripts[name] = DkaMethod.of(self.contract).party(
                 Seat(name, self.contract, table, ids), Notebook()
             )
-        where = "masquerade.protocol.joint_histogram.back_ends.cheaper"
-        with patch(where, lambda _: self.back_end):
+        back_ends = "masquerade.protocol.joint_histogram.back_ends"
+        with (
+            patch(f"{back_ends}.cheaper", lambda _: self.back_end),
+            patch(
+                f"{back_ends}.sorting_for", lambda bounds, *_: Sorting.of(bounds, 1) if self.sorts else None
+            ),
+        ):
             made = recorded(scripts, tapes)
         made.results["rows"] = {name: table.common for name, (table, _) in tables.items()}
         return made
@@ -184,11 +200,11 @@ class Dka:
         }
         if self.diverse and name == PARTIES[0]:
             coded = own.coded("disease")
-            cells["disease"] = [coded.labels[code] for code in coded.codes[side.passed]]
+            cells["disease"] = by_first([coded.labels[code] for code in coded.codes[side.passed]])
         comparison = Comparison(own.columns(mine), tuple(released.values()), None, side.passed, {})
         return Made(
             "columns",
-            table=stream_of(cells) if joined is None else joined,
+            table=stream_of(cells, pa.int8()) if joined is None else joined,
             steps=[],
             losses=losses_of(comparison),
             left_out=[],
@@ -231,6 +247,7 @@ def plain_rounds(sides: list[Side], diseases: list[str] | None) -> Iterator[tupl
 
 SESSIONS = [
     Dka("transfers").session,
+    Dka("transfers", sorts=True).session,
     Dka("encryption").session,
     *(Dka("transfers", local).session for local in ("top-down", "full-domain", "mondrian")),
     Dka("transfers", diverse=True).session,

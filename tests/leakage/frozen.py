@@ -36,6 +36,7 @@ CONTROL = (  # besides messages of protocols: modules all of whose structs trave
     "masquerade.service.offers",
     "masquerade.service.session_tokens",
     "masquerade.library.party_process",
+    "masquerade.protocol.attribute_terms",
     "masquerade.protocol.contract",
 )
 

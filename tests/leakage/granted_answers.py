@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 import masquerade as mq
+from masquerade.protocol.attribute_terms import agreed_table
 from masquerade.protocol.collaborate.domains import ranges_of
-from masquerade.protocol.collaborate.groups import Answers
+from masquerade.protocol.collaborate.groups import Answers, Settings
 from masquerade.protocol.collaborate.messages import stacked
+from masquerade.protocol.collaborate.start import start_within_boundaries
 from masquerade.protocol.collaborate.third_party import public_settings
 from masquerade.protocol.collaborate.tree import partition
 from masquerade.protocol.contract import Contract
@@ -39,6 +41,7 @@ class Granted:
     """The simulator: a judge that knows the records by the granted answers alone, each as it is defined."""
 
     def __init__(self, contract: Contract, joined: mq.Table) -> None:
+        self._contract, self._joined = contract, joined
         self._m = contract.m
         self._k = next(each.k for each in contract.parts if isinstance(each, mq.KAnonymity))
         self._l = next((each.l for each in contract.parts if isinstance(each, mq.LDiversity)), 1)
@@ -54,6 +57,18 @@ class Granted:
         self.alone: list[
             tuple[list[int], Any, Any]
         ] = []  # whose parts they are, which are empty, which satisfy
+
+    def of_rows(self, rows: Any) -> Granted:
+        left = Granted(self._contract, self._joined.take(rows))
+        left.bits, left.alone = self.bits, self.alone
+        return left
+
+    def standing(self, parts: Any) -> Any:
+        """Of groups at their boundaries nobody learns which are empty."""
+        told = self._told(parts)
+        self.bits.append([*told.private, *told.divisible])
+        yield from ()
+        return replace(told, empty=~told.private)
 
     def whole(self, rows: Any) -> Any:
         return (yield from self.verdicts([rows]))
@@ -128,11 +143,29 @@ class Granted:
 
 def simulated(contract: Contract, tables: dict[str, mq.Table]) -> Granted:
     """What is opened, from the granted answers: no count is among them."""
-    joined = mq.Table(stacked({name: each.arrow for name, each in tables.items()}, "provider"), SCHEMA)
+    stack = mq.Table(stacked({name: each.arrow for name, each in tables.items()}, "provider"), SCHEMA)
+    joined = agreed_table(stack, contract.attributes)
     ((settings, _),) = public_settings(contract, joined)
     granted, own = Granted(contract, joined), Granted(contract, joined)
     age = ranges_of(joined, ["age"])["age"]
     granted.bits.append(age.signals(joined.column("age")).tolist())
-    for _ in partition(settings, [granted], [own], None):
-        raise AssertionError("nobody to ask")
+    asked(contract, settings, granted, own)
     return granted
+
+
+def asked(contract: Contract, settings: Settings, judge: Any, own: Any) -> tuple[Any, Settings, Any]:
+    """Play all questions to a judge that needs nobody: the rows that are left, how they are cut, and their groups."""
+    start = _answer(start_within_boundaries([(settings, [judge])], contract.requirement, alone=True))
+    left = np.arange(settings.ranks[0].size) if start is None else start.rows
+    here = settings.of_rows(left)
+    judges, owns = [judge.of_rows(left)], [own.of_rows(left)]
+    begin = None if start is None else start.groups[0]
+    return left, here, _answer(partition(here, judges, owns, None, start=begin))
+
+
+def _answer(script: Any) -> Any:
+    try:
+        next(script)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("nobody to ask")

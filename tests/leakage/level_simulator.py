@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-import masquerade as mq
 from leakage.mashup_simulator import MashupSimulator
 from leakage.views import Made
 from masquerade.data.column import Generalised
-from masquerade.protocol.common_records import CommonRecords, known_sensitive
+from masquerade.protocol.boundaries.start import Start
+from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.multidimensional.method import JointMondrian, apart
@@ -41,7 +41,7 @@ class LevelSimulator(MashupSimulator):
     prepares = True
 
     def _rounds(self) -> None:
-        self.groups = groups_of(self.contract, self.own)
+        self.groups = groups_of(self.contract, self.seen, self.start)
         for level in levels(self.contract, self.groups):
             for name, kept in level.settled:
                 self._tell(name, Made("cuts-settled", cuts=np.packbits(kept).tobytes()))
@@ -61,17 +61,11 @@ class LevelSimulator(MashupSimulator):
         return next(each for each in made if each.name == column)
 
 
-def groups_of(contract: Contract, own: dict[str, mq.Table]) -> dict[str, OwnGroups]:
+def groups_of(contract: Contract, seen: dict[str, CommonRecords], start: Start) -> dict[str, OwnGroups]:
     """Each party's view of the groups of its QID, before the first level."""
     method = JointMondrian.of(contract)
     (parts,) = apart(contract.parts)
-    classes = own[contract.class_from or contract.parties[0]].coded("Class")
-    found = {}
-    for name, table in own.items():
-        sensitive = known_sensitive(name, contract, table, classes)
-        common = CommonRecords(table, classes, sensitive, {}, 0.0)
-        found[name] = own_groups(method, name, contract, parts, common)
-    return found
+    return {name: own_groups(method, name, contract, parts, each, start) for name, each in seen.items()}
 
 
 def levels(contract: Contract, groups: dict[str, OwnGroups]) -> Iterator[Level]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
@@ -11,16 +11,18 @@ import numpy as np
 import pyarrow as pa
 
 import masquerade as mq
+from leakage.bounded_simulator import within_boundaries
 from leakage.coins import Recording, Tapes, recorded
 from leakage.level_simulator import LevelSimulator, groups_of, levels
 from leakage.linked_simulator import LinkedSimulator, joined_groups, linked_levels
-from leakage.mashup_simulator import MashupSimulator
+from leakage.mashup_simulator import MashupSimulator, common_of
 from leakage.views import Session, Views, Watched
 from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
 from masquerade.errors import DataError, RequirementUnreachable
 from masquerade.protocol.assemble import assemble
+from masquerade.protocol.attribute_terms import terms_of
+from masquerade.protocol.boundaries.start import Start
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.multidimensional.levels import SCORE_BITS
 from masquerade.protocol.party import bid_words
@@ -46,6 +48,7 @@ SCHEMA = mq.Schema(
 )
 DISEASES = ["flu", "gout", "HIV"]
 LEAST = 3  # the size of every group
+PARTS = 4  # of a group, at most
 NONCE = "0" * 32
 
 
@@ -56,6 +59,7 @@ class Mashup:
     name: str
     contract: Contract
     back_end: str | None = None  # of joint histograms, where it is not the cheaper one
+    schema: mq.Schema = SCHEMA
     quarrel: bool = False  # about the class: the session ends when it is found
     simulator: type[MashupSimulator] = MashupSimulator
 
@@ -75,7 +79,20 @@ class Mashup:
             "p": len(DISEASES),
             "q": N // LEAST,
         }
+        if remote_parts(self.contract):
+            public["parts"] = PARTS
+            public["rows"] = tuple(range(1, N // LEAST + 1))
+            return Session(self.name, public, self.play, self.simulate, self.seen_of_rounds)
         return Session(self.name, public, self.play, self.simulate)
+
+    def seen_of_rounds(self, private: int) -> list[object]:
+        """Who asks about groups of which sizes: what is sent for that follows from it."""
+        joined = people(np.random.default_rng(private))
+        own = {
+            name: mq.Table(joined.select(self.contract.columns_needed(name)), self.schema)
+            for name in self.contract.parties
+        }
+        return MashupSimulator(self.contract, own).groups_asked_about()
 
     def tables(self, private: int) -> dict[str, tuple[Watched, list[bytes]]]:
         """Each party's table and identifiers: the common people and some strangers, in an order of its own."""
@@ -92,7 +109,7 @@ class Mashup:
                 own = own.set_column(own.column_names.index("Class"), "Class", pa.array(labels))
             order = random.permutation(own.num_rows)
             held = own.select(self.contract.columns_needed(name)).take(pa.array(order))
-            found[name] = Watched(held, SCHEMA), [ids[at].encode() for at in order]
+            found[name] = Watched(held, self.schema), [ids[at].encode() for at in order]
         return found
 
     def play(self, private: int, tapes: Tapes) -> Recording:
@@ -101,8 +118,12 @@ class Mashup:
         tables = self.tables(private)
         for name, (table, ids) in tables.items():
             scripts[name] = seated(name, self.contract, table, ids, left_out=("Diary",))
-        where = "masquerade.protocol.joint_histogram.back_ends.cheaper"
-        with patch(where, lambda _: self.back_end) if self.back_end is not None else nullcontext():
+        with ExitStack() as otherwise:
+            if self.back_end is not None:  # as with more values than trees are kept of
+                back_ends = "masquerade.protocol.joint_histogram.back_ends.cheaper"
+                otherwise.enter_context(patch(back_ends, lambda _: self.back_end))
+                keeps = "masquerade.protocol.sensitive_checks.keeps_trees"
+                otherwise.enter_context(patch(keeps, lambda *_: False))
             made = recorded(scripts, tapes, DataError if self.quarrel else None)
         made.results["rows"] = {name: table.common for name, (table, _) in tables.items()}
         return made
@@ -173,26 +194,26 @@ class CutMashup(Mashup):
         made = super().session
         public = {**made.public, "bid": bid, "ands": compare_bids(bid, True).n_and}
         public |= {"ahead": groups, "at_once": groups}
-        if remote_parts(self.contract):
-            public["shapes"] = tuple(
-                shape(records, rows)
-                for records in range(2 * LEAST, N + 1)
-                for rows in range(2, records // LEAST + 1)
-            )
+        if self.contract.bounded:
+            public |= {"p": 2, "q": 2}  # both testers' groups are padded to what their trees allow
         return replace(made, public=public, learnt=self.seen_of_levels)
 
     def seen_of_levels(self, private: int) -> list[object]:
         """How many groups are bid for on each level, and how large those are about which their winners ask."""
         joined = people(np.random.default_rng(private))
         own = {
-            name: mq.Table(joined.select(self.contract.columns_needed(name)), SCHEMA)
+            name: mq.Table(joined.select(self.contract.columns_needed(name)), self.schema)
             for name in self.contract.parties
         }
         try:
-            groups = groups_of(self.contract, own)
+            seen = common_of(self.contract, own)
         except RequirementUnreachable:  # these people lack a disease
             return []
-        return [(level.waiting, level.asked) for level in levels(self.contract, groups)]
+        rows, start = np.arange(N), Start()
+        if self.contract.bounded:
+            rows, start = within_boundaries(self.contract, own, whole_columns=False)
+        groups = groups_of(self.contract, {name: each.only(rows) for name, each in seen.items()}, start)
+        return [rows.size] + [(level.waiting, level.asked) for level in levels(self.contract, groups)]
 
 
 @dataclass(frozen=True)
@@ -206,17 +227,10 @@ class LinkedMashup(CutMashup):
         """How many groups are bid for on each level."""
         joined = people(np.random.default_rng(private))
         own = {
-            name: mq.Table(joined.select(self.contract.columns_needed(name)), SCHEMA)
+            name: mq.Table(joined.select(self.contract.columns_needed(name)), self.schema)
             for name in self.contract.parties
         }
         return [level.asked for level in linked_levels(self.contract, joined_groups(self.contract, own))]
-
-
-def shape(records: int, rows: int) -> list[int]:
-    """A joint histogram's records, and the labels of the party that picks and of the other."""
-    labels = len(DISEASES), rows
-    picker = Bounds(records, labels).picker
-    return [records, labels[picker], labels[1 - picker]]
 
 
 WHOLE = mq.KAnonymity(QID, k=LEAST)
@@ -239,4 +253,58 @@ LINKED = [
     )
     for holders in (TWO, THREE)
 ]
-SESSIONS = [each.session for each in (*MASHUPS, *CUT, *LINKED)]
+
+BOUNDED_SCHEMA = mq.Schema(
+    [
+        mq.Attribute("Sex", taxonomy=mq.Taxonomy(SEX), max_generalization=("Male", "Female")),
+        mq.Attribute("Job", taxonomy=mq.Taxonomy(JOB), max_generalization=("Blue-collar", "White-collar")),
+        *SCHEMA.attributes[2:],
+    ]
+)
+FOUR = {**TWO, "Town": "tax"}  # who has nothing that decides
+
+
+@dataclass(frozen=True)
+class BoundedMashup(Mashup):
+    """One kind of mashup within boundaries."""
+
+    @property
+    def session(self) -> Session:
+        """It as a session to record; both testers' groups are padded to what their trees allow."""
+        made = super().session
+        return replace(made, public={**made.public, "p": 2, "q": 2, "s": 1})
+
+
+TERMS = {"attributes": terms_of(BOUNDED_SCHEMA), "nonce": NONCE}
+BOUNDED = [
+    BoundedMashup(
+        f"mashup within boundaries, {words}",
+        contract_of(WHOLE, holders, argmax="plain", **TERMS),
+        schema=BOUNDED_SCHEMA,
+    )
+    for words, holders in (
+        ("2 parties", TWO),
+        ("a third without any", FOUR),
+        ("all of them at one", {**TWO, "Sex": "bank"}),
+    )
+]
+THREE_BOUNDED = mq.Schema(  # all three test; within 9,000 are all salaries
+    [
+        *BOUNDED_SCHEMA.attributes[:2],
+        mq.Attribute("Salary", "continuous", max_width=9000),
+        mq.Attribute("Town"),
+    ]
+)
+BOUNDED_CUT = [
+    CutMashup(
+        "mashup by mondrian within boundaries, 3 parties",
+        cut_contract_of(WHOLE, THREE, class_name="Class", attributes=terms_of(THREE_BOUNDED), nonce=NONCE),
+        schema=THREE_BOUNDED,
+    ),
+    CutMashup(
+        "mashup by mondrian within boundaries",
+        cut_contract_of(WHOLE, TWO, class_name="Class", **TERMS),
+        schema=BOUNDED_SCHEMA,
+    ),
+]
+SESSIONS = [each.session for each in (*MASHUPS, *CUT, *LINKED, *BOUNDED, *BOUNDED_CUT)]

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import masquerade as mq
 from leakage.align_sessions import aligned_views
-from leakage.arrow_streams import stream_of
+from leakage.arrow_streams import by_first, stream_of
+from leakage.bounded_simulator import told, within_boundaries
 from leakage.coins import Recording
 from leakage.views import Made, Views
 from masquerade.anonymize.instruction import Instruction
@@ -18,14 +20,16 @@ from masquerade.anonymize.local_view import Candidate, LocalView
 from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Generalised
 from masquerade.protocol.argmax import Bid
+from masquerade.protocol.boundaries.start import Start
 from masquerade.protocol.columns import ReportedStep
-from masquerade.protocol.common_records import known_sensitive
+from masquerade.protocol.common_records import CommonRecords, known_sensitive
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.mashup import _digest
 from masquerade.protocol.method import ASSEMBLER
 from masquerade.protocol.party import _prepared
+from masquerade.protocol.sensitive_checks import most_children
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
 from masquerade.utility.queries import holders_error
@@ -43,16 +47,33 @@ class Played:
     instructs: bool = True
 
 
+def common_of(contract: Contract, own: dict[str, mq.Table]) -> dict[str, CommonRecords]:
+    """What each party knows of the common records."""
+    holder = contract.class_from or contract.parties[0]
+    classes = own[holder].coded("Class")
+    return {
+        name: CommonRecords(table, classes, known_sensitive(name, contract, table, classes), {}, 0.0)
+        for name, table in own.items()
+    }
+
+
 class MashupSimulator:
     """What everybody hears, from everybody's records in the common order and the lengths of their lists."""
 
     def __init__(
-        self, contract: Contract, own: dict[str, mq.Table], sizes: dict[str, int], recording: Recording
+        self,
+        contract: Contract,
+        own: dict[str, mq.Table],
+        sizes: dict[str, int] | None = None,
+        recording: Recording | None = None,
     ) -> None:
         self.contract, self.parties, self.own = contract, contract.parties, own
-        self.made: dict[tuple[str, str], list[Made]] = aligned_views(
-            self.parties, sizes, recording.results["rows"], recording.tapes
-        )
+        self.made: dict[tuple[str, str], list[Made]] = {}
+        if recording is not None and sizes is not None:
+            self.made = aligned_views(self.parties, sizes, recording.results["rows"], recording.tapes)
+        self.recording = recording
+        self.seen = common_of(contract, own)
+        self.start = Start()
         self.counted: set[str] = set()  # who made a joint histogram
         self.steps: list[tuple[int, str, mq.Step]] = []
 
@@ -64,16 +85,33 @@ class MashupSimulator:
     @property
     def prepares(self) -> bool:
         """Whether something is prepared before the rounds."""
-        return self.method.argmax == "secure" or any(True for _ in self._remote())
+        return (
+            self.method.argmax == "secure" or bool(self.contract.bounded) or any(True for _ in self._remote())
+        )
 
     def views(self, *, ends_early: bool, back_end: str) -> Views:
         """Class, rounds, end, columns, one after the other; it ends early when the parties differ about the class."""
         self._classes()
         if not ends_early:
+            self._within_boundaries()
             self._sensitive_values()
+            self._most_parts()
             self._rounds()
             self._columns(back_end)
         return self.made
+
+    def _within_boundaries(self) -> None:
+        """Who can be released, and where these start."""
+        if self.contract.bounded:
+            whole = self.contract.method["name"] == "tds"
+            rows, self.start = within_boundaries(self.contract, self.own, whole_columns=whole)
+            n_records = len(self.own[self.parties[0]])
+            assert self.recording is not None
+            for sender, message, receivers in told(
+                self.contract, rows, self.start, n_records, self.recording
+            ):
+                self._tell(sender, message, receivers)
+            self.seen = {name: each.only(rows) for name, each in self.seen.items()}
 
     def _tell(self, sender: str, message: Made, receivers: tuple[str, ...] | None = None) -> None:
         for receiver in receivers or tuple(name for name in self.parties if name != sender):
@@ -95,6 +133,24 @@ class MashupSimulator:
             values = len(set(self.own[holder].arrow[part.sensitive].to_pylist()))
             self._tell(holder, Made("sensitive-values", labels=values, bounded=values), asking)
 
+    def _most_parts(self) -> None:
+        """Into how many parts each who may have to ask can split a group."""
+        for name in self.parties:
+            holders = dict.fromkeys(holder for _, holder, asking in self._remote() if name in asking)
+            mine = [each.name for each in self.contract.qid_columns if each.holder == name]
+            for holder in holders:
+                parts = most_children(self.own[name].columns(mine))
+                self._tell(name, Made("most-parts", parts=parts), (holder,))
+
+    def groups_asked_about(self) -> list[object]:
+        """Of each round who asks about groups of which sizes, and what comes of it: everybody sees it."""
+        asked: list[object] = []
+        for played in self._played():
+            if played.winner is not None:
+                sizes = [partition.sizes.tolist() for partition in self.states[played.winner].partitions]
+                asked.append((played.winner, sizes, played.instructs))
+        return asked
+
     def _remote(self) -> Iterator[tuple[Any, str, tuple[str, ...]]]:
         """Requirements on a sensitive attribute of another party: their holder, and who has to ask it."""
         holders = {column.name: column.holder for column in self.contract.columns}
@@ -110,10 +166,20 @@ class MashupSimulator:
                     yield part, holder, asking
 
     def _rounds(self) -> None:
+        told: dict[str, Bid | None] = {}
+        last: str | None = None
         for played in self._played():
             if self.method.argmax == "plain":
-                for name, bid in played.bids.items():
-                    self._tell(name, _score(bid))
+                first = [last] if last is not None and self.method.adversary == "semi-honest" else []
+                for name in first:  # wins by what the others have told before, or they tell theirs anew
+                    self._tell(name, _score(played.bids[name]))
+                    told[name] = played.bids[name]
+                if not first or _best(told) != first[0]:
+                    for name, bid in played.bids.items():
+                        if name not in first:
+                            self._tell(name, _score(bid))
+                    told = played.bids
+                last = played.winner
             if played.winner is None or played.candidate is None or played.instruction is None:
                 break
             if any(True for _ in self._remote()):
@@ -125,14 +191,15 @@ class MashupSimulator:
 
     def _played(self) -> Iterator[Played]:
         """The rounds, as somebody with all tables would play them."""
-        classes = self.own[self.contract.class_from or self.parties[0]].coded("Class")
         score = score_named(self.method.score, True)
-        prepared = {}
-        for name, own in self.own.items():
-            sensitive = known_sensitive(name, self.contract, own, classes)
-            prepared[name] = _prepared(name, self.contract, own, classes, sensitive, score)
+        prepared = {name: _prepared(name, self.contract, each, score) for name, each in self.seen.items()}
         self.local: dict[str, LocalView] = {name: each[0] for name, each in prepared.items()}
         self.states: dict[str, PublicState] = {name: each[1] for name, each in prepared.items()}
+        for instruction in self.start.instructions():
+            for name in self.parties:
+                numbers = self.states[name].specialise(instruction)
+                if instruction.attribute in self.local[name].own:
+                    self.local[name].start(instruction, numbers)
         strategy = self.method.participation(self.contract)
         number = 0
         while True:
@@ -144,11 +211,10 @@ class MashupSimulator:
                 name: Bid(found[0].score, found[0].position) if found is not None else None
                 for name, found in best.items()
             }
-            offered = [(-bid.score, bid.position, name) for name, bid in bids.items() if bid is not None]
-            if not offered:
+            winner = _best(bids)
+            if winner is None:
                 yield Played(bids)
                 return
-            winner = min(offered)[2]
             candidate, instruction = best[winner]  # type: ignore[misc] # it has offered
             holders = [holder for _, holder, asking in self._remote() if winner in asking]
             if holders:
@@ -174,37 +240,45 @@ class MashupSimulator:
         """The released cells in the common order, one's own steps, what each attribute lost."""
         qid = {column.name for column in self.contract.qid_columns}
         for name in self.parties:
-            own = self.own[name]
+            own, kept = self.own[name], self.seen[name].kept
             mine = [column.name for column in self.contract.columns_of(name)]
             released = {each: self.released(name, each) for each in mine if each in qid}
             cells: dict[str, Any] = {}
             for each in mine:
-                values = own.arrow[each].to_pylist()
+                values = self.seen[name].left.arrow[each].to_pylist()
                 cells[each] = (
-                    (released[each].codes.tolist(), released[each].labels) if each in qid else values
+                    (released[each].codes.tolist(), released[each].labels)
+                    if each in qid
+                    else by_first(values)
                 )
             if self.contract.class_holder == name:
-                cells["Class"] = own.arrow["Class"].to_pylist()
+                cells["Class"] = by_first(self.seen[name].left.arrow["Class"].to_pylist())
             steps = [
                 ReportedStep(number, step.attribute, step.value, step.children, step.score)
                 for number, who, step in self.steps
                 if who == name
             ]
-            comparison = Comparison(own.columns(released), tuple(released.values()), None, None, {})
+            comparison = Comparison(own.columns(released), tuple(released.values()), None, kept, {})
             took = ["align", "prepare", "protocol"] if self.prepares else ["align", "protocol"]
             columns = Made(
                 "columns",
-                table=stream_of(cells),
+                table=stream_of(cells, pa.int8()),
                 steps=steps,
                 losses=losses_of(comparison),
                 left_out=["Diary"],
                 seconds=dict.fromkeys(took, 0.0),
-                suppressed=0,
+                suppressed=len(own) - self.seen[name].n_records,
                 histograms_by=[back_end] if name in self.counted else [],
                 query_error=holders_error(comparison),
             )
             self._tell(name, columns, (ASSEMBLER,))
             self._tell(ASSEMBLER, Made("received", error=None), (name,))
+
+
+def _best(bids: dict[str, Bid | None]) -> str | None:
+    """Whose bid wins."""
+    offered = [(-bid.score, bid.position, name) for name, bid in bids.items() if bid is not None]
+    return min(offered)[2] if offered else None
 
 
 def _score(bid: Bid | None) -> Made:

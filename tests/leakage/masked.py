@@ -19,7 +19,7 @@ from leakage.distributions import Seen
 from leakage.frozen import Frozen
 from masquerade.net.script import Script
 
-NAMES = ("anna", "berta", "carla")
+NAMES = ("anna", "berta", "carla", "dora")
 REPEAT = 80  # enough to notice one bit that is constant in one world and a fair coin in the other
 
 

@@ -14,8 +14,9 @@ from leakage.masked import NAMES, REPEAT, Piece
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.crypto.count_circuits import row_distinct
 from masquerade.crypto.homomorphic import SecretKey
+from masquerade.crypto.oblivious_prf import PrfReceiver, PrfSender
 from masquerade.crypto.rings import PowerOfTwo
-from masquerade.net.script import Script
+from masquerade.net.script import Receive, Script, Send
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol import secure_argmax
 from masquerade.protocol.argmax import Bid
@@ -25,9 +26,24 @@ from masquerade.protocol.equality import who_differs
 from masquerade.protocol.joint_histogram.histogram import Bounds, joint_histogram, looked_up, reached_shares
 from masquerade.protocol.joint_histogram.homomorphic import homomorphic_rows, looked_up_bits
 from masquerade.protocol.joint_histogram.pair import prepare_pair
+from masquerade.protocol.joint_histogram.sorted_histogram import Sorting, sorted_histogram
+from masquerade.protocol.joint_histogram.split_counts import Groups, plant_values, split_rows
 from masquerade.protocol.joint_histogram.verdict import every_group_satisfies
-from masquerade.protocol.learn.aggregate import prepare_aggregation
+from masquerade.protocol.joint_keys.sorted_ratios import Scale, joint_ratios
+from masquerade.protocol.learn.aggregate import Openings, prepare_aggregation
 from masquerade.protocol.learn.arithmetic import multiplied
+from masquerade.protocol.learn.handing_in import (
+    COUNTS,
+    LearnedModel,
+    as_counts,
+    masked_counts,
+    total_counts,
+)
+from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
+from masquerade.protocol.oprf_alignment import find_by_query, find_by_values
+from masquerade.protocol.oprf_exchange import Items, set_up
+from masquerade.protocol.oprf_star import lead, share_keys, take_part
+from masquerade.protocol.pairwise_setup import BaseTransfers
 from masquerade.protocol.ssi import Scheme, new_key, ssi_first, ssi_second
 
 N = 4  # records
@@ -35,8 +51,11 @@ BOUNDS = Bounds(N, (2, 2))
 
 
 def pair(number: int) -> Script[Any]:
-    """The setup of two parties."""
-    return (yield from prepare_pair(number, NAMES[:2], b"test"))
+    """The setup of two parties, with a first batch of transfers: it is longer than all others."""
+    setup = yield from prepare_pair(number, NAMES[:2], b"test")
+    yield Send((setup.peer,), BaseTransfers(setup.receiver.extend([0])[0]))
+    setup.sender.extend((yield Receive(setup.peer, BaseTransfers)).data, 1)
+    return setup
 
 
 def labels(number: int, me: int, world: int) -> Any:
@@ -63,6 +82,25 @@ def share(whole: Any, number: int, me: int) -> Any:
 def histogram(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     """The shared table of joint counts."""
     return (yield from joint_histogram(setup, labels(number, me, world), BOUNDS))
+
+
+def sorted_counts(setup: Any, number: int, me: int, world: int) -> Script[Any]:
+    """The shared table of joint counts, of records in the order of the first party's labels."""
+    own = labels(number, me, world)
+    if number == 1:  # of 20 labels, so that a place has several digits
+        own = np.array(
+            [[3, 17, 3, 9], [0, 0, 0, 0], [19, 8, 20, 1]][0 if number == me else 1 + world], np.uint64
+        )
+    counted = yield from sorted_histogram(setup, own, Bounds(N, (2, 20)), Sorting(sorter=0, block=3, whole=3))
+    return counted.table
+
+
+def split(setup: Any, number: int, me: int, world: int) -> Script[Any]:
+    """The shared counts of the first party's values in the second's parts of two groups."""
+    own = labels(number, me, world)
+    groups = Groups(np.arange(N), np.array([2, 2]), np.array([2, 2]), 4)
+    trees = yield from plant_values(setup, own if number == 0 else None, N, 3)
+    return (yield from split_rows(setup, trees, groups, own if number == 1 else None, 3))
 
 
 def look_up(setup: Any, number: int, me: int, world: int) -> Script[Any]:
@@ -151,13 +189,13 @@ def comparison(setup: Any, number: int, me: int, world: int) -> Script[Any]:
         bid = Bid([6, 127][world], [0, 2][world])
     elif number != me:
         bid = [None, Bid(4, 3)][world]
-    found = yield from setup(number, NAMES[:n], bid)
+    found = yield from setup(number, NAMES[:n], lambda: bid)
     return np.array([found.party])
 
 
-def shared(number: int) -> Script[Any]:
-    """The setup of three providers' circuits."""
-    return (yield from shared_bits.prepare(number, NAMES, b"test"))
+def shared_by(n: int) -> Callable[[int], Script[Any]]:
+    """The setup of n providers' circuits."""
+    return lambda number: shared_bits.prepare(number, NAMES[:n], b"test")
 
 
 def shared_circuit(setup: Any, number: int, me: int, world: int) -> Script[Any]:
@@ -165,7 +203,16 @@ def shared_circuit(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     own = np.array([[1, 0]], np.uint8)
     if number != me:
         own = np.array([[[0, 0]], [[1, 0]]][world], np.uint8)
-    return (yield from setup.evaluate(circuits.any_of(3), own, "any"))
+    return (yield from setup.evaluate(circuits.any_of(len(setup.parties)), own, "any"))
+
+
+def joint_key(setup: Any, number: int, me: int, world: int) -> Script[Any]:
+    """How many of four records three parties tell apart together: three, in two ways."""
+    own = np.array([0, 0, 1, 1])
+    if number != me:
+        next_one = (me + 1) % 3 == number
+        own = np.array([[[0, 0, 0, 0], [0, 0, 1, 2]], [[0, 1, 2, 2], [3, 1, 2, 2]]][world][next_one])
+    return np.array((yield from joint_ratios(setup, [own], Scale(N, "distinct"))))
 
 
 def nothing(number: int) -> Script[Any]:
@@ -190,7 +237,12 @@ def product(setup: Any, number: int, me: int, world: int) -> Script[Any]:
 
 def sums(number: int) -> Script[Any]:
     """The setup of three sites' sums."""
-    return (yield from prepare_aggregation(number, NAMES, b"test"))
+    return (yield from prepare_aggregation(number, NAMES[:3], b"test"))
+
+
+def sums_in_two_messages(number: int) -> Script[Any]:
+    """The setup of three sites' sums that are opened together."""
+    return (yield from prepare_aggregation(number, NAMES[:3], b"test", Openings()))
 
 
 def added_up_sites(setup: Any, number: int, me: int, world: int) -> Script[Any]:
@@ -202,22 +254,108 @@ def added_up_sites(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     return (yield from setup.total(np.array([own])))
 
 
+def handed_in_counts(_: Any, number: int, me: int, world: int) -> Script[Any]:
+    """Counts of two sites: the one that looks collects them, and they make up the same sum differently."""
+    sites = [name for at, name in enumerate(NAMES[:3]) if at != me]
+    if number == me:
+        handed = {}
+        for name in sites:
+            handed[name] = yield Receive(name, LearnedModel)
+        return np.array(total_counts(handed))
+    own = [[0, 5], [2**40, 5 - 2**40]][world][sites.index(NAMES[number])]
+    masked = yield from masked_counts(sites.index(NAMES[number]), sites, as_counts([own]), b"test")
+    yield Send((NAMES[me],), LearnedModel(b"", COUNTS.encode(masked), {}))
+    return np.array([5])
+
+
+def shared_numbers(number: int) -> Script[Any]:
+    """The setup of three sites' products, with a first batch of transfers: it is longer than all others."""
+    setup = yield from prepare_shared_numbers(number, NAMES[:3], b"test")
+    for peer, receiver in setup._receivers.items():
+        yield Send((NAMES[peer],), BaseTransfers(receiver.extend([0])[0]))
+    for peer, sender in setup._senders.items():
+        sender.extend((yield Receive(NAMES[peer], BaseTransfers)).data, 1)
+    return setup
+
+
+def shared_product(setup: Any, number: int, me: int, world: int) -> Script[Any]:
+    """Shares of a number times a row: one's own shares are always the same, the others' as different as can be."""
+    own = np.array([3, 1 << 63], np.uint64)
+    ours = own if number == me else np.array([[0, 1], [(1 << 64) - 1, 4242]][world], np.uint64)
+    return (yield from setup.products(ours[:1], ours[None, :]))
+
+
+FAMILY = Items.of([], b"test").family
+
+
+def listed(number: int, me: int, world: int) -> Items:
+    """One's own list is always the same; the peers have others besides c1 and c2, the first of three x or y of ours."""
+    own = [b"c1", b"x", b"c2", b"y"]
+    peers = ([b"c1", b"c2", b"q", b"r"], [b"s", b"c2", b"t", b"c1"])
+    return Items.of(own if number == me else peers[world], b"test")
+
+
+def prf_pair(number: int) -> Script[Any]:
+    """The base transfers of two: the first gets a function, the second holds it."""
+    side: Any = PrfReceiver(b"pair") if number == 0 else PrfSender(b"pair", FAMILY)
+    yield from set_up({NAMES[1 - number]: side})
+    return side
+
+
+def prf_alignment(side: Any, number: int, me: int, world: int) -> Script[Any]:
+    """The rows that two lists have in common."""
+    items = listed(number, me, world)
+    find = find_by_query if number == 0 else find_by_values
+    return (yield from find(side, NAMES[1 - number], 4, items))  # type: ignore[operator] # each with its own side
+
+
+def prf_star(number: int) -> Script[Any]:
+    """The base transfers of the leader with each member, and the members' keys."""
+    if number == 2:
+        receivers = {name: PrfReceiver(b"pair %d" % member) for member, name in enumerate(NAMES[:2])}
+        yield from set_up(receivers)
+        return receivers
+    keys = yield from share_keys(number, NAMES[:2], b"test")
+    sender = PrfSender(b"pair %d" % number, FAMILY)
+    yield from set_up({NAMES[2]: sender})
+    return sender, keys
+
+
+def prf_alignment_of_three(setup: Any, number: int, me: int, world: int) -> Script[Any]:
+    """The rows that three lists have in common; the first peer also has one of ours, x or y."""
+    items = listed(number, me, world)
+    if number == (me + 1) % 3:
+        items = Items.of([[b"c1", b"x", b"c2", b"q"], [b"y", b"c2", b"r", b"c1"]][world], b"test")
+    if number == 2:
+        return (yield from lead(setup, (4, 4, 4), items))
+    return (yield from take_part(*setup, NAMES[2], 4, items))
+
+
 PIECES: dict[str, Piece] = {
     each.name: each
     for each in (
         Piece("joint histogram", pair, histogram),
+        Piece("sorted histogram", pair, sorted_counts),
+        Piece("split counts", pair, split),
         Piece("look-up", pair, look_up),
         Piece("look-up of bits", pair, look_up_bits),
         Piece("threshold", pair, threshold),
         Piece("verdict", pair, verdict),
         Piece("product", pair, product),
+        Piece("product of three", shared_numbers, shared_product, n_parties=3),
         Piece("sum", sums, added_up_sites, n_parties=3),
+        Piece("sum in two messages", sums_in_two_messages, added_up_sites, n_parties=3),
+        Piece("counts", nothing, handed_in_counts, n_parties=3),
         Piece("encryption", pair, encryption, repeat=28),
         Piece("set intersection", pair, intersection, repeat=28),
         Piece("encrypted join", nothing, join, repeat=28),
         Piece("equality", nothing, equality),
+        Piece("alignment by prf", prf_pair, prf_alignment, repeat=60),
+        Piece("alignment of three by prf", prf_star, prf_alignment_of_three, n_parties=3, repeat=32),
         Piece("comparison", comparison_of(2, 2 * REPEAT), comparison),
         Piece("comparison of three", comparison_of(3, 2 * REPEAT), comparison, n_parties=3),
-        Piece("shared circuit", shared, shared_circuit, n_parties=3),
+        Piece("shared circuit", shared_by(3), shared_circuit, n_parties=3),
+        Piece("shared circuit of four", shared_by(4), shared_circuit, n_parties=4),
+        Piece("joint key", shared_by(3), joint_key, n_parties=3),
     )
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from masquerade.crypto.bits import unpack
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.progress import Stage
 from masquerade.net.script import decode
+from masquerade.protocol.attribute_terms import AttributeTerms
 from masquerade.protocol.collaborate.messages import Axes, Records, Rows
 from masquerade.protocol.collaborate.provider import CUTTING_OWN
 from masquerade.protocol.collaborate.secret_counts import Alone
@@ -22,7 +24,7 @@ from masquerade.protocol.collaborate.shared_bits import Order
 from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.method import ASSEMBLER, Assembly
-from masquerade.protocol.shared_circuits import Masked, Share
+from masquerade.protocol.shared_circuits import FROM_ONE, Masked, Outputs, Share
 from protocol.seats import seated
 from protocol.test_collaborate import (
     HOUSES,
@@ -36,14 +38,22 @@ from protocol.test_collaborate import (
     table_of,
 )
 
+BOUNDARIES = (
+    AttributeTerms("job", max_generalization=("office", "craft", "none")),
+    AttributeTerms("age", max_width="8"),
+)
 AMONG_PROVIDERS = {
     *("session-nonce", "base-transfers", "shared-seed", "shared-order", "shared-delivery"),
-    *("shared-masked", "shared-result", "collaborate-axes", "collaborate-alone", "collaborate-size"),
+    *("shared-masked", "shared-result", "shared-opened", "shared-outputs"),
+    *("collaborate-axes", "collaborate-alone", "collaborate-size"),
 }
 
 
 def opened_on(wire: Wire, tables: dict[str, mq.Table]) -> list[Any]:
-    """The bits of each opening: what the shares of all providers add up to."""
+    """The bits of each opening: what the shares of all providers add up to, or the first provider says they do."""
+    if len(tables) >= FROM_ONE:
+        told = heard_from(wire, next(iter(tables)), Outputs)
+        return [np.frombuffer(each.data, np.uint8) for each in told]
     shares = [heard_from(wire, name, Share) for name in tables]
     return [
         reduce(np.bitwise_xor, (np.frombuffer(each.data, np.uint8) for each in messages))
@@ -61,15 +71,17 @@ def heard_from(wire: Wire, sender: str, kind: type[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "m", "l", "choose"),
+    ("sizes", "m", "l", "choose", "limited"),
     [
-        ((40, 40, 40), 1, 2, "public"),
-        ((150, 20, 20, 20), 1, 1, "public"),
-        ((60, 60), 1, 1, "public"),
-        ((137, 41, 29), 1, 2, "public"),
-        ((37, 43), 0, 1, "public"),
-        ((40, 40, 40), 1, 2, "fitness"),
-        ((37, 43), 0, 1, "fitness"),
+        ((40, 40, 40), 1, 2, "public", False),
+        ((150, 20, 20, 20), 1, 1, "public", False),
+        ((60, 60), 1, 1, "public", False),
+        ((137, 41, 29), 1, 2, "public", False),
+        ((37, 43), 0, 1, "public", False),
+        ((40, 40, 40), 1, 2, "fitness", False),
+        ((37, 43), 0, 1, "fitness", False),
+        ((40, 40, 40), 1, 2, "public", True),
+        ((137, 41), 1, 1, "public", True),
     ],
 )
 def test_what_is_opened_is_what_the_page_lists(
@@ -77,9 +89,12 @@ def test_what_is_opened_is_what_the_page_lists(
     m: int,
     l: int,  # noqa: E741 # the papers' name
     choose: str,
+    limited: bool,
 ) -> None:
     tables = dealt(sizes)
     contract = contract_of(requirement_of(4, l), m, tuple(tables), choose=choose)
+    if limited:
+        contract = msgspec.structs.replace(contract, attributes=BOUNDARIES)
     wire = Wire()
     collaborate(contract, tables, wire)
     known = simulated(contract, tables)
@@ -117,6 +132,19 @@ def test_of_a_refused_whole_one_bit_more_is_opened(k: int, l: int, enough: int) 
     _, verdict, *reason = opened_on(wire, tables)  # after what the numbers look like
     assert unpack(verdict, 2).tolist() == [0, 0]
     assert [unpack(each, 1).tolist() for each in reason] == [[enough]]
+
+
+def test_which_groups_at_the_boundaries_are_empty_is_not_opened() -> None:
+    """One person alone at its boundaries, and nobody: the same is opened, bit for bit, and the release is the same."""
+    crowd = [("clerk", 30, "cold"), ("smith", 50, "cold")] * 8
+    opened = []
+    for alone in ([("smith", 10, "cold")], [("none", 60, "cold")], []):
+        tables = {"abbey": table_of([*crowd, *alone]), "burgh": table_of(crowd)}
+        contract = contract_of(requirement_of(4, 1), 0, tuple(tables), provider_aware=False)
+        wire = Wire()
+        collaborate(msgspec.structs.replace(contract, attributes=BOUNDARIES), tables, wire)
+        opened.append([each.tolist() for each in opened_on(wire, tables)])
+    assert opened[0] == opened[1] == opened[2]
 
 
 def test_messages_among_providers_look_like_noise_and_are_as_long_whatever_the_records() -> None:

@@ -27,7 +27,7 @@ THREE = {"Sex": "loans", "Job": "bank", "Salary": "tax"}
 VIEWS = [(TWO, "bank"), (TWO, "loans"), (THREE, "bank"), (THREE, "loans"), (THREE, "tax")]
 N_RECORDS = 34
 
-OPEN = {"blinded", "positions", "equality-share", "equality-proof", "instruct", "finished"}
+OPEN = {"list-size", "blinded", "positions", "equality-share", "equality-proof", "instruct", "finished"}
 # Points of a curve, which are no uniform bits; they are made before there is any bid.
 SETUP = {"session-nonce", "base-transfers"}
 BITS = {"shared-masked": 6, "shared-result": 3}  # of three parties; the others fill their bytes
@@ -47,7 +47,8 @@ def simulated(contract: Contract, party: str, winners: Sequence[int | None]) -> 
         argmax = yield from prepare(me, contract.parties, words)
         found = []
         for winner in winners:
-            won = yield from argmax(me, contract.parties, Bid(0, 0) if winner == me else None)
+            bid = Bid(0, 0) if winner == me else None
+            won = yield from argmax(me, contract.parties, lambda bid=bid: bid)
             found.append(won.party if won is not None else None)
         return found
 

@@ -77,7 +77,9 @@ def check_lengths(recording: Recording, public: Any) -> None:
         "s": 1,
         "ahead": [64],
         "at_once": [1],
+        "rows": [public["q"]] if "q" in public else [],  # of a joint histogram
         "shapes": [(n, public["p"], public["q"]) for n in public.get("left", ())],
+        "looked": [(n, public[side]) for n in public.get("left", ()) for side in ("p", "q")],
         **public,
         "up": lambda number, block: -(-number // block) * block,
     }

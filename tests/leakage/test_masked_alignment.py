@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from leakage.coins import Tapes, recorded
+from leakage.coins import Leak, Tapes, recorded
 from leakage.distributions import compare, same_multiset
-from masquerade.protocol import align as aligning
+from masquerade.protocol import curve_alignment, oprf_star
+from masquerade.protocol.align import align
 
 REPEAT = 32
 OWN = ["c1", "x", "c2", "y", "z"]
@@ -38,17 +39,17 @@ def aligned(n: int, me: int, world: int, tapes: Tapes) -> tuple[Any, list[Any]]:
     names = [f"p{number}" for number in range(n)]
     lists = lists_of(n, me, world)
     compared: list[Any] = []
-    real = aligning.common_positions
+    real = curve_alignment.common_positions
 
     def watched(finished: Any) -> Any:
         compared.append(finished)
         return real(finished)
 
     scripts = {
-        name: aligning.align(number, names, [each.encode() for each in lists[number]], b"s")
+        name: align(number, names, [each.encode() for each in lists[number]], b"s")
         for number, name in enumerate(names)
     }
-    with patch.object(aligning, "common_positions", watched):
+    with patch.object(curve_alignment, "common_positions", watched):
         return recorded(scripts, tapes), compared
 
 
@@ -88,7 +89,7 @@ def test_over_all_shuffles_of_a_list_its_common_people_are_anywhere(n: int) -> N
             names = [f"p{number}" for number in range(n)]
             lists = [table, *(["c2", "v", "c1"] for _ in names[1:])]
             scripts = {
-                name: aligning.align(number, names, [each.encode() for each in lists[number]], b"s")
+                name: align(number, names, [each.encode() for each in lists[number]], b"s")
                 for number, name in enumerate(names)
             }
             heard = [msgspec.msgpack.decode(each.data) for each in recorded(scripts, tapes).wire.heard]
@@ -97,3 +98,29 @@ def test_over_all_shuffles_of_a_list_its_common_people_are_anywhere(n: int) -> N
         outcomes.append(found)
         assert len(set(map(tuple, found))) == 6  # two of three places, in either order
     same_multiset(*outcomes, "the places of common people")
+
+
+def test_a_leader_cannot_tell_whom_one_member_has() -> None:
+    """What it finds in a member's store is F masked by a share, also for its people whom that member has."""
+    lists = [[b"c", b"x", b"y"], [b"c", b"z"], [b"c", b"x", b"z", b"w"]]
+    names = [f"p{number}" for number in range(3)]
+    stores: list[Any] = []
+    functions: list[Any] = []
+    decode, query = oprf_star.decode, oprf_star.query
+
+    def found_in_store(*given: Any) -> Any:
+        stores.append(decode(*given))
+        return stores[-1]
+
+    def asked(*given: Any) -> Any:
+        functions.append((yield from query(*given)))
+        return functions[-1]
+
+    scripts = {name: align(me, names, lists[me], b"s", way="oprf") for me, name in enumerate(names)}
+    with patch.object(oprf_star, "decode", found_in_store), patch.object(oprf_star, "query", asked):
+        rows = recorded(scripts, Tapes("leader")).results["p2"]
+    assert rows.tolist() == [0]
+    masks = [store ^ functions[0][name][:, 0] for store, name in zip(stores, names, strict=False)]
+    assert (masks[0] ^ masks[1] == 0).tolist() == [True, False, False, False]
+    if not all(mask.all() for mask in masks):
+        raise Leak("a store has F itself: the leader sees whom its member has")

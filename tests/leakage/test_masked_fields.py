@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -15,6 +16,7 @@ from leakage.frozen import Frozen
 from leakage.pieces import PIECES, N, key
 from leakage.sessions import SESSIONS
 from leakage.worlds import COINS
+from masquerade.crypto.paillier import PaillierSecret
 from masquerade.protocol.joint_histogram import homomorphic
 
 FROZEN = Frozen.read()
@@ -22,8 +24,9 @@ FROZEN = Frozen.read()
 
 @pytest.fixture
 def _one_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Homomorphic encryption with the same key in all repetitions, as it takes long to make one."""
+    """Homomorphic encryption with the same key in all repetitions, as it takes long to make one and its proof."""
     monkeypatch.setattr(homomorphic, "generate", lambda _: key("paillier"))
+    monkeypatch.setattr(PaillierSecret, "proof", cache(PaillierSecret.proof))
 
 
 @pytest.mark.usefixtures("_one_key")

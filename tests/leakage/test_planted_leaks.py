@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 import masquerade
 
 pytestmark = pytest.mark.system  # each runs the tests in a process of its own
@@ -39,7 +40,7 @@ WORLDS = "test_masked_fields.py::test_two_worlds_look_alike"
 LEAKS = [
     Planted(
         "raw identifiers in a new field of Blinded",
-        "protocol/align.py",
+        "protocol/curve_alignment.py",
         [
             ("    points: bytes\n", "    points: bytes\n    names: tuple[bytes, ...] = ()\n"),
             ("Blinded(me, own.tobytes())", "Blinded(me, own.tobytes(), tuple(identifiers))"),
@@ -59,34 +60,91 @@ LEAKS = [
         f"{OPEN}[0-mashup, plain scores]",
     ),
     Planted(
+        "the number of own groups beside the ratios of joint keys",
+        "protocol/joint_keys/party.py",
+        [
+            (
+                'seconds = {**common.seconds, "protocol"',
+                'seconds = {**common.seconds, "groups": float(max(map(int, groups[0]))), "protocol"',
+            )
+        ],
+        f"{OPEN}[0-joint keys, distinct, 2 parties]",
+    ),
+    Planted(
         "the exact count in Size",
         "protocol/collaborate/provider.py",
         [("Size(own)", "Size(records)"), ("bits = told.bits\n", "bits = told.bits.bit_length()\n")],
         f"{OPEN}[0-collaborate, secure, aware]",
     ),
     Planted(
+        "summands of sites without their masks",
+        "protocol/learn/aggregate.py",
+        [("masked = self._masks.mask(_fixed(numbers), self._rounds)", "masked = _fixed(numbers)")],
+        f"{WORLDS}[sum]",
+    ),
+    Planted(
+        "a patient's attributes in the last digits of a Cox model's coefficients",
+        "protocol/learn/cox.py",
+        [("at + direction)", "at + direction + 1e-9 * self.records.x[0])")],
+        f"{OPEN}[0-Cox model, 3 sites]",
+    ),
+    Planted(
         "zero masks in the look-up of the joint histogram",
         "protocol/joint_histogram/histogram.py",
         [
             (
-                "masks = _random_words((count, *cell), bounds.word)",
+                "masks = random_words((count, *cell), bounds.word)",
                 "masks = np.zeros((count, *cell), bounds.word)",
             )
         ],
         f"{WORLDS}[look-up]",
     ),
     Planted(
+        "labels that are sorted without masks",
+        "crypto/oblivious_permutation.py",
+        [
+            (
+                "self._masks = self._random()\n        self._masks[self._n :]",
+                "self._masks = self._random() * 0\n        self._masks[self._n :]",
+            )
+        ],
+        f"{WORLDS}[sorted histogram]",
+    ),
+    Planted(
+        "parts of groups that are not masked",
+        "crypto/split_counts.py",
+        [
+            (
+                "by_group, told = self._sums(rows, starts, n_parts)",
+                "by_group, told = self._sums(rows, starts, n_parts)\n        told[:] = 0",
+            )
+        ],
+        f"{WORLDS}[split counts]",
+    ),
+    Planted(
         "an own list that is not shuffled",
-        "protocol/align.py",
+        "protocol/curve_alignment.py",
         [("order = _random_order(len(identifiers))", "order = np.arange(len(identifiers))")],
         "test_masked_alignment.py::test_two_worlds_look_alike[2-1]",
     ),
     # Like them, but not of them:
     Planted(
         "lists of others that are not shuffled",
-        "protocol/align.py",
+        "protocol/curve_alignment.py",
         [("shuffles[owner] = _random_order(len(points))", "shuffles[owner] = np.arange(len(points))")],
         "test_masked_alignment.py::test_two_worlds_look_alike[3-2]",
+    ),
+    Planted(
+        "a store without random slots beside it",
+        "crypto/oblivious_prf.py",
+        [("beside = os.urandom(8 * _MASK_SLOTS)", "beside = bytes(8 * _MASK_SLOTS)")],
+        f"{WORLDS}[alignment by prf]",
+    ),
+    Planted(
+        "shares of zero that are zero",
+        "crypto/zero_sharing.py",
+        [("total ^= np", "total ^= 0 * np")],
+        "test_masked_alignment.py::test_a_leader_cannot_tell_whom_one_member_has",
     ),
     Planted(
         "a bid whose mask is zero",
@@ -99,8 +157,8 @@ LEAKS = [
         "crypto/triples.py",
         [
             (
-                "_a, self._b = _random_bits(count), _random_bits(count)",
-                "_a = self._b = np.zeros(count, np.uint8)",
+                "rows[drawn] = np.frombuffer(os.urandom(count * instances // 8), np.uint8)",
+                "rows[drawn] = np.frombuffer(bytes(count * instances // 8), np.uint8)",
             )
         ],
         f"{WORLDS}[shared circuit]",
@@ -123,22 +181,22 @@ LEAKS = [
         [
             (
                 'seconds["protocol"] = time.perf_counter()',
-                'seconds["protocol"] = float(len({*own.cells(contract.columns_of(name)[0].name).to_pylist()})) '
+                'seconds["protocol"] = float(len({*common.own.cells(contract.columns_of(name)[0].name).to_pylist()})) '
                 "+ time.perf_counter()",
             )
         ],
         f"{OPEN}[0-mashup, plain scores]",
     ),
     Planted(
-        "garbled labels whose colours are the garbler's bits",
+        "a seed of labels that begins with how many of the garbler's bits are set",
         "crypto/garble.py",
         [
             (
-                "zeros = random_blocks(n_bits * n_instances).reshape(n_bits, n_instances, 2)",
-                "zeros = random_blocks(n_bits * n_instances).reshape(n_bits, n_instances, 2) & ~np.uint64(1)",
+                "seed = os.urandom(BLOCK_BYTES)",
+                "seed = (bytes(int(bits.sum()) for bits in (own or {}).values()) + os.urandom(BLOCK_BYTES))[:16]",
             )
         ],
-        f"{WORLDS}[threshold]",
+        f"{WORLDS}[comparison]",
     ),
 ]
 NOTICING = sorted({each.noticed_by for each in LEAKS})
@@ -163,16 +221,28 @@ def plant(leak: Planted, folder: Path) -> None:
     path.write_text(text)
 
 
+# The process is forked from one that has loaded all libraries, and ours: the copy is loaded anew.
+ON_THE_COPY = """
+import sys, pytest
+folder, *words = sys.argv[1:]
+for name in [each for each in sys.modules if each.partition(".")[0] == "masquerade"]:
+    del sys.modules[name]
+sys.path.insert(0, folder)
+import masquerade
+assert masquerade.__file__.startswith(folder)
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *words]))
+"""
+
+
 def run(folder: Path, tests: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """These tests on the copy."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [*command, *(str(TESTS / each) for each in tests)],
+    program = folder / "on_the_copy.py"
+    program.write_text(ON_THE_COPY)
+    return forked.run(
+        [sys.executable, program, folder, *(str(TESTS / each) for each in tests)],
         cwd=TESTS.parent.parent,
-        env={**os.environ, "PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         text=True,
-        check=False,
     )
 
 

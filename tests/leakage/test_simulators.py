@@ -27,7 +27,8 @@ from masquerade.protocol.argmax import Bid
 from masquerade.protocol.dka.datafly_side import DataflySide
 from masquerade.protocol.dka.joint_tests import PairTests
 from masquerade.protocol.dka.rounds import ChiShare, play
-from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
+from masquerade.protocol.joint_histogram.back_ends import shared_tests
+from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.pairwise_comparison import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
 from masquerade.protocol.secure_argmax import prepare
@@ -109,7 +110,7 @@ def test_a_joint_histograms_view_is_uniform(me: int) -> None:
 
     def part(number: int, labels: NDArray[np.uint64]) -> Script[Any]:
         pair = yield from prepare_pair(number, PARTIES, b"test")
-        return (yield from group_bits(pair, labels, 20, bounds))
+        return (yield from shared_tests(pair, labels, 20, bounds))
 
     real, simulated = Wire(), Wire()
     run_together({name: part(number, own) for number, name in enumerate(PARTIES)}, real)
@@ -142,7 +143,7 @@ def test_a_view_of_dka_datafly_is_uniform_but_for_chi(me: int) -> None:
         for chi in chis:
             bound = len(table) // k
             nothing = np.full(chi.size, bound, np.uint64)
-            yield from group_bits(pair, nothing, k, Bounds(chi.size, (bound, bound)))
+            yield from shared_tests(pair, nothing, k, Bounds(chi.size, (bound, bound), (k, k)))
             yield Send((PARTIES[me],), ChiShare(bytes(-(-chi.size // 8))))
             yield Receive(PARTIES[me], ChiShare)
 
@@ -172,7 +173,7 @@ def test_a_view_of_three_parties_arg_max_follows_from_the_winner(me: int, winner
 
     def part(number: int, bid: Bid | None) -> Script[Any]:
         argmax = yield from prepare(number, names, WORDS, rounds_ahead=2)
-        return (yield from argmax(number, names, bid))
+        return (yield from argmax(number, names, lambda: bid))
 
     def fit(move: Send) -> Script[Message]:
         wanted = np.array([1 << winner], np.uint8)
@@ -216,16 +217,15 @@ def set_up_comparison() -> tuple[GarblingSide, EvaluatingSide]:
 
 @pytest.mark.parametrize("result", [(0, 0), (0, 1), (1, 0)])
 def test_an_evaluators_view_of_a_comparison_follows_from_its_result(result: tuple[int, int]) -> None:
-    """Random tables and labels; the tags fit the labels that the evaluator will arrive at, whatever they mean."""
-    garbling, evaluating = set_up_comparison()
-    labels, _ = garbling.stock_up(evaluating.order(1, None), 1, 1, None)
-    evaluating.stock_up(os.urandom(len(labels)), b"", 0, None)
+    """Random tables and seed; the tags fit the labels that the evaluator will arrive at, whatever they mean."""
+    _, evaluating = set_up_comparison()
+    evaluating.order(1, 0, None)
     evaluating.flips(WORDS.bits((3, 1)))
     held = evaluating._held
     assert held is not None
     circuit = compare_bids(WORDS.width, True)
     tables = bytes(8) + os.urandom(32 * circuit.n_and)
-    theirs = os.urandom(16 * WORDS.width)
+    theirs = os.urandom(16)
     # The simulator has the evaluator's view, hence its labels: it walks through the circuit by itself.
     walked = EvaluatingSide(b"test", WORDS.width, is_left=False)
     walked._held = held
@@ -238,10 +238,9 @@ def test_an_evaluators_view_of_a_comparison_follows_from_its_result(result: tupl
     assert tuple(int(read[name][0, 0]) for name in OUTPUTS) == result
     # As long as in earnest.
     garbling, evaluating = set_up_comparison()
-    told = garbling.stock_up(evaluating.order(1, None), 1, 1, None)
-    evaluating.stock_up(*told, 0, None)
+    assert garbling.stock_up(evaluating.order(1, 0, None), 1, 1, None) == b""
     _, real = garbling.garble(WORDS.bits((9, 0)), evaluating.flips(WORDS.bits((3, 1))), reveal=True)
-    assert [len(real.tables), len(real.labels), len(real.tags)] == [len(tables), len(theirs), tags.nbytes]
+    assert [len(real.tables), len(real.seed), len(real.tags)] == [len(tables), len(theirs), tags.nbytes]
 
 
 def tag_of(evaluation: Any, name: str) -> int:
@@ -255,7 +254,7 @@ def tag_of(evaluation: Any, name: str) -> int:
 def test_a_garblers_view_of_a_comparison_follows_from_its_result(result: tuple[int, int]) -> None:
     """Random columns and a random masked bid; the labels that come back are those of the result."""
     garbling, evaluating = set_up_comparison()
-    order = evaluating.order(1, None)
+    order = evaluating.order(1, 0, None)
     garbling.stock_up(order[:16] + os.urandom(len(order) - 16), 1, 1, None)
     kept, _ = garbling.garble(WORDS.bits((3, 1)), os.urandom(-(-WORDS.width // 8)), reveal=True)
     bits = np.array(result, np.uint64).reshape(2, 1, 1)
@@ -269,8 +268,8 @@ def test_shares_of_a_comparison_are_fair_coins_whatever_the_bids() -> None:
     for bids in (((9, 0), (3, 1)), ((3, 0), (9, 1)), (None, None)):
         garbling, evaluating = set_up_comparison()
         n_comparisons = 400
-        evaluating_order = evaluating.order(n_comparisons, None)
-        evaluating.stock_up(*garbling.stock_up(evaluating_order, n_comparisons, 1, None), 0, None)
+        evaluating_order = evaluating.order(n_comparisons, 0, None)
+        garbling.stock_up(evaluating_order, n_comparisons, 1, None)
         shares: list[list[int]] = []
         for _ in range(n_comparisons):
             kept, message = garbling.garble(

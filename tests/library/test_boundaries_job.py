@@ -123,7 +123,7 @@ def test_widths_and_flat_trees(job: Path) -> None:
         anonymize_job(job)
 
 
-def test_between_parties_boundaries_are_refused(job: Path) -> None:
+def test_dka_refuses_boundaries(job: Path) -> None:
     from masquerade.job.contributions import check_parties
     from masquerade.job.plan import Plan
 
@@ -131,12 +131,13 @@ def test_between_parties_boundaries_are_refused(job: Path) -> None:
     text = JOB
     for without in ('[data]\nsource = "people.csv"\n', 'name = "greedy-cka"', 'order = "input"'):
         text = text.replace(without, "")
+    text = text.replace("[algorithm]", '[algorithm]\nname = "dka"')
     job.write_text(text + parties)
     plan = Plan(job)
     check_parties(plan)
     lines = [str(problem) for problem in plan.problems.found]
     assert any(
-        "privacy[1]: tds keeps to no boundaries between parties; ask for k-anonymity" in line
+        "privacy[1]: dka keeps to no boundaries between parties; ask for k-anonymity" in line
         for line in lines
     )
-    assert any("attributes.location: tds keeps to no boundaries between parties" in line for line in lines)
+    assert any("attributes.location: dka keeps to no boundaries between parties" in line for line in lines)

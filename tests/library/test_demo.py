@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from forked import Forked, forked_servers
 from masquerade.errors import ParameterError, PeerUnreachable
 from masquerade.job.plan import Plan
 from masquerade.library import demo
@@ -210,7 +211,8 @@ def test_tables_of_toml() -> None:
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(work)
+    with forked_servers():
+        return asyncio.run(work)
 
 
 def alive(process: int) -> bool:
@@ -379,8 +381,9 @@ def test_nobody_outlives_a_launcher_that_was_killed(
     scene: Path, nodes: dict[str, tuple[str, str, Path]], addresses: list[str]
 ) -> None:
     configure(scene, dict(zip(nodes, addresses, strict=True)))
-    words = [sys.executable, "-c", LAUNCHER, str(nodes["bank"][2]), str(scene / "logs")]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as launcher:
+    (scene / "launcher.py").write_text(LAUNCHER)
+    words = [sys.executable, str(scene / "launcher.py"), str(nodes["bank"][2]), str(scene / "logs")]
+    with Forked(words, stdout=subprocess.PIPE, text=True) as launcher:
         assert launcher.stdout is not None
         bank = int(json.loads(launcher.stdout.readline())["pid"])
         assert alive(bank)

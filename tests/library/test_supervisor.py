@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 from masquerade.errors import PeerUnreachable
-from masquerade.library.mashup_run import _AFTER_A_KILL, _GRACE, _TIMINGS, MashupRun
+from masquerade.library.mashup_run import MashupRun
+from masquerade.library.parties_run import _AFTER_A_KILL, _GRACE, _TIMINGS
 from masquerade.library.supervisor import Supervisor
 from masquerade.net.progress import silent
+from masquerade.protocol.multidimensional.method import JointMondrian
 
 pytestmark = pytest.mark.system  # what it supervises are processes
 
@@ -129,6 +131,7 @@ def test_a_killed_child_is_reported_though_another_one_does_not_end(
     """The other one neither ends nor says anything; the report is there long before it counts as hanging."""
 
     monkeypatch.setattr(MashupRun, "_left", lambda _: "nothing was written")
+    monkeypatch.setattr(MashupRun, "method", JointMondrian())
 
     async def work() -> dict[str, str]:
         run = MashupRun(None, None, logs, silent, lambda _party, _stage: None)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from job.job_files import changed, write_job
-from masquerade.cli.main import app
+from masquerade.cli.main import command_line
 from masquerade.errors import BadInput
 from masquerade.library.weights import weights_job
 
@@ -135,13 +135,13 @@ def test_the_command(tmp_path: Path) -> None:
     job = write_job(tmp_path)
     (tmp_path / "q.sql").write_text(QUERIES + "SET x = 1;")
     asked = ["weights", str(tmp_path / "q.sql"), "--job", str(job)]
-    told = CliRunner().invoke(app, asked).stdout.splitlines()
+    told = CliRunner().invoke(command_line(), asked).stdout.splitlines()
     assert told == [
         "age  0.6000  read by 2 of 3 queries, selected by in 1",
         "job  0.4000  read by 1 of 3 queries, selected by in 1",
         "statements passed over, because they are no queries: 1",
         "write each into the job as weight = … below its [attributes.NAME]",
     ]
-    found = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
+    found = json.loads(CliRunner().invoke(command_line(), [*asked, "--json"]).stdout)
     assert found["weights"] == {"age": 0.6, "job": 0.4}
     assert set(found["reasons"]) == {"age", "job"}

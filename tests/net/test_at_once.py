@@ -11,10 +11,10 @@ import pytest
 from masquerade.errors import DataError
 from masquerade.net.channel import Channel, Node, Timings
 from masquerade.net.connect import listen
-from masquerade.net.grpc_stream import ClientStream, ServerStream
 from masquerade.net.handshake import Hello, Reason, Refusal, decode, encode
 from masquerade.net.identity import Identity
 from masquerade.net.stream_channel import StreamBroke, StreamChannel
+from masquerade.net.tls_stream import ClientStream, ServerStream
 from net.nodes import AGREED, PEOPLE, TRUST, Party, session
 
 HELLO = encode(Hello("bank", AGREED.version, AGREED.session))

@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-import grpc.aio
 import pytest
 
 from masquerade.errors import (
@@ -20,7 +19,7 @@ from masquerade.errors import (
     PeerRefused,
     PeerUnreachable,
 )
-from masquerade.net import grpc_stream
+from masquerade.net import tls_stream
 from masquerade.net.channel import Agreement, Channel, Node, Timings
 from masquerade.net.connect import Listener, connect, listen
 from masquerade.net.identity import Identity, issue, self_signed
@@ -66,11 +65,30 @@ def refusal(result: Any, peer: str) -> str:
 # --- together ---
 
 
+def test_neither_end_keeps_a_short_message_back() -> None:
+    """The second of two would wait for the other's acknowledgement of the first."""
+
+    async def delays() -> list[int]:
+        async with listen(PEOPLE["bank"], TRUST) as bank, listen(PEOPLE["loans"], TRUST) as loans:
+            both = (
+                ("bank", bank, Node("loans", loans.address)),
+                ("loans", loans, Node("bank", bank.address)),
+            )
+
+            async def option(listener: Listener, peer: Node) -> int:
+                async with listener.connect([peer], AGREED, QUICK) as channels:
+                    stream: Any = channels[peer.name]
+                    found = stream._stream._transport.get_extra_info("socket")
+                    return int(found.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+            return list(await asyncio.gather(*(option(listener, peer) for _, listener, peer in both)))
+
+    assert all(run(delays()))
+
+
 def test_silent_connections_do_not_keep_a_session_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    options = dict(grpc_stream._SERVER_OPTIONS)
-    assert options["grpc.max_allowed_incoming_connections"] == 256
-    options |= {"grpc.max_allowed_incoming_connections": 10, "grpc.server_handshake_timeout_ms": 1000}
-    monkeypatch.setattr(grpc_stream, "_SERVER_OPTIONS", list(options.items()))
+    monkeypatch.setattr(tls_stream, "MOST_CONNECTIONS", 10)
+    monkeypatch.setattr(tls_stream, "HANDSHAKE", 1.0)
 
     async def crowded() -> list[str]:
         async with listen(PEOPLE["bank"], TRUST) as bank, listen(PEOPLE["loans"], TRUST) as loans:
@@ -308,21 +326,6 @@ def test_a_port_that_answers_without_tls() -> None:
 
     with pytest.raises(PeerRefused, match="does not speak TLS; is another program at this address"):
         run(test())
-
-
-def test_a_grpc_server_without_tls(capfd: Capture) -> None:
-    async def test() -> None:
-        server = grpc.aio.server()
-        port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        try:
-            await _alone("bank", Node("loans", f"127.0.0.1:{port}"), patience=30)
-        finally:
-            await server.stop(None)
-
-    with pytest.raises(PeerRefused, match=r"party loans: at .* does not speak TLS"):
-        run(test())
-    assert capfd.readouterr() == ("", "")
 
 
 def test_a_node_that_is_there_but_does_not_join(monkeypatch: pytest.MonkeyPatch) -> None:

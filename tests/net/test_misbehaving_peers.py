@@ -1,12 +1,12 @@
-"""A peer that has the right key and does the wrong things, over real gRPC and TLS."""
+"""A peer that has the right key and does the wrong things, over real TLS."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
-import grpc.aio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +16,10 @@ from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnr
 from masquerade.net.channel import Channel, Node, Timings
 from masquerade.net.connect import listen
 from masquerade.net.framing import CHUNK, Outbound
-from masquerade.net.grpc_stream import ClientStream, ServerStream, serve
 from masquerade.net.handshake import Hello, encode
 from masquerade.net.stream_channel import StreamBroke
+from masquerade.net.tls import accepting
+from masquerade.net.tls_stream import ClientStream, ServerStream, serve
 from net.nodes import AGREED, PEOPLE, TRUST, idle, wait_for_all
 
 QUICK = Timings(connect=60, silence=60, patience=60, grace=0.1)
@@ -110,16 +111,10 @@ def test_bad_frames_end_the_session(me: str, frames: list[bytes], problem: str) 
 
 
 @pytest.mark.parametrize("me", ["bank", "loans"])
-def test_a_frame_that_grpc_itself_refuses(me: str) -> None:
-    """Larger than anything we let gRPC take: it breaks the stream before we see it."""
+def test_a_frame_that_is_too_long_to_be_read_at_all(me: str) -> None:
+    """Larger than anything that a stream takes: it breaks off before it has read it."""
     against = against_dialler if me == "bank" else against_listener
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("masquerade.net.grpc_stream._OPTIONS", [])
-
-        async def test() -> Any:
-            return await against(frames_then_wait(me, bytes(5 * 1024 * 1024)), heed)
-
-        error = asyncio.run(test())
+    error = asyncio.run(against(frames_then_wait(me, bytes(5 * 1024 * 1024)), heed))
     assert isinstance(error, PeerError)
     assert error.peer == me
 
@@ -294,19 +289,32 @@ def test_a_peer_that_does_not_read_does_not_block_for_ever() -> None:
     assert "fell silent" in str(error)
 
 
-def test_other_methods_of_the_server_do_not_exist() -> None:
-    async def test() -> grpc.StatusCode:
-        async with listen(PEOPLE["loans"], TRUST) as listener:
-            credentials = grpc.ssl_channel_credentials(
-                TRUST.pin("loans"), PEOPLE["bank"].key, PEOPLE["bank"].certificate
-            )
-            options = [("grpc.ssl_target_name_override", "loans")]
-            async with grpc.aio.secure_channel(listener.address, credentials, options=options) as channel:
-                with pytest.raises(grpc.aio.AioRpcError) as caught:
-                    await channel.unary_unary("/masquerade.Party/Stop")(b"")
-                return caught.value.code()
+def test_a_listener_that_is_no_node_of_ours_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the right certificate, and does not say what an accepting end says first."""
+    monkeypatch.setattr("masquerade.net.probe._PATIENCE", 60.0)  # a slow handshake is not a mute peer
+    heard: list[bytes] = []
 
-    assert asyncio.run(test()) is grpc.StatusCode.UNIMPLEMENTED
+    async def test() -> PeerError:
+        async def chatter(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"\0\0\0\x0510\r\n.")
+            with suppress(OSError):
+                heard.append(await reader.read())
+            writer.close()
+
+        context = accepting(PEOPLE["loans"], TRUST.pin("bank"))
+        async with (
+            await asyncio.start_server(chatter, "127.0.0.1", 0, ssl=context) as server,
+            listen(PEOPLE["bank"], TRUST) as bank,
+        ):
+            peer = Node("loans", f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+            with pytest.raises(PeerError) as caught:
+                async with bank.connect([peer], AGREED, Timings(connect=0.3)):
+                    pytest.fail("nobody is there")
+            return caught.value
+
+    error = asyncio.run(test())
+    assert "is there, but has not joined the session within 0.3 s" in str(error)
+    assert not any(heard)
 
 
 def test_idle_parts_end_well_with_a_raw_peer() -> None:

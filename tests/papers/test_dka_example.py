@@ -19,7 +19,8 @@ from masquerade.protocol.dka.joint_tests import PairTests
 from masquerade.protocol.dka.mondrian_levels import ByMondrian
 from masquerade.protocol.dka.rounds import play
 from masquerade.protocol.dka.side import BottomUpSide
-from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
+from masquerade.protocol.joint_histogram.back_ends import shared_tests
+from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.ssi import new_key, ssi_by_circuit, ssi_first, ssi_second
 from papers.test_datafly_example import AREA, NAMES, PEOPLE, POSITION, SALARY
@@ -76,7 +77,7 @@ def opened(labels: tuple[Any, Any], bound: int) -> str:
 
     def part(me: int) -> Script[Bits]:
         pair = yield from prepare_pair(me, PARTIES, b"example")
-        return (yield from group_bits(pair, labels[me], K, Bounds(12, (bound, bound))))
+        return (yield from shared_tests(pair, labels[me], K, Bounds(12, (bound, bound))))
 
     results = run_together({name: part(me) for me, name in enumerate(PARTIES)})
     passes = results["p1"] ^ results["p2"]

@@ -31,7 +31,7 @@ def test_the_console_and_the_api_offer_them(tmp_path: Path) -> None:
     offered = json.loads(done.stdout)
     assert offered["models"][-1] == "no-rare-value"
     assert offered["numbers"] == ["n"]
-    assert offered["methods"][-1] == "most-general"
+    assert "most-general" in offered["methods"]
     assert offered["schema"] == [True, True, True]
 
 
@@ -96,14 +96,18 @@ def test_one_that_cannot_be_used_is_one_line_that_names_its_package(
     entry_points = {f"masquerade.{group}": {name: "odd_package.odd:Odd"}}
     installed = install(tmp_path / "installed", "odd_package", {"odd.py": text}, entry_points)
     (tmp_path / "people.csv").write_text("job\nbaker\ncook\n")
-    (tmp_path / "job.toml").write_text(JOB)
+    job = (
+        JOB.replace("k-anonymity", name) if group == "requirements" else JOB
+    )  # looked for where none of ours is meant
+    (tmp_path / "job.toml").write_text(job)
     done = python(installed, tmp_path, "-m", "masquerade", "anonymize", "job.toml")
     assert done.returncode == 2, done.stderr
     [said] = done.stderr.splitlines()
     assert said.startswith(f'error: masquerade.{group} "{name}" of odd_package: {line}')
     assert not (tmp_path / "release.csv").exists()
-    helped = python(installed, tmp_path, "-m", "masquerade", "--help")
-    assert (helped.returncode, helped.stderr) == (0, "")
+    if group == "requirements":  # nothing of either kind is loaded for it
+        helped = python(installed, tmp_path, "-m", "masquerade", "--help")
+        assert (helped.returncode, helped.stderr) == (0, "")
 
 
 def test_one_that_fails_breaks_no_run_that_did_not_name_it(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade import plugins
 from masquerade.errors import BadInput, ParameterError
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import whole
@@ -137,7 +136,7 @@ def test_the_built_in_models_by_name() -> None:
 
 def other_packages(monkeypatch: pytest.MonkeyPatch, *points: tuple[str, str]) -> None:
     found = EntryPoints(EntryPoint(name, value, GROUP) for name, value in points)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: found.select(group=group))
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: found.select(group=group))
 
 
 def test_a_model_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from examples import examples
 from masquerade.crypto.group import POINT_BYTES
+from masquerade.engine.counts import Rows
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script, Send, decode
-from masquerade.protocol.align import Blinded, Positions, Rows, align, common_positions, routes
+from masquerade.protocol.align import align
+from masquerade.protocol.curve_alignment import Blinded, Positions, common_positions, routes
 
 CHECK = ("equality-share", "equality-proof")
 people = st.lists(st.integers(0, 30), max_size=20, unique=True)
@@ -150,7 +152,7 @@ def misbehaving(answer: bytes | None = None, *, owner: int = 0, size: int = 3) -
     ids=["length", "owner", "too many", "small order"],
 )
 def test_a_peer_that_breaks_the_protocol_is_named(script: object, problem: str) -> None:
-    scripts = {"p0": script(), "p1": align(1, ["p0", "p1"], [b"a"], b"session", most=10)}  # type: ignore[operator] # a function
+    scripts = {"p0": script(), "p1": align(1, ["p0", "p1"], [b"a"], b"session", most=10, way="curve")}  # type: ignore[operator] # a function
     with pytest.raises(PeerBrokeProtocol, match=problem) as caught:
         run_together(scripts)
     assert caught.value.peer == "p0"

@@ -304,7 +304,7 @@ def test_what_would_take_a_refused_model_is_told_for_the_mode_and_works() -> Non
     known = (
         "use one of k-anonymity, l-diversity, recursive-l-diversity, alpha-k-anonymity, confidence-bounding, "
     )
-    known += "p-sensitive-k-anonymity, or "
+    known += "p-sensitive-k-anonymity, constrained-k-anonymity, or "
     known += "m = 0, which leaves no coalition to be found, or "
     for terms, text in (
         (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.crypto.circuit import evaluate, to_bits
+from masquerade.crypto.circuit import evaluate
 from masquerade.protocol.collaborate import circuits
 from masquerade.protocol.collaborate.criterion import Criterion, Whole
 from masquerade.protocol.collaborate.tree import providers_apart
@@ -260,14 +260,27 @@ def test_the_only_child_with_records_is_found(rows: list[list[bool]], n: int) ->
         assert answer.tolist() == (filled.tolist() if filled.sum() == 1 else [False] * 3)
 
 
-def test_counts_above_twice_k_are_cut_off() -> None:
+@pytest.mark.parametrize(("n", "m"), [(9, 2), (10, 3), (11, 6), (12, 9)])
+def test_many_providers_are_judged_as_counting_judges_them(n: int, m: int) -> None:
+    """So many that halves of them are added up and counted apart."""
+    made = Criterion(n, m, 4, (("ill", 2),), most_look_ups=0)
+    random = np.random.default_rng(n)
+    matrices = random.integers(0, 3, (400, n, 3)) * (random.random((400, n, 1)) < random.random((400, 1, 1)))
+    counts, present = asked(made, matrices)
+    found = in_a_circuit(made, counts, present)
+    good = made.good(counts, present)
+    assert found["good"].tolist() == good.tolist()
+    assert found["divisible"].tolist() == (good & made.divisible(counts)).tolist()
+    assert found["enough"].tolist() == made.enough(counts).tolist()
+    assert 0 < good.sum() < len(good)
+
+
+def test_counts_above_twice_k_are_cut_off_and_told_by_steps() -> None:
+    """0, 4, 5 and at most 10, by two digits: the lower 0, 4, 5, 2 of at most 7, the upper 0, 0, 0, 1 of at most 1."""
     made = Criterion(2, 1, 5)
-    assert (
-        circuits.private_input(made, np.array([0, 4, 5, 900]), []).tolist()
-        == np.concatenate(
-            [to_bits([0, 4, 5, 10], 4), [[0, 0, 1, 1]], [[1, 0, 1, 1]], [[0, 1, 1, 1]]]
-        ).tolist()
-    )
+    steps = [[value > level for value in (0, 4, 5, 2)] for level in range(7)] + [[0, 0, 0, 1]]
+    flags = [[0, 0, 1, 1], [1, 0, 1, 1], [0, 1, 1, 1]]
+    assert circuits.private_input(made, np.array([0, 4, 5, 900]), []).tolist() == [*steps, *flags]
 
 
 def test_large_providers_are_set_apart_only_where_that_helps() -> None:

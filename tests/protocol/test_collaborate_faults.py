@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.columns import write_columns
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.pairwise_setup import BaseTransfers, SessionNonce
-from masquerade.protocol.shared_circuits import Masked, Share
+from masquerade.protocol.shared_circuits import Masked, Opened, Outputs, Share
 from protocol.seats import seated
 from protocol.tampering import changing
 from protocol.test_collaborate import contract_of, requirement_of
@@ -34,6 +35,8 @@ SHORT = [
     ),
     *((Delivery, "corrections"), (Masked, "data"), (Share, "data"), (Rows, "table")),
 ]
+
+FORGED = {"ranges": 0, "verdicts": 3, "narrowing": 12}  # which of the opened outputs have all bits turned
 
 
 def scripts(third: str = "secure", **terms: Any) -> dict[str, Any]:
@@ -57,6 +60,28 @@ def test_a_short_message_is_named(kind: type[Message], field: str) -> None:
     with pytest.raises(PeerBrokeProtocol) as caught:
         run_together(with_one(kind, scripts(), **{field: lambda data: data[:-1]}))
     assert caught.value.peer == "burgh"
+
+
+@pytest.mark.parametrize("kind", [Opened, Outputs], ids=kind_of)
+def test_who_combines_the_shares_is_named(kind: type[Message]) -> None:
+    made = scripts()
+    made["abbey"] = changing(made["abbey"], kind_of(kind), data=lambda data: data + b"\0")
+    with pytest.raises(PeerBrokeProtocol) as caught:
+        run_together(made)
+    assert caught.value.peer == "abbey"
+
+
+@pytest.mark.parametrize("number", FORGED.values(), ids=FORGED)
+def test_an_answer_that_denies_our_records_ends_the_session(number: int) -> None:
+    made, sent = scripts(), count()
+    made["abbey"] = changing(
+        made["abbey"],
+        kind_of(Outputs),
+        data=lambda data: bytes(each ^ 0xFF for each in data) if next(sent) == number else data,
+    )
+    with pytest.raises(PeerBrokeProtocol, match="contradicts our records") as caught:
+        run_together(made)
+    assert "abbey" in str(caught.value)
 
 
 def test_nonsense_about_itself_is_named() -> None:

@@ -8,6 +8,7 @@ import weakref
 from collections import Counter
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -26,6 +27,7 @@ from masquerade.errors import (
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.progress import Stage
 from masquerade.net.script import Receive, Send
+from masquerade.protocol.attribute_terms import AttributeTerms
 from masquerade.protocol.collaborate.messages import Axes, Records, Rows
 from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.contract import Contract, Contribution
@@ -70,7 +72,7 @@ def test_a_third_party_without_a_schema_makes_the_same_release(choose: str) -> N
     assert made.metrics == pytest.approx(given.metrics)
 
 
-def test_weights_belong_to_who_publishes() -> None:
+def test_weights_are_the_agreed_ones() -> None:
     """In the algorithms of one table too, whose weights are those of the schema."""
     tables = {
         name: with_schema(table, mq.Attribute("age", "continuous", weight=7.0))
@@ -78,10 +80,11 @@ def test_weights_belong_to_who_publishes() -> None:
     }
     measured = []
     for choose in ("public", "certainty"):
-        contract = contract_of(requirement_of(5, 1), 1, THREE, third_party="trusted", choose=choose)
-        for weights in ({}, {"age": 3.0}):
+        plain_terms = contract_of(requirement_of(5, 1), 1, THREE, third_party="trusted", choose=choose)
+        for terms in ((), (AttributeTerms("age", weight="3.0"),)):
+            contract = msgspec.structs.replace(plain_terms, attributes=terms)
             scripts: dict[str, Any] = {name: seated(name, contract, each) for name, each in tables.items()}
-            scripts[ASSEMBLER] = third_party(Assembly(contract, weights=weights))
+            scripts[ASSEMBLER] = third_party(Assembly(contract))
             measured.append(run_together(scripts)[ASSEMBLER].metrics)
         plain, heavy = measured[-2:]
         assert plain != heavy, choose

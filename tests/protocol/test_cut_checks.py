@@ -16,8 +16,8 @@ from examples import examples
 from masquerade.errors import ParameterError, PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.memory import Wire
 from masquerade.net.script import kind_of
+from masquerade.protocol import sensitive_checks
 from masquerade.protocol.method import proposal_of, refuse
-from masquerade.protocol.multidimensional import cut_checks
 from masquerade.protocol.multidimensional.cut_checks import CutChecks, CutsSettled
 from masquerade.protocol.multidimensional.level_cuts import LevelCuts
 from masquerade.protocol.multidimensional.method import JointMondrian
@@ -80,7 +80,9 @@ def test_any_split_of_the_columns_gives_the_release_of_one_table(
         for name, number in ((SICK, deal[4]), ("Town", deal[5]))
         if name in requirement.sensitive_attributes
     }
-    contract = contract_of(requirement, holders, JointMondrian(choose, strict), sensitive=sensitive)
+    contract = contract_of(
+        requirement, holders, JointMondrian(choose=choose, strict=strict), sensitive=sensitive
+    )
     algorithm = mq.Mondrian(None, choose, strict, merge="small")
     try:
         alone = mq.anonymize(table, requirement, algorithm, sensitive=list(sensitive))
@@ -139,11 +141,10 @@ def test_what_has_no_size_is_refused_with_what_to_do() -> None:
         refuse(JointMondrian().refusals(proposal_of(contract)))
 
 
-@pytest.mark.parametrize("rows", [1, 5])
-def test_pieces_change_nothing(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups are judged some at a time."""
+def test_values_of_which_no_trees_are_kept_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many of them are counted by the joint histogram."""
     table = people(60, 7)
-    monkeypatch.setattr(cut_checks, "_ROWS_AT_ONCE", rows)
+    monkeypatch.setattr(sensitive_checks, "keeps_trees", lambda *_: False)
     alone = mq.anonymize(table, DIVERSE, mq.Mondrian(merge="small"), sensitive=[SICK])
     joined = run_mashup(table, clinic_holds())
     assert bag(joined.table.select([*QID, SICK])) == bag(alone.table.select([*QID, SICK]))
@@ -184,10 +185,13 @@ def test_who_settles_otherwise_than_it_may_is_named(changed: Any, said: str) -> 
 def test_who_asks_of_other_parts_than_it_cuts_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The holder sees the cut, and judges it by its own values."""
 
-    def nowhere(checks: CutChecks, asked: Any, cuts: Any) -> Any:
-        return np.full(asked.rows.size, (asked.sizes // checks.least).sum())
+    honest = CutChecks._judged
 
-    monkeypatch.setattr(CutChecks, "_parts", nowhere)
+    def nowhere(checks: CutChecks, at: int, asker: int, asked: Any, parts: Any = None) -> Any:
+        other = None if parts is None else np.full(parts.size, checks.most_parts[asker], np.uint64)
+        return honest(checks, at, asker, asked, other)
+
+    monkeypatch.setattr(CutChecks, "_judged", nowhere)
     with pytest.raises(PeerBrokeProtocol, match="cut a group against the requirement") as caught:
         run_mashup(by_salary(), clinic_holds())
     assert caught.value.peer == "bank"

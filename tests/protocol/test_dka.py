@@ -21,7 +21,9 @@ from masquerade.data.column import Column
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.memory import Heard, Wire, run_together
 from masquerade.net.script import Receive, Script, Send
+from masquerade.protocol.attribute_terms import AttributeTerms
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
+from masquerade.protocol.dka import rounds
 from masquerade.protocol.dka.anonymizers import ByColumns, ByRecords, Descent, FullDomain
 from masquerade.protocol.dka.checkpoint import Notebook, notes_purpose
 from masquerade.protocol.dka.datafly_side import DataflySide
@@ -30,9 +32,10 @@ from masquerade.protocol.dka.joint_tests import PairTests
 from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.dka.mondrian_levels import ByMondrian, MondrianDescent
 from masquerade.protocol.dka.plain import plain_dka
-from masquerade.protocol.dka.rounds import ChiShare, play
+from masquerade.protocol.dka.rounds import ChiShare, OnRound, play
 from masquerade.protocol.dka.side import BottomUpSide, Side, TopDownSide
-from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
+from masquerade.protocol.joint_histogram.back_ends import shared_tests
+from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.utility.comparison import Comparison
@@ -101,9 +104,10 @@ def bag(table: pa.Table) -> Counter[tuple[object, ...]]:
 
 
 def plainly(
-    table: mq.Table, k: int, local: str = "datafly"
+    table: mq.Table, k: int, local: str = "datafly", on_round: OnRound | None = None
 ) -> tuple[Counter[tuple[object, ...]], tuple[Side, ...]]:
-    sides = plain_dka([columns_of(table, 0), columns_of(table, 1)], len(table), k, local)
+    columns = [columns_of(table, 0), columns_of(table, 1)]
+    sides = plain_dka(columns, len(table), k, local, on_round=on_round)
     cells = {column.name: column.to_arrow() for side in sides for column in side.released()}
     return bag(pa.table(cells)), sides
 
@@ -138,9 +142,8 @@ def test_a_suppressed_record_counts_as_lost_altogether() -> None:
     everything = Comparison(
         tuple(columns), (*sides[0].released(), *sides[1].released()), None, kept, {"age": 3.0}
     )
-    parts = scripts(table, k) | {
-        ASSEMBLER: Dka.of(contract_of(k)).assembler(Assembly(contract_of(k), weights={"age": 3.0}))
-    }
+    weighted = msgspec.structs.replace(contract_of(k), attributes=(AttributeTerms("age", weight="3.0"),))
+    parts = scripts(table, k) | {ASSEMBLER: Dka.of(weighted).assembler(Assembly(weighted))}
     release = run_together(parts)[ASSEMBLER]
     assert release.metrics == pytest.approx(measure(everything))
     assert release.attribute_losses == certainty_losses(losses_of(everything))
@@ -285,7 +288,7 @@ def test_algorithm_7_simulates_a_view_from_own_data_and_chi(me: int) -> None:
         for chi in chis:
             bound = len(table) // k
             nothing = np.full(chi.size, bound, np.uint64)
-            yield from group_bits(pair, nothing, k, Bounds(chi.size, (bound, bound)))
+            yield from shared_tests(pair, nothing, k, Bounds(chi.size, (bound, bound), (k, k)))
             heard = yield Receive(PARTIES[me], ChiShare)
             mine = np.frombuffer(heard.bits, np.uint8)
             wanted = np.packbits(chi.astype(np.uint8), bitorder="little")
@@ -317,7 +320,7 @@ def test_algorithm_5_simulates_the_rounds_from_own_data_and_the_release(kind: An
 
 def omega(own: Grouped, n: int, k: int, pair: Pair) -> Script[Any]:
     labels = np.asarray(own.groups(np.arange(n))[0], np.uint64)
-    return (yield from group_bits(pair, labels, k, Bounds(n, (n, n))))
+    return (yield from shared_tests(pair, labels, k, Bounds(n, (n, n))))
 
 
 @pytest.mark.parametrize("me", [0, 1])
@@ -449,6 +452,36 @@ def test_a_short_share_of_chi_is_its_senders_fault(guilty: str) -> None:
     made = scripts(people(40, 2), 4)
     made[guilty] = cut_short(made[guilty], "dka-chi")
     with pytest.raises(PeerBrokeProtocol, match=rf"{guilty}.*bytes of χ where 40 records have 5"):
+        run_together(made)
+
+
+def _letting_all_fail(script: Script[Any]) -> Script[Any]:
+    """A party that tells what it hears of χ, so that no record passes at either."""
+    heard, own = None, b""
+    while True:
+        try:
+            move = script.send(heard)
+        except StopIteration as end:
+            return end.value
+        if isinstance(move, Send) and isinstance(move.message, ChiShare):
+            own = move.message.bits
+            theirs = yield Receive(move.peers[0], ChiShare)
+            heard = yield Send(move.peers, theirs)
+        elif isinstance(move, Receive) and move.kind is ChiShare:
+            heard = ChiShare(own)
+        else:
+            heard = yield move
+
+
+@pytest.mark.parametrize("guilty", PARTIES)
+def test_who_lets_every_test_fail_does_not_keep_the_other_for_ever(
+    guilty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "MOST_ROUNDS", 9)
+    made = scripts(people(40, 2), 4)
+    made[guilty] = _letting_all_fail(made[guilty])
+    # Each names the other; here the first to find out is heard.
+    with pytest.raises(PeerBrokeProtocol, match="let groups fail in 9 rounds"):
         run_together(made)
 
 

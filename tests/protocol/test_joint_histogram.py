@@ -30,7 +30,6 @@ from masquerade.protocol.joint_histogram.back_ends import (
 from masquerade.protocol.joint_histogram.costs import Packing, packing_for
 from masquerade.protocol.joint_histogram.histogram import (
     Bounds,
-    group_bits,
     joint_histogram,
     looked_up,
     reached_shares,
@@ -98,7 +97,7 @@ def test_many_records_and_labels_go_in_batches() -> None:
     labels = rng.integers(0, 200, 40_000).astype(np.uint64), rng.integers(0, 9, 40_000).astype(np.uint64)
     bounds = Bounds(40_000, (199, 8))
     wire = Wire()
-    left, right = together(lambda me: lambda pair: group_bits(pair, labels[me], 22, bounds), wire)
+    left, right = together(lambda me: lambda pair: shared_tests(pair, labels[me], 22, bounds), wire)
     own = counted(labels, bounds)[labels[0].astype(np.intp), labels[1].astype(np.intp)]
     assert np.array_equal(left ^ right, own >= 22)
     assert 0 < np.count_nonzero(own >= 22) < 40_000
@@ -144,7 +143,7 @@ def test_one_bit_for_all_groups(
 
 def heard_by(name: str, labels: tuple[Labels, Labels], bounds: Bounds, k: int) -> list[Heard]:
     wire = Wire()
-    together(lambda me: lambda pair: group_bits(pair, labels[me], k, bounds), wire)
+    together(lambda me: lambda pair: shared_tests(pair, labels[me], k, bounds), wire)
     return wire.seen_by(name)
 
 
@@ -188,7 +187,7 @@ def test_a_short_message_is_its_senders_fault(kind: str, guilty: str) -> None:
 
     def whole(me: int) -> Script[Any]:
         pair = yield from prepare_pair(me, NAMES, b"test")
-        return (yield from group_bits(pair, labels, 3, bounds))
+        return (yield from shared_tests(pair, labels, 3, bounds))
 
     scripts = {name: whole(me) for me, name in enumerate(NAMES)}
     scripts[guilty] = cut_short(scripts[guilty], kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from examples import examples
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.methods import written_method
 from masquerade.net.script import kind_of
+from masquerade.protocol.attribute_terms import terms_of
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.instruction_code import pack
-from masquerade.protocol.method import proposal_of, refuse
+from masquerade.protocol.method import Proposal, proposal_of, refuse
 from masquerade.protocol.multidimensional.level_cuts import LevelCuts, ordered
 from masquerade.protocol.multidimensional.method import JointMondrian
 from papers.paper_tables import JOB
@@ -169,3 +171,47 @@ def test_a_winner_that_cuts_what_was_not_agreed_is_named(lie: str) -> None:
     with pytest.raises(PeerBrokeProtocol, match=said) as caught:
         run_mashup(table_of(PEOPLE), contract, around=lying)
     assert caught.value.peer == "bank"
+
+
+# --- for a purpose ---
+
+
+@given(people, st.lists(st.integers(0, 2), min_size=5, max_size=5), st.integers(3, 6), st.booleans())
+@settings(max_examples=examples(10), deadline=None)
+def test_agreed_weights_and_priorities_cut_as_on_one_table(
+    rows: list[dict[str, Any]], deal: list[int], k: int, linked: bool
+) -> None:
+    schema = mq.Schema(
+        replace(each, weight=weight) for each, weight in zip(SCHEMA, (1.0, 5.0, 0.0, 2.5, 1.0), strict=True)
+    )
+    table = mq.Table(pa.Table.from_pylist(rows), schema)
+    k = min(k, len(rows))
+    requirement: mq.Requirement = mq.KAnonymity(QID, k)
+    if linked:
+        requirement = mq.KAnonymity(QID[:3], k) & mq.KAnonymity(QID[2:], k)
+    priority = {"spread": 1, "weight": 0.5, "gain": 1}
+    deal[0], deal[1] = 0, 1
+    holders = {name: f"p{number}" for name, number in zip(SCHEMA.names, deal, strict=True)}
+    contract = contract_of(
+        requirement,
+        holders,
+        JointMondrian(priority=priority),
+        class_name="Class",
+        attributes=terms_of(schema),
+    )
+    assert JointMondrian.of(contract).priority == priority
+    joined = run_mashup(table, contract)
+    alone = mq.anonymize(table, requirement, mq.Mondrian("Class", priority=priority), sensitive=["Class"])
+    names = [name for name in alone.table.column_names if name in joined.table.column_names]
+    assert bag(joined.table.select(names)) == bag(alone.table.select(names))
+    name = "weighted_discernibility"
+    assert joined.metrics[name] == pytest.approx(alone.metrics[name])
+
+
+def test_a_priority_that_lacks_what_it_counts_is_refused() -> None:
+    with pytest.raises(ParameterError, match="priority: gain needs a class attribute"):
+        JointMondrian(priority={"gain": 1}).fitted((mq.KAnonymity(QID, 2),), 0, None)
+    weightless = mq.Schema(replace(each, weight=0.0) for each in SCHEMA)
+    proposal = Proposal((mq.KAnonymity(QID, 2),), schema=weightless)
+    with pytest.raises(ParameterError, match="weight needs an attribute of the QID whose weight is above 0"):
+        refuse(JointMondrian(priority={"weight": 1}).refusals(proposal))

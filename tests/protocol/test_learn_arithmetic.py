@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.crypto.logarithm import Precision, scaled_logarithms, signed
+from masquerade.crypto.logarithm import SERIES_ERRORS, Precision, scaled_logarithms, signed
 from masquerade.crypto.rings import Elements, PowerOfTwo
 from masquerade.crypto.shares import share
 from masquerade.errors import ParameterError
@@ -23,6 +23,8 @@ from masquerade.protocol.learn import arithmetic, scaling
 from masquerade.protocol.learn.logarithm import (
     logarithms,
     plain_weighted_logarithms,
+    rough_logarithms,
+    unscaled_logarithms,
     weighted_logarithms,
 )
 
@@ -47,6 +49,28 @@ def computed(function: Callable[..., Script[Elements]], *shared: list[int], **ot
     shares = [share(np.array(each, np.int64), 2, RING) for each in shared]
     found = both(lambda me: lambda pair: function(pair, *(each[me] for each in shares), **others))
     return [int(each) for each in signed(RING.add(*found), RING)]
+
+
+def test_a_logarithm_is_unscaled_on_shares() -> None:
+    numbers, precision = [1, 2, 10, 8191], Precision(13, 4)
+    found = computed(unscaled_logarithms, numbers, precision=precision, places=16)
+    for got, number in zip(found, numbers, strict=True):
+        assert abs(got / 2**16 - np.log(number)) <= SERIES_ERRORS[4] + 1.5 / 2**16
+
+
+def test_a_rough_logarithm_on_shares_is_short_by_less_than_three_twentieths() -> None:
+    numbers = [1, 2, 3, 10, 1000, 8191]
+    found = computed(rough_logarithms, numbers, bits=13, ring=RING)
+    for got, number in zip(found, numbers, strict=True):
+        assert 0 <= np.log2(number) - got / 16 <= 0.148
+
+
+@settings(max_examples=examples(8), deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
+def test_records_that_both_mark_are_counted(marked: list[tuple[bool, bool]]) -> None:
+    ours = np.array(marked, np.uint8).T
+    found = both(lambda me: lambda pair: arithmetic.in_common(pair, ours[me], RING))
+    assert int(RING.add(*found)[0]) == sum(one and other for one, other in marked)
 
 
 @settings(max_examples=examples(8), deadline=None)

@@ -16,6 +16,7 @@ from masquerade.net.memory import run_together
 from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.learn.bayes_net import net_structure, penalty
+from masquerade.protocol.learn.calculators import TwoParties
 from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, WholeRecords
 from masquerade.protocol.learn.logarithm import plain_weighted_logarithms
 from protocol.test_learn_id3 import NAMES, Record, codes
@@ -56,7 +57,7 @@ def score(records: Sequence[Record], sizes: Mapping[str, int], name: str, parent
 def between(sides: Sequence[SharedCounts], order: Sequence[str], n: int, most: int) -> list[Net]:
     def whole(me: int) -> Script[Net]:
         pair = yield from prepare_pair(me, NAMES, b"test")
-        return (yield from net_structure(pair, sides[me], order, n, most, PRECISION))
+        return (yield from net_structure(TwoParties(pair), sides[me], order, n, most, PRECISION))
 
     found = run_together({name: whole(me) for me, name in enumerate(NAMES)})
     return [found[name] for name in NAMES]

@@ -15,8 +15,10 @@ from examples import examples
 from masquerade.crypto.logarithm import Precision
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script
+from masquerade.protocol.joint_histogram import pair
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.learn import counting
+from masquerade.protocol.learn.calculators import TwoParties
 from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, WholeRecords
 from masquerade.protocol.learn.id3 import Node, decision_tree
 from masquerade.protocol.learn.logarithm import plain_weighted_logarithms
@@ -62,7 +64,7 @@ def as_pooled(node: Node) -> Any:
 def between(sides: Sequence[SharedCounts], attributes: list[str], wire: Wire | None = None) -> list[Any]:
     def whole(me: int) -> Script[Node]:
         pair = yield from prepare_pair(me, NAMES, b"test")
-        return (yield from decision_tree(pair, sides[me], attributes, "class", PRECISION))
+        return (yield from decision_tree(TwoParties(pair), sides[me], attributes, "class", PRECISION))
 
     found = run_together({name: whole(me) for me, name in enumerate(NAMES)}, wire)
     return [as_pooled(found[name]) for name in NAMES]
@@ -128,3 +130,15 @@ def test_the_messages_of_two_tables_with_one_tree_are_equally_long(wet: int) -> 
         assert between(sides, ["a", "b"], wire) == [tree] * 2
         lengths.append([(each.sender, len(each.data)) for each in wire.heard])
     assert lengths[0] == lengths[1]
+
+
+def test_a_tree_too_wide_for_one_message_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The circuits of a level come in several messages, whose outputs both parties read."""
+    random = np.random.default_rng(3)
+    sizes = {"a": 3, "b": 3, "c": 3, "class": 2}
+    records = [{name: int(random.integers(size)) for name, size in sizes.items()} for _ in range(60)]
+    sides = [
+        WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:30], records[30:])
+    ]
+    monkeypatch.setattr(pair, "_PART_BYTES", 1 << 12)
+    assert between(sides, ["a", "b", "c"]) == [pooled(records, sizes, ["a", "b", "c"])] * 2

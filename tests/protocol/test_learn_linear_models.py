@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from masquerade.crypto.rings import WidePowerOfTwo
+from masquerade.crypto.secure_sum import unmask_sum
 from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
-from masquerade.net.memory import run_together
+from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script, Send
 from masquerade.protocol.learn.aggregate import Numbers, prepare_aggregation
 from masquerade.protocol.learn.linear_models import (
@@ -124,6 +127,23 @@ def shifting(script: Script[Any]) -> Script[Any]:
             first, *others = move.message.values
             move = Send(move.peers, Coefficients((first + 0.01, *others)))
         heard = yield move
+
+
+def test_a_sum_that_lacks_a_sites_summand_tells_nothing() -> None:
+    """A site that drops out in a round leaves the others with numbers that are masked by its keys."""
+    wire = Wire()
+
+    def whole(me: int) -> Script[Numbers]:
+        sums = yield from prepare_aggregation(me, NAMES, b"test")
+        return (yield from sums.total(np.array([1.0, -2.0])))
+
+    run_together({name: whole(me) for me, name in enumerate(NAMES)}, wire)
+    told = {each.sender: each.data for each in wire.heard if each.kind == "sum-masked"}
+    ring = WidePowerOfTwo()
+    masked = {name: ring.decode(msgspec.msgpack.decode(data)["data"], 2) for name, data in told.items()}
+    assert [each >> 60 for each in ring.signed(unmask_sum(list(masked.values()), ring))] == [3, -6]
+    left = ring.signed(unmask_sum([masked["anna"], masked["berta"]], ring))
+    assert all(abs(each) > 1 << 100 for each in left)  # of 128 random bits, but once in 2^27
 
 
 def test_numbers_that_do_not_fit_are_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import masquerade as mq
 from examples import examples
 from masquerade.anonymize.release import Release
+from masquerade.engine.chunks import Engine
 from masquerade.errors import DataError, NoCommonRecords, PeerBrokeProtocol
 from masquerade.forms.declared import parameters_of
 from masquerade.methods import written_method
@@ -28,6 +29,7 @@ from masquerade.protocol.gain import OwnPart, own_part
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.method import ASSEMBLER, Assembly, Judge
+from masquerade.protocol.own_chunks import OwnChunks
 from masquerade.utility.release_error import error_of, release_error
 from masquerade.utility.scores import SCORES
 from papers.paper_tables import JOB, SEX, loan_table
@@ -67,6 +69,8 @@ def run_mashup(
     judge: Judge | None = None,
     on_joined: Callable[[str], Callable[[OwnPart], None]] | None = None,
     around: Callable[[str, Any], Any] = lambda _, script: script,
+    engines: Mapping[str, Engine] | None = None,
+    in_chunks: Callable[[str, mq.Table], OwnChunks | None] = lambda _name, _table: None,
 ) -> Release:
     """Deal the columns out, give every party its people in an order of its own, and run all scripts."""
     scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract, judge=judge))}
@@ -80,8 +84,12 @@ def run_mashup(
         own = pa.concat_tables([own, strangers])
         order = np.random.default_rng(number).permutation(own.num_rows)
         held = mq.Table(own.take(pa.array(order)), table.schema)
-        hooks = {"on_joined": on_joined(name)} if on_joined is not None else {}
-        scripts[name] = around(name, seated(name, contract, held, identifiers(held, "id", "strip"), **hooks))
+        hooks: dict[str, Any] = {"on_joined": on_joined(name)} if on_joined is not None else {}
+        hooks["engine"] = (engines or {}).get(name)
+        hooks["chunks"] = in_chunks(name, held)
+        ids = identifiers(held, "id", "strip")
+        known = held if hooks["chunks"] is None else held.take(np.empty(0, np.int64))
+        scripts[name] = around(name, seated(name, contract, known, ids, **hooks))
     release: Release = run_together(scripts, wire)[ASSEMBLER]
     return release
 
@@ -276,13 +284,31 @@ def test_doubled_identifiers_are_named_by_their_rows() -> None:
     table = mq.Table(pa.table({"id": ["a", "b", " a", "c"]}))
     with pytest.raises(DataError, match="row 3, column id: the same identifier as row 1"):
         identifiers(table, "id", "strip")
-    assert identifiers(table, "id", "none") == [b"a", b"b", b" a", b"c"]
+    assert list(identifiers(table, "id", "none")) == [b"a", b"b", b" a", b"c"]
 
 
 def test_numbers_and_texts_are_the_same_identifiers() -> None:
-    texts = identifiers(mq.Table(pa.table({"id": ["17", "18"]})), "id", "strip")
-    assert identifiers(mq.Table(pa.table({"id": [17, 18]})), "id", "strip") == texts
-    assert identifiers(mq.Table(pa.table({"id": [17.0, 18.0]})), "id", "strip") == texts
+    for cells in (
+        ["17", "18"],
+        [" 17", "18 "],
+        [17, 18],
+        [17.0, 18.0],
+        pa.array(["17", "18"]).dictionary_encode(),
+    ):
+        assert list(identifiers(mq.Table(pa.table({"id": cells})), "id", "strip")) == [b"17", b"18"]
+    assert not len(identifiers(mq.Table(pa.table({"id": pa.array([], pa.string())})), "id", "strip"))
+
+
+@given(st.lists(st.text(), unique_by=lambda text: text.strip().casefold()))
+def test_identifiers_are_normalised_as_python_does(cells: list[str]) -> None:
+    table = mq.Table(pa.table({"id": pa.array(cells, pa.string())}))
+    assert list(identifiers(table, "id", "none")) == [text.encode() for text in cells]
+    stripped = [text.strip() for text in cells]
+    assert list(identifiers(table, "id", "strip")) == [text.encode() for text in stripped]
+    folded = identifiers(table, "id", "casefold")
+    assert list(folded) == [text.casefold().encode() for text in stripped]
+    assert folded.lengths().tolist() == [len(text) for text in folded]
+    assert [*folded.take(np.arange(len(folded))[::-1])] == [*folded][::-1]
 
 
 def test_a_false_score_is_named() -> None:

@@ -23,7 +23,7 @@ from masquerade.privacy.confidence_bounding import largest_share
 from masquerade.privacy.requirement import TOLERANCE, GroupRequirement
 from masquerade.protocol.remote_checks import RemoteChecks
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
-from masquerade.protocol.sensitive_checks import SensitiveValues
+from masquerade.protocol.sensitive_checks import MostParts, SensitiveValues
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 from protocol.tampering import changing
@@ -90,10 +90,13 @@ def test_hidden_scores_and_hidden_values_go_together() -> None:
     assert Counter(heard.kind for heard in wire.heard)["score"] == 0
 
 
-@pytest.mark.parametrize("way", ["transfers", "encryption"])
+@pytest.mark.parametrize(
+    ("way", "keeps"), [("transfers", True), ("transfers", False), ("encryption", False)], ids=str
+)
 def test_the_way_to_the_histogram_is_told_and_changes_nothing(
-    way: str, monkeypatch: pytest.MonkeyPatch
+    way: str, keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("masquerade.protocol.sensitive_checks.keeps_trees", lambda *_: keeps)
     if way == "encryption":  # which the model would choose for a million records
         monkeypatch.setattr("masquerade.protocol.joint_histogram.back_ends.cheaper", lambda _: way)
     table, requirement = sick_loans(), MODELS[1]
@@ -104,10 +107,11 @@ def test_the_way_to_the_histogram_is_told_and_changes_nothing(
     is_that_of_one_table(release, table, requirement)
     assert release.settings["joint_histogram"] == way
     kinds = {heard.kind for heard in wire.heard}
-    assert ("histogram-labels" in kinds, "histogram-trees" in kinds) == (
-        way == "encryption",
-        way == "transfers",
+    used = {"histogram-labels", "histogram-trees", "values-trees"} & kinds
+    [expected] = {"encryption": ["histogram-labels"]}.get(
+        way, ["values-trees" if keeps else "histogram-trees"]
     )
+    assert used == {expected}
 
 
 def test_without_remote_values_no_histogram_is_told() -> None:
@@ -154,7 +158,7 @@ def test_any_split_gives_the_release_of_one_table(
 
 
 def test_every_check_looks_alike() -> None:
-    """Whatever the candidate is, and whatever comes of it: the same messages of the same lengths."""
+    """While the groups stay, whatever the candidate is and whatever comes of it: the same messages, as long."""
     requirement = mq.LDiversity(["Job", "Salary"], l=3, sensitive="Disease") & mq.KAnonymity(["Sex"], k=2)
     contract = contract_of(
         requirement,
@@ -167,15 +171,21 @@ def test_every_check_looks_alike() -> None:
     assert "Sex" in {step.attribute for step in release.steps}  # which no check needs
     answers, checks, current = [], [], []
     for heard in wire.heard:
-        if heard.kind.startswith(("histogram-", "circuit-")):
+        if heard.kind.startswith(("split-", "circuit-")):
             current.append((heard.sender, heard.kind, len(heard.data)))
         elif heard.kind == "settled":
             answers.append(msgspec.msgpack.decode(heard.data)["instructs"])
             checks.append(current)
             current = []
     assert set(answers) == {True, False}
-    assert checks[0]
-    assert all(check == checks[0] for check in checks)
+    steps = iter(release.steps)
+    refining = [
+        good and next(steps).attribute != "Sex" for good in answers
+    ]  # changes the groups that are asked about
+    alike = list(zip(refining, checks, checks[1:], strict=False))
+    assert sum(not refined for refined, _, _ in alike) > 1
+    assert all(check == before for refined, before, check in alike if not refined)
+    assert all([each[:2] for each in check] == [each[:2] for each in checks[0]] for check in checks)
     # A refused candidate is never shown.
     assert sum(heard.kind == "instruct" for heard in wire.heard) == answers.count(True) == len(release.steps)
 
@@ -194,8 +204,9 @@ def test_who_instructs_otherwise_than_it_may_is_named(asks: bool, monkeypatch: p
         return True
 
     if not asks:
-        nowhere = np.full(34, 34 // 3, np.uint64)
-        monkeypatch.setattr(RemoteChecks, "_groups", lambda *_: nowhere)
+        monkeypatch.setattr(
+            RemoteChecks, "_parts", lambda _, groups, *__: np.full(34, groups.most, np.uint64)
+        )
     monkeypatch.setattr(RemoteChecks, "ask", lying)
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
@@ -218,6 +229,19 @@ def test_a_holder_that_tells_too_many_values_is_named() -> None:
     with pytest.raises(PeerBrokeProtocol, match="told of 35 values for 34 records") as caught:
         run_together(scripts)
     assert caught.value.peer == "clinic"
+
+
+@pytest.mark.parametrize("parts", [1, 69])
+def test_who_may_split_a_group_into_more_parts_than_it_has_records_is_named(parts: int) -> None:
+    contract = contract_of(
+        MODELS[0], {"Sex": "bank", "Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}
+    )
+    ids = [str(row).encode() for row in range(34)]
+    scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
+    scripts["bank"] = changing(scripts["bank"], kind_of(MostParts), parts=lambda _: parts)
+    with pytest.raises(PeerBrokeProtocol, match=f"of 34 into {parts} parts") as caught:
+        run_together(scripts)
+    assert caught.value.peer == "bank"
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -16,7 +16,8 @@ from masquerade.crypto.homomorphic import SecretKey
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
+from masquerade.protocol.joint_histogram.back_ends import shared_tests
+from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
 from masquerade.protocol.ssi import Scheme, new_key, ssi_by_circuit, ssi_first, ssi_second
 from protocol.tampering import cut_short
@@ -94,7 +95,7 @@ def test_the_joint_histogram_gives_the_same_bits(pairs: list[tuple[int, int]], k
             bit = record % 2
             share = yield from ssi_by_circuit(pair, theta(labels[me], record), k, bit if me else None)
             by_record.append(bit if share is None else share)
-        at_once = yield from group_bits(pair, labels[me], k, Bounds(n, (4, 4)))
+        at_once = yield from shared_tests(pair, labels[me], k, Bounds(n, (4, 4)))
         return by_record, at_once
 
     (left, left_bits), (right, right_bits) = run_together(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import masquerade as mq
 from masquerade.report import render_report
 from masquerade.report.contents import contents
+from masquerade.report.risks import attacks_on
 
 
 def test_what_m_privacy_wraps_has_rows_of_its_own() -> None:
@@ -32,6 +33,19 @@ def test_what_m_privacy_wraps_has_rows_of_its_own() -> None:
     queries = {name: value for name, value, _ in told["metrics"]}["query error"]
     assert release.query_error is not None
     assert float(queries) == float(f"{release.query_error.mean:.4g}")
+
+
+def test_providers_that_are_named_in_a_release_are_attackers_too() -> None:
+    frame = pa.table({"age": [1, 1, 1, 2, 2, 2], "hospital": ["north", "south", "south"] * 2})
+    table = mq.Table(frame, mq.Schema([mq.Attribute("age", "continuous"), mq.Attribute("hospital")]))
+    asked = mq.MPrivacy(1, mq.KAnonymity("age", 1), "hospital")
+    release = mq.anonymize(table, asked, mq.Mondrian(), order="input")
+    named = dataclasses.replace(release, table=frame.set_column(0, "age", release.table["age"]))
+    findings = {each.name: each for each in attacks_on(named)}
+    assert findings["subtraction"].value == 1  # south takes its own two records out, and one is left
+    assert "south" in findings["subtraction"].meaning
+    unnamed = dataclasses.replace(release, table=frame.select(["age"]))
+    assert "subtraction" not in {each.name for each in attacks_on(unnamed)}
 
 
 def test_a_report_of_several_parties_is_named_after_them() -> None:

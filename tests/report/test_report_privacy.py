@@ -74,7 +74,9 @@ def test_a_fully_general_release_shows_no_raw_value():
     assert not release.steps
     html = render_report(release)
     as_it_is = set(release.table.column("d").to_pylist())  # the class is published unchanged
-    assert set(re.findall("RAW[A-Z]+", html)) == as_it_is
+    shown = set(re.findall("RAW[A-Z]+", html))
+    assert shown
+    assert shown <= as_it_is  # the page shows a few rows, which may be all of one class
     for token in {*_raw_tokens(_raw_table())} - as_it_is:
         assert token not in html, token
         assert not token.isdigit() or f"{int(token):,}" not in html, token

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import masquerade as mq
 from masquerade.data import batches
-from masquerade.risk import row_sample
+from masquerade.library import keys_and_masks
 from masquerade.risk.row_sample import RowSample, draw_pairs
 
 
@@ -34,6 +35,33 @@ def test_a_stream_gives_the_sample_that_the_whole_table_gives() -> None:
     kept = everything.result()
     assert kept.whole
     assert streamed.table["row"].to_pylist() == kept.sample.tolist()
+
+
+@pytest.mark.parametrize("held_bytes", [0, 8 * 20_000])
+def test_rows_known_beforehand_give_the_same_sample_and_hold_less(held_bytes: int) -> None:
+    held, _ = stream(20_000, 100, seed=3)
+    sample, most = RowSample(lambda rows: min(rows, 100), 3, held_bytes, expected=20_000), 0
+    for start in range(0, 20_000, 500):
+        sample.add(pa.table({"row": np.arange(start, start + 500)}))
+        most = max(most, sum(len(each) for each in sample._tables))
+    found = sample.result()
+    assert found.whole == (held_bytes > 0)
+    assert (
+        found.table.take(pa.array(found.sample))["row"].to_pylist() == held.result().table["row"].to_pylist()
+    )
+    assert most < 250 or held_bytes
+
+
+def test_a_parquet_file_of_many_rows_is_streamed_however_few_bytes_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "alike.parquet"
+    rows = batches._FEW_ROWS + 1
+    pq.write_table(pa.table({"x": np.zeros(rows, np.int8)}), path)
+    assert path.stat().st_size < batches._SMALL_FILE
+    with batches.read_batches(str(path), Path()) as opened:
+        assert opened.rows == rows
+        first = next(opened.batches)
+        assert first.num_rows < rows
+        assert first.num_rows + sum(batch.num_rows for batch in opened.batches) == rows
 
 
 def test_a_size_that_grows_with_the_rows() -> None:
@@ -67,7 +95,7 @@ def test_large_files_are_read_in_one_pass(
 ) -> None:
     monkeypatch.setattr(batches, "_SMALL_FILE", 0)
     monkeypatch.setattr(batches, "_BLOCK", 4096)
-    monkeypatch.setattr(row_sample.RowSample.__init__, "__defaults__", (1 << 12,))
+    monkeypatch.setattr(keys_and_masks, "HELD_BYTES", 1 << 12)
     path = tmp_path / f"people{suffix}"
     n = 8000
     table = pa.table({"id": [f"p{at}" for at in range(n)], "few, all": [str(at % 7) for at in range(n)]})

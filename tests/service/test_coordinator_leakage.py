@@ -23,19 +23,17 @@ from memory_network import MemoryLink
 from service_house import House
 
 
-class Recorded:
-    """A channel whose messages are kept as they arrive."""
+def record(channel: Any, heard: list[tuple[str, bytes]]) -> None:
+    """Keep a channel's messages as they are taken from it."""
+    take = channel.take
 
-    def __init__(self, channel: Any, heard: list[tuple[str, bytes]]) -> None:
-        self._channel, self._heard = channel, heard
-
-    async def receive(self) -> bytes:
-        data: bytes = await self._channel.receive()
-        self._heard.append((self._channel.peer, data))
+    def recorded() -> bytes | None:
+        data: bytes | None = take()
+        if data is not None:
+            heard.append((channel.peer, data))
         return data
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._channel, name)
+    channel.take = recorded
 
 
 def listened(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, bytes]], list[bytes]]:
@@ -45,9 +43,9 @@ def listened(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, bytes]], 
     real_run, real_exchange = run.run_script, MemoryLink.exchange
 
     async def recorded_run(script: Any, channels: Any, **more: Any) -> Any:
-        return await real_run(
-            script, {name: Recorded(each, heard) for name, each in channels.items()}, **more
-        )
+        for each in channels.values():
+            record(each, heard)
+        return await real_run(script, channels, **more)
 
     async def recorded_exchange(self: MemoryLink, *given: Any) -> tuple[int, bytes]:
         status, data = await real_exchange(self, *given)
@@ -72,8 +70,9 @@ def got(coordinator: Coordinator, path: str, headers: dict[str, str]) -> httpx.R
 
 
 def without_counts(data: bytes) -> bytes:
-    """All but how many bytes, messages and queries there were: those may be any numbers, a raw value among them."""
-    return re.sub(rb"""["'](bytes_sent|messages|queries)["']: \d+""", b"", data)
+    """All but times, and how many bytes, messages and queries there were: any numbers, a raw value among them."""
+    counts = rb"""["'](bytes_sent|messages|queries)["']: \d+"""
+    return re.sub(counts + rb"|datetime\.datetime\([^)]*\)", b"", data)
 
 
 def bounds(rows: list[dict[str, str]]) -> set[str]:

@@ -24,7 +24,7 @@ from sqlalchemy.exc import OperationalError
 
 import conftest
 from conftest import PASSWORD, Postgres
-from forked import MASQUERADE
+from forked import MASQUERADE, run
 from masquerade.cli import coordinator as cli
 from masquerade.errors import ParameterError
 from masquerade.service.coordinator import metrics
@@ -405,7 +405,7 @@ def test_a_second_coordinator_is_refused_and_disturbs_nothing(
         assert refused(house) == f"{conf}: database: another coordinator uses {shown}; stop it first"
 
         words = [MASQUERADE, "coordinator", "serve", str(conf)]
-        started = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+        started = run(words, text=True)
         assert (started.returncode, started.stdout) == (2, "")
         assert started.stderr == f"error: {conf}: database: another coordinator uses {shown}; stop it first\n"
 

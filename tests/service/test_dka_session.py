@@ -20,7 +20,7 @@ from service_house import House
 
 METHOD = {"name": "dka-datafly"}
 JOINED_BY_PARTIES = METHOD | {"join": "parties"}
-FULL = {"name": "dka", "local": "datafly", "join": "parties"}  # what it stands for
+FULL = {"name": "dka", "align": "auto", "local": "datafly", "join": "parties"}  # what it stands for
 QID = ["job", "town"]
 JOB = """
 [parties.bank]

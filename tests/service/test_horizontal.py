@@ -19,6 +19,7 @@ from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.protocol.arrangement import PROVIDER
+from masquerade.protocol.attribute_terms import AttributeTerms
 from masquerade.protocol.collaborate.terms import refuse_impossible
 from masquerade.protocol.contract import EVERYBODY
 from masquerade.service.answering import accepts, answer
@@ -277,6 +278,40 @@ def test_a_party_does_not_sign_what_the_coordinator_has_changed(change: dict[str
     changed = msgspec.structs.replace(deal, terms=msgspec.structs.replace(deal.terms, **change))
     against = accepts(hospital(), changed, CARDS["north"], Ledger(), IDLE, SCHEMA)
     assert any(each.startswith(reason) for each in against), against
+
+
+def test_boundaries_of_all_policies_and_of_the_request_meet() -> None:
+    """All hold the column, so each may limit it: the finest "never coarser than", the coarsest "never finer than"."""
+    asked = wish(boundaries={"age": {"max_width": 32, "weight": 2}})
+    north = hospital(
+        boundaries={"age": {"never_coarser_than": 16}, "ward": {"never_coarser_than": ["heart", "lung"]}}
+    )
+    south = hospital(boundaries={"age": {"never_coarser_than": 64, "never_finer_than": 4}})
+    deal = agreed(asked, north=north, south=south)
+    assert deal.terms.attributes == (
+        AttributeTerms("age", (), "16", (), "4", "2"),
+        AttributeTerms("ward", ("heart", "lung")),
+    )
+    for name, own in (("north", north), ("south", south), ("west", hospital())):
+        assert accepts(own, deal, CARDS[name], Ledger(), IDLE, SCHEMA) == ()
+    without = msgspec.structs.replace(deal, terms=msgspec.structs.replace(deal.terms, attributes=()))
+    refused = "the deal has other boundaries than offered"
+    assert refused in accepts(north, without, CARDS["north"], Ledger(), IDLE, SCHEMA)
+    assert accepts(hospital(), without, CARDS["west"], Ledger(), IDLE, SCHEMA) == ()
+
+
+def test_the_same_again_is_within_the_boundaries_that_others_asked_for() -> None:
+    """A party that limits nothing itself still offers what was agreed before, not something looser."""
+    deal = agreed(wish(), north=hospital(boundaries={"age": {"never_coarser_than": 16}}))
+    ledger = Ledger((record_of(deal, "west", NOW),))
+    again = answer(hospital(), wish(), CARDS["west"], ledger, IDLE, SCHEMA)
+    assert isinstance(again, Offer), again
+    assert again.attributes == deal.terms.attributes
+    narrower = answer(
+        hospital(), wish(boundaries={"age": {"max_width": 8}}), CARDS["west"], ledger, IDLE, SCHEMA
+    )
+    assert isinstance(narrower, Refusal)
+    assert "another boundary of age" in narrower.reasons[0]
 
 
 def test_what_a_second_release_may_not_change() -> None:

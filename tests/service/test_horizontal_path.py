@@ -176,7 +176,7 @@ def test_a_model_that_cannot_be_tested_in_secret_is_refused(
     assert told.value.lines == (
         "request: privacy: t-closeness cannot be tested where nobody sees all counts; use one of k-anonymity, "
         "l-diversity, recursive-l-diversity, alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity, "
-        "or m = 0, which leaves no "
+        "constrained-k-anonymity, or m = 0, which leaves no "
         'coalition to be found, or third_party = "trusted" with choose = "certainty"',
     )
     done = publish(
@@ -232,6 +232,22 @@ def test_a_person_sees_what_leaves_before_it_is_signed(house: Hospitals, coordin
     finally:
         house.write_node("south")
         wait_until(lambda: purposes() == ("*",), "south publishes its old policy")
+
+
+def test_boundaries_of_a_request_hold_for_all_hospitals(house: Hospitals, coordinator: Coordinator) -> None:
+    """They are in the contract that all sign, and whoever cannot be released within them is counted."""
+    limits = {"age": {"max_width": 16, "weight": 2}}
+    done = publish(house, coordinator, boundaries=limits)
+    rows = released(coordinator, done)
+    summary = coordinator.summary(coordinator.store.users.get("ana"), done.id)
+    assert summary["suppressed"] == 300 - len(rows)
+    assert summary["metrics"]["violations"] == 0
+    contract = coordinator.contract(house.user("ana"), done.id)
+    assert contract is not None
+    assert contract["deal"]["terms"]["attributes"] == [{"name": "age", "max_width": "16", "weight": "2"}]
+    for age in {row["age"] for row in rows}:
+        low, high = (float(end) for end in age.strip("[)").split(", "))
+        assert high - low <= 16, age
 
 
 def publish(house: Hospitals, coordinator: Coordinator, **changes: Any) -> SessionRecord:

@@ -16,6 +16,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from conftest import PASSWORD
+from forked import Forked
 from masquerade.errors import ParameterError
 from masquerade.service.store import Store
 from masquerade.service.store.database import VERSION_TABLE, alembic_config, migrate
@@ -131,14 +132,15 @@ def test_a_migration_that_fails_leaves_nothing(new_database_url: str, engine: En
 
 
 @pytest.mark.system
-def test_coordinators_that_start_together_take_turns(new_database_url: str) -> None:
-    opening = (
+def test_coordinators_that_start_together_take_turns(new_database_url: str, tmp_path: Path) -> None:
+    opening = tmp_path / "opening.py"
+    opening.write_text(
         "import sys; from masquerade.service.store import Store; print(flush=True); input();"
         "Store.open(sys.argv[1]).close()"
     )
-    program = [sys.executable, "-c", opening, new_database_url]
+    program = [sys.executable, str(opening), new_database_url]
     pipe = subprocess.PIPE
-    started = [subprocess.Popen(program, stdin=pipe, stdout=pipe) for _ in range(4)]
+    started = [Forked(program, stdin=pipe, stdout=pipe) for _ in range(4)]
     for process in started:  # all have imported what they need, so that they collide
         assert process.stdout is not None
         assert process.stdout.readline() == b"\n"

@@ -94,7 +94,7 @@ def test_conflicts_between_offers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_the_method_refuses_concerns_the_request_or_who_asks_for_it() -> None:
     dka = {"name": "dka-datafly"}
     wanted = {"attributes": ["age", "job"], "class": None, "algorithm": dka}
-    written = {"name": "dka", "local": "datafly", "join": "assembler"}
+    written = {"name": "dka", "align": "auto", "local": "datafly", "join": "assembler"}
     assert dealt(request(**wanted)).terms.method == written
     everybody = dict.fromkeys(("bank", "clinic", "shop"), policy())
     qid = ["age", "job", "colour"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import structlog
 
 from cli.command import MASQUERADE, Answer, here
+from forked import run as run_forked
 from masquerade.audit.log import AuditLog
 from masquerade.audit.verify import verify
 from masquerade.errors import DataError, ParameterError
@@ -92,12 +92,7 @@ def test_a_damaged_line_is_told_at_the_start_by_doctor_and_by_the_ledger(
     assert [check["detail"] for check in doctor(capsys, folder, "ledger")] == ["whole: 3 releases"]
     damage(ledger, 2, b"garbage")
     wrong = f"{ledger}: line 2: not JSON"
-    started = subprocess.run(
-        [MASQUERADE, "party", "serve", str(folder.conf("bank"))],
-        capture_output=True,
-        check=False,
-        timeout=180,
-    )
+    started = run_forked([MASQUERADE, "party", "serve", str(folder.conf("bank"))])
     assert (started.returncode, started.stdout) == (2, b"")
     assert started.stderr.decode().splitlines() == [f"error: {wrong}"]
     (check,) = doctor(capsys, folder, "ledger")

@@ -15,6 +15,7 @@ from typing import IO
 import pytest
 
 from forked import MASQUERADE, Forked
+from forked import run as run_forked
 from masquerade.audit.verify import verify
 from masquerade.errors import PeerError, Problem
 from masquerade.net.channel import Agreement, Node
@@ -172,12 +173,7 @@ def test_a_node_that_is_stopped_says_so(
 
 
 def test_two_nodes_do_not_share_a_state_folder(folder: Folder, started: dict[str, Served]) -> None:
-    second = subprocess.run(
-        [MASQUERADE, "party", "serve", str(folder.conf("bank"))],
-        capture_output=True,
-        check=False,
-        timeout=180,
-    )
+    second = run_forked([MASQUERADE, "party", "serve", str(folder.conf("bank"))])
     assert (second.returncode, second.stdout) == (2, b"")
     assert second.stderr.decode().splitlines() == [
         f"error: {folder.state('bank')}: another node uses this state folder; stop it first"

@@ -17,11 +17,22 @@ import pytest
 import masquerade as mq
 from fake_clock import FakeClock
 from masquerade.audit.verify import verify
-from masquerade.errors import Conflict, NotFound, ParameterError, PeerError, Problem
+from masquerade.errors import (
+    Conflict,
+    DataError,
+    MasqueradeError,
+    NotFound,
+    ParameterError,
+    PeerError,
+    Problem,
+)
 from masquerade.net.channel import Channel
 from masquerade.net.identity import self_signed
+from masquerade.protocol import engine_records
+from masquerade.protocol.engine_state import EngineState
 from masquerade.service.control import Ready
 from masquerade.service.ledger import Ledger, append, record_of
+from masquerade.service.node.datasets import Dataset
 from masquerade.service.offers import Refusal
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract, sign
@@ -93,8 +104,15 @@ def test_a_whole_release(folder: Folder) -> None:
         whole(folder, name)
 
 
-def test_steps_are_shown_where_all_grant_it(folder: Folder) -> None:
+def test_steps_are_shown_where_all_grant_it(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the nodes has an engine, which reads its rows and counts its groups; nobody else notices."""
     let_watch(folder)
+    folder.write_conf("bank", extra='[engine]\nmemory = "1GB"')
+    counted = []
+    count = EngineState.scored
+    monkeypatch.setattr(EngineState, "scored", lambda *given: counted.append(1) or count(*given))
+    order = engine_records.in_common_order
+    monkeypatch.setattr(engine_records, "in_common_order", lambda *given: counted.append(2) or order(*given))
 
     async def part() -> None:
         async with world(folder) as here:
@@ -108,6 +126,30 @@ def test_steps_are_shown_where_all_grant_it(folder: Folder) -> None:
         told = [(step.party, step.attribute, step.value, step.children) for step in release.steps]
         assert told
         assert [each[1:] for each in sorted(seen)] == told
+        assert counted == [2, 1]
+
+    run(part())
+
+
+def test_what_is_wrong_with_a_table_that_is_read_in_chunks_stays_at_home(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Peers have connected by then: they hear that there is something, and not what."""
+    folder.write_conf("bank", extra='[engine]\nmemory = "1GB"')
+
+    def read(*_: Any) -> Any:
+        raise DataError("customers.csv: row 7, column ssn: the same identifier as row 3")
+
+    monkeypatch.setattr(Dataset, "chunks_for", read)
+
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed(wish(algorithm={"name": "tds"}))
+            with pytest.raises(MasqueradeError) as told:
+                await here.coordinator.release(contract)
+        lines = "\n".join(told.value.lines)
+        assert "party bank: gave up: its own input is wrong; its own log says how" in lines
+        assert "row" not in lines
 
     run(part())
 

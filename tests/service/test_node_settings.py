@@ -57,6 +57,17 @@ def test_a_configuration_is_read(folder: Folder) -> None:
     assert customers.files == (folder.path / "bank" / "job.csv",)
 
 
+def test_a_node_may_have_an_engine(folder: Folder) -> None:
+    settings = Settings.load(folder.write_conf("bank", extra='[engine]\nmemory = "2GB"'))
+    assert settings.engine is not None
+    assert settings.engine.memory_bytes == 2 << 30
+    for engine, said in (
+        ('name = "dask"', "engine.address: missing; name the scheduler"),
+        ('memory = "4MB"', "engine.memory: must be a size of at least 256MB"),
+    ):
+        assert problems(folder.write_conf("bank", extra=f"[engine]\n{engine}"))[0].startswith(said)
+
+
 def test_every_problem_is_told_at_once(folder: Folder) -> None:
     path = folder.conf("bank")
     path.write_text(

@@ -74,6 +74,7 @@ def test_a_party_that_takes_none_of_them_refuses() -> None:
 
 TDS = {
     "name": "tds",
+    "align": "auto",
     "score": "gain-ratio",
     "argmax": "secure",
     "adversary": "semi-honest",

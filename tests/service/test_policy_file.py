@@ -36,7 +36,8 @@ def test_a_policy_has_all_its_problems_told_at_once() -> None:
         "policy: least_k: missing",
         'policy: users: listed, but access = "public" lets everybody ask',
         'policy: methods.tds.adversary: must be a list of one or more of "semi-honest", "malicious"; got "honest"',
-        'policy: methods.tds.scores: not a choice of tds (did you mean "score"?); known here: score, argmax, adversary',
+        'policy: methods.tds.scores: not a choice of tds (did you mean "score"?); known here: align, score, argmax, '
+        "adversary",
         'policy: methods.tsd: no method "tsd" for parties (did you mean "tds"?); there are tds, dka, mondrian',
         'policy: session: unknown key (did you mean "sessions"?)',
         'policy: price.per_atribute: unknown key (did you mean "per_attribute"?)',

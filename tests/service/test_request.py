@@ -47,13 +47,13 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         '(did you mean "malicious"?)',
         'ask.toml: algorithm.argmax: must be one of "secure", "plain"; got "secret" (did you mean "secure"?)',
         "ask.toml: algorithm.epsilon: must be a finite number of at least 0; got nan",
-        'ask.toml: algorithm.scores: unknown key (did you mean "score"?); known here: adversary, argmax, epsilon, '
-        "name, score",
+        'ask.toml: algorithm.scores: unknown key (did you mean "score"?); known here: adversary, align, argmax, '
+        "epsilon, name, score",
         "ask.toml: algorithm.seed: belongs to a job file; a request has no such key",
         "ask.toml: algorithm.third_party: belongs to mondrian; tds does without it",
         'ask.toml: atributes: unknown key (did you mean "attributes"?); known here: user, purpose, attributes, '
-        "class, privacy, most_error, most_ncp, most_query_error, budget, recipients, providers, kind, algorithm, m, "
-        "parties, normalize, deadline, attempts, show_progress, signed",
+        "class, duration, event, privacy, most_error, most_ncp, most_query_error, budget, recipients, providers, kind, "
+        "algorithm, m, parties, normalize, boundaries, deadline, attempts, show_progress, signed",
         "ask.toml: budget: must be a whole number of cents, of at least 0; got -1",
         "ask.toml: deadline: must be a date and time with its zone, such as 2030-01-31T12:00:00Z, "
         'or seconds since 1970; got "tomorrow"',
@@ -111,6 +111,16 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
             r'privacy\[1\].sensitive: "diseas" is not among the attributes, but "disease" is: write',
         ),
         ({"providers": {"weight": "clinic"}}, 'providers.weight: "weight" is not among'),
+        (
+            {
+                "kind": "horizontal",
+                "class": "job",
+                "attributes": ["age"],
+                "privacy": [],
+                "algorithm": {"name": "logistic", "drop_out": "go-on"},
+            },
+            "algorithm.drop_out: a session that loses a party is tried again with all of them",
+        ),
         ({"attempts": 11}, "attempts: must be a whole number from 1 to 10; got 11"),
         (
             {"deadline": tomllib.loads("d = 2030-01-01T00:00:00")["d"]},

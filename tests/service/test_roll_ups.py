@@ -87,7 +87,12 @@ def test_a_larger_k_and_fewer_columns_are_rolled_up(house: House, coordinator: C
     assert all(each["holds"] for each in summary["requirements"])
     assert summary["messages"] == {}
     assert summary["cost"]["parties"] == {"bank": 100, "clinic": 0}
-    assert "rolled" in coordinator.report(ben, second.id).read_text()
+    report = coordinator.report(ben, second.id).read_text()
+    assert "rolled" in report
+    played = {each["name"]: each for each in summary["attacks"]}
+    assert played["prosecutor"]["value"] <= 1 / 30
+    assert all(each["meaning"] and each["records"] == [] for each in played.values())
+    assert "What could still go wrong" in report
 
     contract = coordinator.contract(ben, second.id)
     assert contract is not None

@@ -11,14 +11,14 @@ What somebody learns from the choice beyond the release is in docs/leakage.md.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from masquerade.anonymize.candidates import Candidates, candidates
-from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.outcome import Choice, Failed, OnStep, Outcome, Tried
+from masquerade.anonymize.method import TableMethod, insist
+from masquerade.anonymize.outcome import Choice, Failed, OnStep, Outcome, Step, Tried
 from masquerade.anonymize.publish import comparison_of, verified
 from masquerade.anonymize.workload_key import workload, workload_problems
 from masquerade.data.query_log import kept_query_log
@@ -30,6 +30,8 @@ from masquerade.forms.rules import choice, number, optional
 from masquerade.plugins import failure_of, outside_package
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
 from masquerade.utility.measures import (
+    CLASSIFICATION_METRIC,
+    COUNTED,
     MEASURES,
     NCP,
     NEEDING_CLASS,
@@ -40,6 +42,12 @@ from masquerade.utility.measures import (
     usual_measure,
 )
 
+if TYPE_CHECKING:
+    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+    from masquerade.data.chunked_table import ChunkedTable
+
+Made = TypeVar("Made", "Outcome", "ChunkedOutcome")
+
 _MILLION = 1_000_000
 
 
@@ -48,6 +56,7 @@ class BestRelease(TableMethod):
     """The best of several methods; which those are is the affair of a registry."""
 
     name: ClassVar[str] = "auto"
+    same_on_chunks = False  # fewer methods to choose from
     summary: ClassVar[str] = "tries the methods that take the requirements, and keeps the best release"
 
     measure: str | None = parameter(
@@ -105,18 +114,78 @@ class BestRelease(TableMethod):
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Run every method within the budget, and return the best outcome with what the others gave."""
-        found = self._candidates(requirement, table.schema)
-        within, beyond = self._affordable(found.fitting, len(table) * len(requirement.qid_attributes))
         asked = kept_query_log(self.workload) if self.workload is not None else None
         measurer = Measurer(table, self.target, workload=asked)
-        tried: list[tuple[Tried, TableMethod, Outcome]] = []
+
+        def attempt(method: TableMethod) -> tuple[Outcome, list[float | None]]:
+            outcome = _run(method, table, requirement)
+            comparison = comparison_of(table, outcome, self.target)
+            return outcome, [measurer.figure(name, comparison) for name in (self.chosen_by, NCP)]
+
+        found = self._candidates(requirement, table.schema)
+        _, outcome, choice = self._best(found, len(table), requirement, table.schema, attempt)
+        _tell(outcome.steps, on_step)
+        return replace(outcome, choice=choice)
+
+    def on_chunks(self) -> TableMethod:
+        """Return the same with a measure that counts tell, where none is named."""
+        if self.measure is not None or self.chosen_by in COUNTED:
+            return self
+        return replace(self, measure=CLASSIFICATION_METRIC)
+
+    def chunk_refusals(self, parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
+        """Measures for which records must meet."""
+        if self.chosen_by not in COUNTED:
+            allowed = f"on a table in chunks one that counts tell ({', '.join(COUNTED)})"
+            yield Problem(key=("measure",), allowed=allowed, found=shown_value(self.chosen_by))
+
+    def run_on_chunks(
+        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+    ) -> ChunkedOutcome:
+        """Run every method within the budget that runs on chunks, and return the best outcome."""
+        from masquerade.anonymize.chunked.counting import CountedComparison
+        from masquerade.anonymize.chunked.measuring import figure
+
+        insist(self.chunk_refusals(requirement.parts))
+        last: TableMethod | None = None
+
+        def attempt(method: TableMethod) -> tuple[ChunkedOutcome, list[float | None]]:
+            nonlocal last
+            last = method
+            outcome = method.run_on_chunks(table, requirement)
+            here, made = outcome.beside(table)
+            comparison = CountedComparison.of(here, made, self.target)
+            names = (self.chosen_by, NCP)
+            return outcome, [figure(name, here, made, comparison, self.workload) for name in names]
+
+        found = self._candidates(requirement, table.schema, in_chunks=True)
+        method, outcome, choice = self._best(found, len(table), requirement, table.schema, attempt)
+        if (
+            method is not last
+        ):  # methods leave their groups beside the records, where the next one puts its own
+            outcome = method.run_on_chunks(table, requirement)
+        _tell(outcome.steps, on_step)
+        return replace(outcome, choice=choice)
+
+    def _best(
+        self,
+        found: Candidates,
+        n_rows: int,
+        requirement: Requirement,
+        schema: Schema,
+        attempt: Callable[[TableMethod], tuple[Made, Sequence[float | None]]],
+    ) -> tuple[TableMethod, Made, Choice]:
+        """Return the best method within the budget, what it made, and what the others gave.
+
+        `attempt` runs a method, and gives its figures by the measure and by the certainty penalty.
+        """
+        within, beyond = self._affordable(found.fitting, n_rows * len(requirement.qid_attributes))
+        tried: list[tuple[Tried, TableMethod, Made]] = []
         failed = [*found.failed]
         unreachable: RequirementUnreachable | None = None
         for method in within:
             try:
-                outcome = _run(method, table, requirement)
-                comparison = comparison_of(table, outcome, self.target)
-                figures = [measurer.figure(name, comparison) for name in (self.chosen_by, NCP)]
+                outcome, figures = attempt(method)
             except RequirementUnreachable as error:
                 unreachable = unreachable or error
             except (Exception, SystemExit) as error:  # code of others may fail in any way
@@ -124,23 +193,23 @@ class BestRelease(TableMethod):
             else:
                 tried.append((Tried(method.settings(), *figures), method, outcome))
         if not tried:
-            refusals = [*self.refusals(requirement.parts, table.schema)] or map(_problem, failed)
+            refused = [problem for problems in found.refused.values() for problem in problems]
+            refusals = [*self.refusals(requirement.parts, schema)] or refused or map(_problem, failed)
             raise unreachable or ParameterError(*refusals)
         everything = tuple(each for each, *_ in tried)
-        best = best_of(everything, self.chosen_by, len(table))
+        best = best_of(everything, self.chosen_by, n_rows)
         _, method, outcome = tried[everything.index(best)]
-        if on_step is not None:
-            for step in outcome.steps:
-                on_step(step)
         left_out = tuple(each.settings() for each in beyond)
         choice = Choice(self.chosen_by, best, everything, left_out, tuple(failed), method.answers_queries)
-        return replace(outcome, choice=choice)
+        return method, outcome, choice
 
-    def _candidates(self, requirement: Requirement, schema: Schema) -> Candidates:
+    def _candidates(self, requirement: Requirement, schema: Schema, *, in_chunks: bool = False) -> Candidates:
         others = (each for each in self.methods() if not issubclass(each, BestRelease))
         if any(name in schema and schema[name].is_bounded for name in requirement.qid_attributes):
             others = (each for each in others if each.boundaries != "ignored")
-        return candidates(others, requirement, schema, self.target, self.workload)
+        if in_chunks:
+            others = (each for each in others if each.takes_chunks())
+        return candidates(others, requirement, schema, self.target, self.workload, in_chunks=in_chunks)
 
     def _affordable(
         self, methods: Sequence[TableMethod], cells: int
@@ -172,6 +241,12 @@ def _run(method: TableMethod, table: Table, requirement: Requirement) -> Outcome
         if not all(verdict.holds for verdict in verdicts):
             raise RequirementViolated(f"{method.name} made a release that its requirement refuses")
     return outcome
+
+
+def _tell(steps: Iterable[Step], on_step: OnStep | None) -> None:
+    for step in steps:
+        if on_step is not None:
+            on_step(step)
 
 
 def _problem(failed: Failed) -> Problem:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from masquerade.data.boundary import Boundary
 from masquerade.data.column import Coded, Column
 from masquerade.engine.counts import Counts, Ints, Rows, value_counts
 from masquerade.engine.numbering import group_rows
@@ -28,17 +29,28 @@ def start_groups(
     With `whole_columns` values are generalised alike for all records, as far as their boundaries allow.
     """
     return group_rows(
-        [_codes(column, whole_columns) for column in columns if column.boundary is not None], n_rows
+        [
+            boundary_codes(column, whole_columns=whole_columns)
+            for column in columns
+            if column.boundary is not None
+        ],
+        n_rows,
     )
 
 
-def _codes(column: Column, whole_columns: bool) -> tuple[Ints, int]:
-    boundary = column.boundary
-    assert boundary is not None
+def boundary_codes(column: Column, *, whole_columns: bool = False) -> tuple[Ints, int]:
+    """Return the number of each row's most general allowed value, from left to right, and how many there are."""
+    assert column.boundary is not None
+    code_of_rank, size = boundary_code_of_rank(column.boundary, whole_columns=whole_columns)
+    return code_of_rank.take(column.ranks), size
+
+
+def boundary_code_of_rank(boundary: Boundary, *, whole_columns: bool = False) -> tuple[Ints, int]:
+    """Return the number of each rank's most general allowed value, and how many there are."""
     if not whole_columns:
-        return boundary.codes.take(column.ranks), max(boundary.size, 1)
-    lengths = np.diff(np.append(boundary.cut, column.domain.size))
-    return np.repeat(np.arange(boundary.cut.size), lengths).take(column.ranks), boundary.cut.size
+        return boundary.codes, max(boundary.size, 1)
+    lengths = np.diff(np.append(boundary.cut, boundary.domain.size))
+    return np.repeat(np.arange(boundary.cut.size), lengths), boundary.cut.size
 
 
 def reachable_rows(

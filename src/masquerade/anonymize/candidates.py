@@ -30,10 +30,13 @@ def candidates(
     schema: Schema,
     target: str | None = None,
     workload: str | None = None,
+    *,
+    in_chunks: bool = False,
 ) -> Candidates:
     """Return the settings of each method that take these requirements; of each method the usual ones first.
 
-    Those that can look at a workload do; then the same without it are worth trying, too.
+    Those that can look at a workload do; then the same without it are worth trying, too. With `in_chunks`, settings
+    that do not run on a table in chunks are left out.
     """
     parts = without_redundant(requirement.parts)
     fitting: list[TableMethod] = []
@@ -41,7 +44,7 @@ def candidates(
     failed: list[Failed] = []
     for method in methods:
         try:
-            found, problems = _settings_of(method, parts, schema, target, workload)
+            found, problems = _settings_of(method, parts, schema, target, workload, in_chunks)
         except (Exception, SystemExit) as error:  # code of others may fail in any way
             failed.append(Failed({"name": method.name}, failure_of(method, error)))
             continue
@@ -57,6 +60,7 @@ def _settings_of(
     schema: Schema,
     target: str | None,
     workload: str | None,
+    in_chunks: bool,
 ) -> tuple[list[TableMethod], tuple[Problem, ...]]:
     """Return a method with each of its settings that fit, and what is against the others."""
     found: list[TableMethod] = []
@@ -68,6 +72,7 @@ def _settings_of(
         try:
             made = method(target=target, **settings).fitted(parts)
             against: Sequence[Problem] = tuple(made.refusals(parts, schema))
+            against = (*against, *made.chunk_refusals(parts)) if in_chunks else against
         except ParameterError as error:  # the settings need a class, for one
             against = error.problems
         if against:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from masquerade.anonymize.preparation import different_qids, prepare
 from masquerade.data.column import Coded
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, Rows, value_counts
+from masquerade.engine.counts import Counts, Rows, value_counts, weighted_counts
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import switch
@@ -29,6 +29,11 @@ from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
 )
+
+if TYPE_CHECKING:
+    from masquerade.anonymize.chunked.combinations import Combinations
+    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+    from masquerade.data.chunked_table import ChunkedTable
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,24 @@ class Datafly(TableMethod):
         rows = run(generalised, judge, task.n_rows)
         return task.outcome(generalised.released(rows), (), None if rows.size == task.n_rows else rows)
 
+    def run_on_chunks(
+        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+    ) -> ChunkedOutcome:
+        """Generalise the different combinations of values, each of which several records have."""
+        from masquerade.anonymize.chunked.combinations import Combinations
+        from masquerade.anonymize.chunked.preparation import prepare_chunks
+
+        task = prepare_chunks(table, requirement, self)
+        found = Combinations.of(task)
+        judge = _Judge(task.parts, {}, len(task.table), found)
+        generalised = BottomUpColumns(found.columns)
+        run = _by_columns if self.whole_columns else _by_records
+        n_found = int(found.times.size)
+        rows = run(generalised, judge, n_found)
+        if rows.size == n_found:
+            return found.outcome(generalised.released(rows))
+        return found.outcome(generalised.released(rows), rows)
+
 
 def _by_records(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Rows:
     """Generalise only records whose group does not satisfy yet. Return the records that satisfy in the end."""
@@ -82,7 +105,7 @@ def _by_records(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Row
         good = judge(rest, *generalised.groups(rest))
         done[rest[good]] = True
         rest = rest[~good]
-        if rest.size < judge.least or generalised.climb(rest) is None:
+        if judge.records(rest) < judge.least or generalised.climb(rest) is None:
             break
     return np.flatnonzero(done)
 
@@ -92,7 +115,7 @@ def _by_columns(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Row
     everybody = np.arange(n_rows)
     while True:
         good = judge(everybody, *generalised.groups(everybody))
-        violating = n_rows - int(np.count_nonzero(good))
+        violating = judge.records(everybody[~good])
         if violating < max(judge.least, 1) or generalised.climb(everybody) is None:
             return np.flatnonzero(good)
 
@@ -101,12 +124,20 @@ class _Judge:
     """Decides for each record whether its group satisfies every requirement."""
 
     def __init__(
-        self, parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded], n_rows: int
+        self,
+        parts: Sequence[GroupRequirement],
+        sensitive: Mapping[str, Coded],
+        n_rows: int,
+        combinations: Combinations | None = None,
     ) -> None:
+        """With `combinations`, each row stands for all records that have one."""
+        self._combinations = combinations
         self._parts, self._sensitive, self._n_rows = parts, sensitive, n_rows
         self.least = max((part.required_size or 1 for part in parts), default=1)  # fewer never satisfy
 
     def __call__(self, rows: Rows, labels: Counts, n_groups: int) -> NDArray[np.bool_]:
+        if self._combinations is not None:
+            return self._weighted(self._combinations, rows, labels, n_groups)
         good = np.ones(n_groups, bool)
         sizes = value_counts(labels, n_groups).reshape(n_groups, 1)
         for part in self._parts:
@@ -117,6 +148,21 @@ class _Judge:
                 histogram = coded.histograms(labels, n_groups, rows)
                 good &= part.holds(histogram, coded.histogram(), coded.labels)
         return good[labels]
+
+    def _weighted(self, found: Combinations, rows: Rows, labels: Counts, n_groups: int) -> NDArray[np.bool_]:
+        good = np.ones(n_groups, bool)
+        sizes = weighted_counts(labels, found.times.take(rows), n_groups).astype(np.int64)
+        for part in self._parts:
+            if part.sensitive is None:
+                good &= part.holds(sizes.reshape(-1, 1), np.array([[self._n_rows]]), ())
+            else:
+                histogram = found.histograms(part.sensitive, rows, labels, n_groups)
+                good &= part.holds(histogram, found.whole[part.sensitive], found.labels[part.sensitive])
+        return good[labels]
+
+    def records(self, rows: Rows) -> int:
+        """Return how many records these rows are."""
+        return int(rows.size if self._combinations is None else self._combinations.times.take(rows).sum())
 
 
 def without_steps(name: str, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:

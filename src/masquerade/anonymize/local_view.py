@@ -14,11 +14,11 @@ from itertools import compress, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.instruction import Instruction, child_numbers
+from masquerade.anonymize.instruction import Instruction, RankSplit, child_numbers
 from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Coded, Column, Generalised
-from masquerade.engine.counts import Counts, pair_counts
+from masquerade.engine.counts import Counts, pair_counts, value_counts
 from masquerade.utility.penalties import Penalties, certainty_penalties, guiding_penalties
 from masquerade.utility.scores import FIXED_ONE, Score
 
@@ -46,13 +46,11 @@ class Candidate:
 class OwnColumn:
     """One column, with the class counts below each rank."""
 
-    def __init__(self, column: Column, classes: Coded | None) -> None:
+    def __init__(self, column: Column, counts: Counts) -> None:
+        """`counts` are the records with each rank and class."""
         self.column = column
         self.domain = column.domain
-        n_classes = len(classes.labels) if classes is not None else 1
-        codes = classes.codes if classes is not None else np.zeros(column.ranks.size, np.int32)
-        counts = pair_counts(column.ranks, codes, self.domain.size, n_classes)
-        self.below: Counts = np.zeros((self.domain.size + 1, n_classes), np.int64)
+        self.below: Counts = np.zeros((self.domain.size + 1, counts.shape[1]), np.int64)
         np.cumsum(counts, axis=0, out=self.below[1:])
         self.rows_below: Counts = self.below.sum(axis=1)
 
@@ -101,25 +99,37 @@ class OwnColumn:
         saved: Counts = penalties[0] - penalties[1:]
         return saved
 
-    def instruction(self, candidate: Candidate, state: PublicState) -> Instruction:
-        """Return the instruction that sends each carrier of the candidate's value to its child."""
+    def split(self, candidate: Candidate) -> RankSplit:
+        """Return to which child each rank of the candidate's value goes."""
         occurs = self.occurring(candidate.cuts)
         n_children = int(np.count_nonzero(occurs))
         numbers = child_numbers(n_children).take(np.maximum(np.cumsum(occurs) - 1, 0))
         child_of_rank = np.repeat(numbers, np.diff(candidate.cuts))
-        carriers = state.carriers[candidate.attribute][candidate.value]
-        ranks = self.column.ranks if carriers is None else self.column.ranks.take(carriers)
-        children = child_of_rank.take(ranks - candidate.lo if candidate.lo else ranks)
-        return Instruction(candidate.attribute, candidate.value, n_children, children)
+        return RankSplit(candidate.attribute, candidate.value, n_children, candidate.lo, child_of_rank)
+
+    def instruction(self, candidate: Candidate, state: PublicState) -> Instruction:
+        """Return the instruction that sends each carrier of the candidate's value to its child."""
+        return state.instruct(self.split(candidate), self.column)
 
 
 class LocalView:
     """One party's columns and its open candidates."""
 
-    def __init__(self, columns: Mapping[int, Column], classes: Coded | None, score: Score) -> None:
-        """`columns` by their position in the joint schema."""
+    def __init__(
+        self,
+        columns: Mapping[int, Column],
+        classes: Coded | None,
+        score: Score,
+        counts: Mapping[str, Counts] | None = None,
+    ) -> None:
+        """`columns` by their position in the joint schema; `counts` where their records are counted elsewhere."""
         self.score = score
-        self.own = {column.name: OwnColumn(column, classes) for column in columns.values()}
+        self.own = {
+            column.name: OwnColumn(
+                column, class_counts(column, classes) if counts is None else counts[column.name]
+            )
+            for column in columns.values()
+        }
         self.cut: dict[str, list[int]] = {}  # where the values of each attribute's cut begin, in order
         self.candidates: list[Candidate] = []
         self._positions = {column.name: position for position, column in columns.items()}
@@ -220,6 +230,13 @@ class LocalView:
             base = self.score.base(children, None if self.score.recomputable else own.relief(cuts)[occurs])
             score = self.score.rate(base, anonymity_loss=0.0)
             self.candidates.append(Candidate(attribute, position, value, lo, hi, cuts, base, score))
+
+
+def class_counts(column: Column, classes: Coded | None) -> Counts:
+    """Count the records with each rank and class; without a class all are of one."""
+    if classes is None:
+        return value_counts(column.ranks, column.domain.size).reshape(-1, 1)
+    return pair_counts(column.ranks, classes.codes, column.domain.size, len(classes.labels))
 
 
 def anonymity_loss(state: PublicState, instruction: Instruction) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.data.schema import Schema
@@ -18,6 +18,10 @@ from masquerade.data.table import Table
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import Declared
 from masquerade.privacy.requirement import GroupRequirement, Requirement
+
+if TYPE_CHECKING:  # what runs on chunks is loaded when a table is in chunks
+    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+    from masquerade.data.chunked_table import ChunkedTable
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class TableMethod(Method):
     # The few settings that are worth comparing, the usual ones first; those that do not fit a table are left out.
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
+    # Whether a table in chunks loses nothing by it: then it is run there wherever a table is in many files.
+    same_on_chunks: ClassVar[bool] = True
     # How it keeps to boundaries of generalisation: each record to its own; likewise, and it may save a part of the
     # records of a group that violates even at them; all records of a column alike; not at all.
     boundaries: ClassVar[Literal["records", "parts", "columns", "ignored"]] = "ignored"
@@ -66,6 +72,25 @@ class TableMethod(Method):
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
         """Yield what it cannot do with any records; keys are those of `[algorithm]`, or start with `attributes`."""
         yield from ()
+
+    @classmethod
+    def takes_chunks(cls) -> bool:
+        """Return whether it runs on a table in chunks, too."""
+        return cls.run_on_chunks is not TableMethod.run_on_chunks
+
+    def chunk_refusals(self, parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
+        """Yield what it cannot do on a table in chunks, though it can on one table; keys as for `refusals`."""
+        yield from ()
+
+    def on_chunks(self) -> TableMethod:
+        """Return the variant of this method that runs on a table in chunks; by default the method itself."""
+        return self
+
+    def run_on_chunks(
+        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+    ) -> ChunkedOutcome:
+        """Anonymise a table in chunks: all that is known of its records are counts. Give what `run` would give."""
+        raise NotImplementedError(f"{self.name} does not run on chunks")
 
     @abstractmethod
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:

@@ -15,8 +15,9 @@ from masquerade.anonymize.boundaries import reachable_rows
 from masquerade.anonymize.method import TableMethod, insist
 from masquerade.anonymize.outcome import Outcome, Step
 from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.engine.counts import Rows
+from masquerade.engine.counts import Counts, Rows
 from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
 
@@ -49,11 +50,7 @@ def prepare(table: Table, requirement: Requirement, method: TableMethod) -> Prep
 
     Of a method that keeps to boundaries, leave out the records that violate even at them.
     """
-    parts = without_redundant(requirement.parts)
-    _refuse_misplaced(parts, method.target)
-    insist(method.refusals(parts, table.schema))
-    for name in requirement.qid_attributes:
-        table.schema[name]  # an unknown name is an error that lists the known ones
+    parts = parts_for(table.schema, requirement, method)
     columns = table.columns(name for name in table.schema.names if name in requirement.qid_attributes)
     sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
     for part in parts:
@@ -70,11 +67,7 @@ def prepare(table: Table, requirement: Requirement, method: TableMethod) -> Prep
         judged, columns, sensitive, len(table), whole_columns=method.boundaries == "columns"
     )
     if not kept.size:
-        raise RequirementUnreachable(
-            f"{table.origin.name}: {Conjunction(parts)} cannot be reached within max_generalization and max_width: "
-            "every record is in a group that violates even at them; allow more, or ask for less",
-            violated=tuple(map(str, parts)),
-        )
+        raise unreachable_within_boundaries(table.origin.name, parts)
     if kept.size == len(table):
         return everybody
     return Prepared(
@@ -84,6 +77,25 @@ def prepare(table: Table, requirement: Requirement, method: TableMethod) -> Prep
         int(kept.size),
         kept,
     )
+
+
+def unreachable_within_boundaries(source: str, parts: Sequence[GroupRequirement]) -> RequirementUnreachable:
+    """Return the error that no record of a table can be released within the boundaries."""
+    return RequirementUnreachable(
+        f"{source}: {Conjunction(parts)} cannot be reached within max_generalization and max_width: "
+        "every record is in a group that violates even at them; allow more, or ask for less",
+        violated=tuple(map(str, parts)),
+    )
+
+
+def parts_for(schema: Schema, requirement: Requirement, method: TableMethod) -> tuple[GroupRequirement, ...]:
+    """Return the parts of a requirement that no other covers; refuse what the method cannot do with any records."""
+    parts = without_redundant(requirement.parts)
+    _refuse_misplaced(parts, method.target)
+    insist(method.refusals(parts, schema))
+    for name in requirement.qid_attributes:
+        schema[name]  # an unknown name is an error that lists the known ones
+    return parts
 
 
 def _refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> None:
@@ -119,24 +131,36 @@ def refuse_unreachable(
     For a requirement that is not monotone, this covers only releases made by cutting that group. `sensitive` has
     columns that are known without being in the table.
     """
-    n, known = len(table), sensitive or {}
+    known = dict(sensitive or {})
+    for part in parts:
+        if part.sensitive is not None and part.sensitive not in known:
+            known[part.sensitive] = table.coded(part.sensitive)
+    whole = {name: (coded.histogram(), coded.labels) for name, coded in known.items()}
+    refuse_violating_whole(table.origin.name, len(table), parts, whole)
+
+
+def refuse_violating_whole(
+    source: str,
+    n: int,
+    parts: Sequence[GroupRequirement],
+    sensitive: Mapping[str, tuple[Counts, tuple[str, ...]]],
+) -> None:
+    """Raise `RequirementUnreachable` where n records in one group, with these histograms and labels, violate."""
     if n == 0:
-        raise RequirementUnreachable(f"{table.origin.name}: no records are left to release")
+        raise RequirementUnreachable(f"{source}: no records are left to release")
     problems = []
     violated = []
+    everybody: tuple[Counts, tuple[str, ...]] = (np.array([[n]], np.int64), ())
     for part in parts:
-        name = part.sensitive
-        coded = None if name is None else known[name] if name in known else table.coded(name)
-        histogram = coded.histogram() if coded is not None else np.array([[n]], np.int64)
-        names = coded.labels if coded is not None else ()
+        histogram, names = everybody if part.sensitive is None else sensitive[part.sensitive]
         if not part.holds(histogram, histogram, names)[0]:
             figure = float(part.figures(histogram, histogram, names)[0])
             whole = f"the group of all records {part.complaint(figure, n)}"
             violated.append(str(part))
             problems.append(
-                f"{table.origin.name}: {part} cannot be reached: even {whole}"
+                f"{source}: {part} cannot be reached: even {whole}"
                 if part.monotone
-                else f"{table.origin.name}: {part} cannot be reached by cutting: {whole}"
+                else f"{source}: {part} cannot be reached by cutting: {whole}"
             )
     if problems:
         raise RequirementUnreachable(*problems, violated=tuple(violated))

@@ -9,15 +9,15 @@ this file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from masquerade.anonymize.instruction import Instruction, places_by_child
+from masquerade.anonymize.instruction import Children, Instruction, RankSplit, places_by_child
 from masquerade.anonymize.partition import Partition
 from masquerade.anonymize.tolerant_partition import TolerantPartition
-from masquerade.data.column import Coded
-from masquerade.engine.counts import Rows
+from masquerade.data.column import Coded, Column
+from masquerade.engine.counts import Counts, Rows, pair_counts, value_counts
 from masquerade.privacy.requirement import GroupRequirement
 
 
@@ -84,6 +84,47 @@ class PublicState:
             each.anonymity_after(carriers, instruction) for each in self._touching[instruction.attribute]
         )
 
+    def instruct(self, split: RankSplit, column: Column) -> Instruction:
+        """Return the instruction that sends each carrier of a value to the child of its rank."""
+        carriers = self.carriers[split.attribute][split.value]
+        ranks = column.ranks if carriers is None else column.ranks.take(carriers)
+        return Instruction(split.attribute, split.value, split.n_children, split.children_of(ranks))
+
+    def children(self, instruction: Instruction) -> Children:
+        """Return the child of each carrier, in the order of the records: what others are told."""
+        return instruction.children
+
+    def told(self, instruction: Instruction) -> Instruction:
+        """Take in an instruction that another party has given."""
+        return instruction
+
+    def n_carriers(self, attribute: str, value: int) -> int:
+        """Return how many records carry a value of the cut."""
+        carriers = self.carriers[attribute][value]
+        return self.n_rows if carriers is None else int(carriers.size)
+
+    def all_carriers(self, attribute: str) -> list[int]:
+        """Return how many records carry each value of an attribute's cut."""
+        return [self.n_carriers(attribute, value) for value in self.carriers[attribute]]
+
+    def split_keys(self, partition: Partition, instruction: Instruction) -> tuple[Rows | None, Counts, int]:
+        """Return the carriers, None for all, and the number of each one's (group, child), below the third."""
+        carriers = self.carriers[instruction.attribute][instruction.value]
+        return carriers, *partition.keys(carriers, instruction)
+
+    def class_counts(self, instruction: Instruction, classes: Coded | None) -> Counts:
+        """Count the carriers by child and class; without a class all are of one."""
+        if classes is None:
+            return value_counts(instruction.children, instruction.n_children).reshape(-1, 1)
+        carriers = self.carriers[instruction.attribute][instruction.value]
+        codes = classes.codes if carriers is None else classes.codes[carriers]
+        return pair_counts(instruction.children, codes, instruction.n_children, len(classes.labels))
+
+    def each_label(self) -> Iterator[Counts]:
+        """Yield each record's group, QID by QID, in as many pieces as it comes."""
+        for partition in self.partitions:
+            yield from partition.each_label()
+
     def allows(self, instruction: Instruction) -> bool:
         """Return whether the specialization is valid: every requirement that it touches still holds afterwards."""
         carriers = self.carriers[instruction.attribute][instruction.value]
@@ -104,11 +145,13 @@ class PublicState:
         carriers = values.pop(instruction.value)
         for partition in self._touching[instruction.attribute]:
             partition.split(carriers, instruction)
-        rows = places_by_child(instruction.children, instruction.n_children)
-        if carriers is not None:
-            rows = [carriers.take(places) for places in rows]
+        rows = self._carriers_by_child(carriers, instruction)
         first = self._n_values[instruction.attribute]
         numbers = range(first, first + instruction.n_children)
         self._n_values[instruction.attribute] = numbers.stop
         values.update(zip(numbers, rows, strict=True))
         return numbers
+
+    def _carriers_by_child(self, carriers: Rows | None, instruction: Instruction) -> Sequence[Rows | None]:
+        rows = places_by_child(instruction.children, instruction.n_children)
+        return rows if carriers is None else [carriers.take(places) for places in rows]

@@ -1,11 +1,14 @@
-"""Make a verified release of a table: run the algorithm, assemble the cells, check them independently, measure them."""
+"""Make a verified release of a table: run the algorithm, assemble the cells, check them independently, measure them.
+
+What only some releases need (boundaries, weights, queries) is loaded by them.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -17,15 +20,14 @@ from masquerade.anonymize.shared_people import shared_people
 from masquerade.anonymize.workload_key import WORKLOAD
 from masquerade.data.column import Coded
 from masquerade.data.encode import without_unused
-from masquerade.data.query_log import kept_query_log
 from masquerade.data.table import Missing, Table
 from masquerade.errors import Bug
-from masquerade.privacy.boundary_check import with_violations
 from masquerade.privacy.check import Verdict, verify
 from masquerade.privacy.requirement import Requirement
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.measures import NEEDING_WORKLOAD, WEIGHTED_OVERLAP, Measurer
-from masquerade.utility.queries import QueryError, query_error
+
+if TYPE_CHECKING:
+    from masquerade.utility.queries import QueryError
 
 Order = Literal["shuffle", "input"]
 
@@ -48,11 +50,20 @@ class Anonymised:
         asks = (
             algorithm.answers_queries if choice is None else choice.answers_queries
         ) and self.outcome.columns
-        return query_error(self.comparison, seed=seed) if asks else None
+        if not asks:
+            return None
+        from masquerade.utility.queries import query_error
+
+        return query_error(self.comparison, seed=seed)
 
     def purpose(self, workload: str | None) -> dict[str, float | None]:
         """Measure what the weights and the workload are about; nothing where all attributes weigh the same, or none."""
         weighted = len(set(self.comparison.weights.values())) > 1
+        if not weighted and workload is None:
+            return {}
+        from masquerade.data.query_log import kept_query_log
+        from masquerade.utility.measures import NEEDING_WORKLOAD, WEIGHTED_OVERLAP, Measurer
+
         names = (
             *([WEIGHTED_OVERLAP] if weighted else []),
             *(NEEDING_WORKLOAD if workload is not None else ()),
@@ -166,6 +177,8 @@ def verified(
     # The algorithm has bound the requirement to the whole table; a release may lack some of its values.
     verdicts = verify(Table(cells, origin=table.origin), requirement, bind=False)
     if any(part.within_boundaries for part in requirement.parts):
+        from masquerade.privacy.boundary_check import with_violations
+
         beyond = comparison_of(table, outcome, None).violations
         verdicts = with_violations(verdicts, beyond, table.origin.name)
     return cells, verdicts

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,15 @@ from masquerade.anonymize.sensitive_values import CountsBefore
 from masquerade.anonymize.shared_people import SharedPeople
 from masquerade.data.column import Coded, Generalised
 from masquerade.data.taxonomy import FLAT, Taxonomy
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, Ints
 from masquerade.engine.numbering import occurring
 from masquerade.privacy.check import Verdict
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import AttributeLoss, certainty_losses, losses_of
 from masquerade.utility.metrics import measure
-from masquerade.utility.queries import QueryError
+
+if TYPE_CHECKING:
+    from masquerade.utility.queries import QueryError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +63,12 @@ class Release:
     purpose: Mapping[str, float | None] = field(
         default_factory=dict
     )  # figures of weights and workload, if any
+    # Of a release in chunks, `table` holds some of the rows, and these are all of them.
+    released_rows: int | None = None
+    values_after: CountsBefore = field(default_factory=dict)  # of its sensitive columns
+    # Of the same, and of the provider if it is released: the values, and how often each group has each.
+    group_values: Mapping[str, tuple[tuple[str, ...], Counts]] = field(default_factory=dict)
+    group_codes: tuple[Ints, ...] = ()  # and the code that each group has, by column
     made: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @classmethod
@@ -84,6 +92,10 @@ class Release:
         shared: SharedPeople | None = None,
         choice: Choice | None = None,
         purpose: Mapping[str, float | None] | None = None,
+        released_rows: int | None = None,
+        values_after: CountsBefore | None = None,
+        group_values: Mapping[str, tuple[tuple[str, ...], Counts]] | None = None,
+        group_codes: tuple[Ints, ...] = (),
     ) -> Self:
         """Make a release of verified cells, with the figures that follow from comparing them with the original.
 
@@ -115,17 +127,26 @@ class Release:
             shared=shared,
             choice=choice,
             purpose=purpose or {},
+            released_rows=released_rows,
+            values_after=values_after or {},
+            group_values=group_values or {},
+            group_codes=group_codes,
         )
 
+    @property
+    def released(self) -> int:
+        """The number of released rows."""
+        return int(self.table.num_rows) if self.released_rows is None else self.released_rows
+
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.table.num_rows} rows in {self.group_sizes.size} groups>"
+        return f"<{type(self).__name__} of {self.released} rows in {self.group_sizes.size} groups>"
 
     def __str__(self) -> str:
         """Return five lines for a person: rows, requirements, groups, columns, what they lost. No cell is in them."""
         sizes = self.group_sizes
         lost = sorted(self.attribute_losses.items(), key=lambda each: -each[1])
         lines = {
-            "rows": f"{self.table.num_rows} released, {self.dropped_rows or 0} dropped, {self.suppressed} suppressed",
+            "rows": f"{self.released} released, {self.dropped_rows or 0} dropped, {self.suppressed} suppressed",
             "requirements": "; ".join(
                 f"{verdict.requirement} {'holds' if verdict.holds else 'is violated'}"
                 for verdict in self.verdicts
@@ -147,7 +168,7 @@ class Release:
         return {
             "rows": self.rows,
             "dropped_rows": self.dropped_rows,
-            "released": int(self.table.num_rows),
+            "released": self.released,
             "suppressed": self.suppressed,
             "dropped": list(self.dropped),
             "groups": int(self.group_sizes.size),

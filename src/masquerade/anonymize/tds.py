@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.method import TableMethod
@@ -30,6 +30,10 @@ from masquerade.privacy.requirement import (
     Requirement,
 )
 from masquerade.utility.scores import SCORES, score_named
+
+if TYPE_CHECKING:
+    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+    from masquerade.data.chunked_table import ChunkedTable
 
 
 @dataclass(frozen=True)
@@ -94,19 +98,46 @@ class TopDownSpecialization(TableMethod):
         state = PublicState(tuple(by_name), task.parts, task.sensitive, task.n_rows, may_suppress)
         score = score_named(self.score, self.target is not None)
         view = LocalView(dict(enumerate(task.columns)), classes, score)
-        for instruction in view.to_boundaries(state):
-            view.start(instruction, state.specialise(instruction))
-        steps: list[Step] = []
-        while (found := view.best(state)) is not None:
-            winner, instruction = found
-            view.specialise(winner, state.specialise(instruction))
-            steps.append(view.step(winner))
-            if on_step is not None:
-                on_step(steps[-1])
+        steps = _specialise(view, state, on_step)
         released = tuple(view.released(name) for name in by_name)
         if (kept := state.kept) is not None:
             released = tuple(column.of_rows(kept) for column in released)
-        return task.outcome(released, tuple(steps), kept)
+        return task.outcome(released, steps, kept)
+
+    def run_on_chunks(
+        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+    ) -> ChunkedOutcome:
+        """Specialise until no candidate is valid, by counts of the chunks."""
+        from masquerade.anonymize.chunked.counting import class_counts
+        from masquerade.anonymize.chunked.groups import ChunkedState
+        from masquerade.anonymize.chunked.outcome import by_cut
+        from masquerade.anonymize.chunked.preparation import prepare_chunks
+
+        task = prepare_chunks(table, requirement, self)
+        score = score_named(self.score, self.target is not None)
+        names = [column.name for column in task.columns]
+        state = ChunkedState(task.table, names, task.parts, self.may_suppress(len(table)))
+        counts = class_counts(task.table, task.columns, self.target)
+        view = LocalView(dict(enumerate(task.columns)), None, score, counts)
+        steps = _specialise(view, state, on_step)
+        released = tuple(view.released(name) for name in names)
+        return task.outcome(
+            released, {column.name: by_cut(column) for column in released}, steps, state.released
+        )
+
+
+def _specialise(view: LocalView, state: PublicState, on_step: OnStep | None) -> tuple[Step, ...]:
+    """Specialise the best candidate until none is valid."""
+    for instruction in view.to_boundaries(state):
+        view.start(instruction, state.specialise(instruction))
+    steps: list[Step] = []
+    while (found := view.best(state)) is not None:
+        winner, instruction = found
+        view.specialise(winner, state.specialise(instruction))
+        steps.append(view.step(winner))
+        if on_step is not None:
+            on_step(steps[-1])
+    return tuple(steps)
 
 
 def refuse_suppression(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:

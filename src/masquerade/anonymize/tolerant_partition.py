@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.partition import Partition
 from masquerade.data.column import Coded
-from masquerade.engine.counts import Counts, Rows, value_counts
-from masquerade.engine.numbering import look_up, occurring, renumber
+from masquerade.engine.counts import Counts, Rows, weighted_counts
 from masquerade.privacy.requirement import GroupRequirement
 
 
@@ -56,30 +55,21 @@ class TolerantPartition(Partition):
         further = satisfying[np.diff(groups[satisfying], prepend=0) == 0]
         numbers = np.where(parts.violating, 0, groups)
         numbers[further] = np.arange(self.sizes.size, self.sizes.size + further.size)
-        of_carrier = look_up(parts.keys, parts.occurring, numbers, parts.bound)
-        if carriers is None:
-            self.labels = of_carrier
-        else:
-            self.labels[carriers] = of_carrier
-        self.sizes = value_counts(self.labels, self.sizes.size + further.size)
+        self.relabel(carriers, instruction, parts.occurring, numbers)
+        n_groups = self.sizes.size + further.size
+        left = np.append(self.sizes, np.zeros(further.size, np.int64))
+        left -= weighted_counts(groups, parts.sizes, n_groups).astype(np.int64)
+        self.sizes = left + weighted_counts(numbers, parts.sizes, n_groups).astype(np.int64)
 
     def _parts(self, carriers: Rows | None, instruction: Instruction) -> _Parts:
         if self._judged is not None and self._judged[0] is instruction:
             return self._judged[1]
-        keys, bound = self.keys(carriers, instruction)
-        found, sizes = occurring(keys, bound)
+        found, sizes = self.parts(carriers, instruction)
         violating = np.zeros(found.size, bool)
         for requirement in self.requirements:
-            if requirement.sensitive is None:
-                names: tuple[str, ...] = ()
-                histogram, whole = sizes.reshape(-1, 1), np.array([[self.labels.size]])
-            else:
-                coded = self.sensitive[requirement.sensitive]
-                whole, names = self._whole[requirement.sensitive], coded.labels
-                histogram = coded.histograms(renumber(keys, bound)[0], found.size, carriers)
-            violating |= ~requirement.holds(histogram, whole, names)
+            violating |= ~self._satisfied(requirement, carriers, instruction)
         violating &= found >= instruction.n_children  # what is in group 0 was left out before
-        parts = _Parts(keys, bound, found, sizes, violating)
+        parts = _Parts(found, sizes, violating)
         self._judged = instruction, parts
         return parts
 
@@ -88,8 +78,6 @@ class TolerantPartition(Partition):
 class _Parts:
     """The groups after an instruction: the (group, child) pairs that have records."""
 
-    keys: Counts  # each carrier's pair, as a number below `bound`
-    bound: int
     occurring: Counts  # the pairs that some carrier has, in order
     sizes: Counts  # how many have each of them
     violating: NDArray[np.bool_]  # those newly left out

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from masquerade.data.query_log import kept_query_log
 from masquerade.errors import BadInput, Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import file, optional
@@ -21,6 +20,8 @@ def workload(help: str) -> Any:
 def workload_problems(path: str | None) -> Iterator[Problem]:
     """Say what is wrong with the file, if one is named."""
     if path is not None:
+        from masquerade.data.query_log import kept_query_log  # few jobs have one
+
         try:
             kept_query_log(path)
         except BadInput as error:

@@ -10,8 +10,8 @@ import typer
 from masquerade.cli.output import Json, print_json, progress, say
 
 if TYPE_CHECKING:
-    from masquerade.library.jobs import Written
-    from masquerade.library.python_api import Release
+    from masquerade.library.deliver import Written
+    from masquerade.library.release import Release
 
 
 def anonymize(
@@ -40,7 +40,7 @@ def describe(written: Written) -> list[str]:
         count += f", {release.dropped_rows:,} dropped for missing cells"
     if release.suppressed:
         count += f", {release.suppressed:,} suppressed"
-    lines = [f"{count}; {release.table.num_rows:,} released in {release.group_sizes.size:,} groups"]
+    lines = [f"{count}; {release.released:,} released in {release.group_sizes.size:,} groups"]
     lines += choice_lines(release)
     lines += written_lines(release, written.table, written.report)
     lines.append(seconds_line(release))

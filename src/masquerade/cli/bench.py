@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import inspect
 import json as json_text
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -23,8 +25,17 @@ def bench(
     list_: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     all_: Annotated[bool, typer.Option("--all", help="Run all of them.")] = False,
     save: Annotated[
-        Path | None, typer.Option(help="Also write NAME.json and charts into this folder.")
+        Path | None,
+        typer.Option("--save", "--out", help="Also write NAME.json and charts into this folder."),
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The folder with adult/ and crx/, UCI's files.", exists=True, file_okay=False),
+    ] = None,
+    paper: Annotated[
+        str | None, typer.Option(help="papers: only the experiments of this paper.", show_default=False)
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="papers: smaller settings, in minutes.")] = False,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=N", help="Change a number of the experiment, such as runs=100."),
@@ -33,7 +44,7 @@ def bench(
 ) -> None:
     """Rerun an experiment of benchmarks/: figures, each beside its reference in the same run.
 
-    Example: masquerade bench adult
+    Examples: masquerade bench adult; masquerade bench papers --quick --out papers
     """
     experiments = find_experiments()
     if list_:
@@ -47,8 +58,9 @@ def bench(
     if not all_ and name not in experiments:
         wanted = f'no experiment "{name}"{hint(name, experiments)}' if name else "name an experiment"
         raise ParameterError(f"bench: {wanted}; there are {', '.join(experiments)}; --all runs them all")
+    options = {key: value for key, value in (("paper", paper), ("quick", quick)) if value}
     figures = {
-        each: run(each, experiments[each], save, set_ or [])
+        each: run(each, experiments[each], save, set_ or [], data=data, options=options)
         for each in (experiments if all_ else [name])
         if each is not None
     }
@@ -73,11 +85,32 @@ def describe(path: Path) -> str:
     return path.read_text(encoding="utf-8").lstrip('"').partition("\n")[0].rstrip('"')
 
 
-def run(name: str, path: Path, save: Path | None, changes: Sequence[str] = ()) -> dict[str, Any]:
-    """Run one experiment: its `run(say, save)` prints figures as it goes and returns them."""
+def run(
+    name: str,
+    path: Path,
+    save: Path | None,
+    changes: Sequence[str] = (),
+    *,
+    data: Path | None = None,
+    constants: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Run one experiment: its `run(say, save)` prints figures as it goes and returns them.
+
+    `data` is where UCI's files are, `constants` replace constants of its file, and `options` are what its `run` takes
+    beyond the usual.
+    """
     experiment = _load(name, path)
+    if data is not None:
+        importlib.import_module("_data").use(data)
+    for key, value in (constants or {}).items():
+        setattr(experiment, key, value)
     for change in changes:
         _set(experiment, name, change)
+    taken = inspect.signature(experiment.run).parameters
+    for option in options or {}:
+        if option not in taken:
+            raise ParameterError(f"bench: {name} has no --{option}; papers has")
     if save is not None:
         save.mkdir(parents=True, exist_ok=True)
 
@@ -85,7 +118,7 @@ def run(name: str, path: Path, save: Path | None, changes: Sequence[str] = ()) -
         typer.echo(line, err=True)
 
     say(f"== {name}: {describe(path)}")
-    figures: dict[str, Any] = experiment.run(say, save)
+    figures: dict[str, Any] = experiment.run(say, save, **(options or {}))
     if save is not None:
         text = json_text.dumps(figures, indent=2, ensure_ascii=False)
         (save / f"{name}.json").write_text(text + "\n", encoding="utf-8")
@@ -104,7 +137,8 @@ def _set(experiment: ModuleType, name: str, change: str) -> None:
 
 def _load(name: str, path: Path) -> ModuleType:
     if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))  # experiments share benchmarks/_*.py
+        # experiments share benchmarks/_*.py; last, so that they hide nobody else's modules
+        sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(f"benchmarks.{name}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -19,7 +19,7 @@ def download(
         typer.Option(
             "--output",
             metavar="FILE",
-            help="Where to write the table: .csv or .parquet; SESSION.csv without it.",
+            help="Where to write the table: .csv or .parquet; a model or ratios: .json. SESSION.csv without it.",
             show_default=False,
         ),
     ] = None,

@@ -1,8 +1,8 @@
-"""`masquerade keys TABLE`: which few columns identify the people in a table."""
+"""`masquerade keys TABLE`: which few columns identify the people in a table, or the people of several parties."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,22 +11,32 @@ from masquerade.cli.table_answers import looked_at, seconds_of
 from masquerade.cli.table_options import (
     Columns,
     Encoding,
+    EngineName,
+    Memory,
     Query,
     Seed,
     Separator,
-    TableArgument,
     WeightsFile,
-    table_file,
+    asked_table,
+    refuse_given,
     weights_in,
     words,
 )
 
 if TYPE_CHECKING:
+    from masquerade.library.joint_keys import JointKeysFound
     from masquerade.risk.finding import Keys
 
 
 def keys(
-    table: TableArgument,
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="A table: .csv, .parquet, or a database URL. Or a job (.toml).",
+            show_default=False,
+        ),
+    ],
     measure: Annotated[str, typer.Option(help="distinct or separation.")] = "distinct",
     epsilon: Annotated[
         float | None, typer.Option(help="Sample: the share that may be missed.", show_default=False)
@@ -40,9 +50,19 @@ def keys(
     exact: Annotated[bool, typer.Option("--exact", help="The smallest key, by search.")] = False,
     all_: Annotated[bool, typer.Option("--all", help="All minimal sets that reach --beta.")] = False,
     max_size: Annotated[int, typer.Option(min=1, help="With --all: columns in a set, at most.")] = 3,
+    precision: Annotated[
+        float | None,
+        typer.Option(help="Parties: show ratios in steps of this, such as 0.01.", show_default=False),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=2, help="Parties: common records compared, at most.", show_default=False),
+    ] = None,
     weights: WeightsFile = None,
     columns: Columns = "",
     seed: Seed = 7,
+    engine: EngineName = None,
+    memory: Memory = None,
     query: Query = None,
     separator: Separator = None,
     encoding: Encoding = None,
@@ -53,13 +73,36 @@ def keys(
     The distinct ratio of a set is groups / rows, the separation ratio the share of all pairs of rows that it tells
     apart. With --epsilon and --delta a sample is enough, and a table of any size is read in one pass.
 
+    Of a job with [data], its attributes are looked at, on the engine that it names.
+
+    Of a job with [parties], --columns names columns of several of them, and the ratio tells how far these identify
+    the common people. Each party is a process of its own on this machine; nothing but the ratio comes out.
+
     Example: masquerade keys people.csv --all --beta 0.9 --max-size 3
     """
+    if table.endswith(".toml") and _is_about_parties(table):
+        only_tables = {
+            "--epsilon": epsilon,
+            "--delta": delta,
+            "--exact": exact or None,
+            "--query": query,
+            "--separator": separator,
+            "--encoding": encoding,
+            "--engine": engine,
+            "--memory": memory,
+        }
+        refuse_given(only_tables, "one table; a job has it not")
+        options = {"measure": measure, "all": all_, "beta": beta, "max_size": max_size}
+        options |= {"precision": precision, "sample": sample, "columns": words(columns) or None}
+        _joint_keys(table, options, weights_in(weights), json=json)
+        return
+    refuse_given({"--precision": precision, "--sample": sample}, "a job with [parties]; a table has it not")
     from masquerade.library.keys_and_masks import keys as find
 
-    with progress() as shown:
+    asked = asked_table(table, engine, memory, query, separator, encoding)
+    with progress() as shown, asked as opened:
         found = find(
-            table_file(table, query, separator, encoding),
+            opened.file,
             measure=measure,  # type: ignore[arg-type] # checked there
             epsilon=epsilon,
             delta=delta,
@@ -68,14 +111,42 @@ def keys(
             all=all_,
             max_size=max_size,
             weights=weights_in(weights),
-            columns=words(columns) or None,
+            columns=words(columns) or opened.columns,
             seed=seed,
+            engine=opened.engine,
             on_stage=shown.stage,
         )
     if json:
         print_json(found.summary)
     else:
         say_plainly(*_lines(found))
+
+
+def _is_about_parties(job: str) -> bool:
+    from masquerade.library.job_table import is_about_parties
+
+    return is_about_parties(job)
+
+
+def _joint_keys(job: str, options: dict[str, Any], costs: dict[str, float] | None, *, json: bool) -> None:
+    from masquerade.library.joint_keys import joint_keys
+
+    with progress() as shown:
+        found = joint_keys(job, weights=costs, on_stage=shown.stage, on_party=shown.party, **options)
+    if json:
+        print_json(found.summary)
+    else:
+        say_plainly(*_joint_lines(found))
+
+
+def _joint_lines(found: JointKeysFound) -> list[str]:
+    listed = found.keys if found.keys is not None else [(found.key, found.ratio)]
+    least = "" if found.precision is None else " at least"
+    lines = [f"{found.measure} ratio{least} {share:.6f}: {', '.join(key)}" for key, share in listed]
+    compared = f"{found.sampled:,} of the" if found.sampled is not None else "all"
+    lines.append(f"compared {compared} {found.common_records:,} common records")
+    sent = ", ".join(f"{name} {count:,} bytes" for name, count in found.bytes_sent.items())
+    return [*lines, seconds_of(found), f"sent by {sent}"]
 
 
 def _lines(found: Keys) -> list[str]:

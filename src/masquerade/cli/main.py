@@ -1,80 +1,72 @@
 """The `masquerade` command: its sub-commands, and how every failure ends.
 
-Heavy libraries are imported inside the commands that use them, so that `--help` answers at once.
+Only the command that is called is loaded, and heavy libraries inside it where they are used.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 import masquerade
-from masquerade.cli import (
-    anonymize,
-    attack,
-    audit,
-    bench,
-    cancel,
-    compare,
-    coordinator,
-    decide,
-    demo,
-    doctor,
-    download,
-    evaluate,
-    identity,
-    init,
-    keys,
-    mashup,
-    mask,
-    party,
-    request,
-    sessions,
-    tokens,
-    verify,
-    weights,
-)
 from masquerade.cli.process import let_go, prepare, stopped_by
 from masquerade.errors import BadInput, Bug, MasqueradeError, one_line, shown
 
+# Each command with its line in the help: a module of this room that has a function of the same name, or, for a command
+# with commands of its own, an `app`.
+COMMANDS = {
+    "demo": "A coordinator and three parties here, and one table through it all.",
+    "init": "A first job file for a table.",
+    "anonymize": "One table in, one verified release out.",
+    "compare": "The methods that fit a job, side by side.",
+    "mashup": "Tables of several parties in, one verified release out.",
+    "learn": "Tables of several sites in, one model out.",
+    "predict": "What a model says of each row of a table.",
+    "verify": "Does a release satisfy its job's requirements?",
+    "evaluate": "What a release kept of its original.",
+    "weights": "How much each attribute matters, learned from queries.",
+    "keys": "Which few columns identify the people in a table.",
+    "mask": "Which columns may be published together.",
+    "attack": "What an attacker gets from a release.",
+    "identity": "Keys and certificates.",
+    "audit": "Prove that an audit log is whole.",
+    "party": "A party's node.",
+    "coordinator": "The coordinator.",
+    "request": "Ask a coordinator for a table.",
+    "sessions": "Your requests, and how they stand.",
+    "download": "Fetch a published table.",
+    "cancel": "End a request.",
+    "decide": "Accept, relax or withdraw what missed its quality.",
+    "tokens": "Your API tokens and sign-ins.",
+    "doctor": "Check certificates, clocks, data, database and peers.",
+    "bench": "Rerun an experiment.",
+}
+
 _INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
 
-app = typer.Typer(
-    name="masquerade",
-    help="Publish and analyse data together without showing each other the raw data.",
-    epilog="Exit codes: 0 done; 1 the answer is no; 2 bad input; 3 a peer failed; 4 a bug of ours.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("demo", short_help="A coordinator and three parties here, and one table through it all.")(
-    demo.demo
-)
-app.command("init", short_help="A first job file for a table.")(init.init)
-app.command("anonymize", short_help="One table in, one verified release out.")(anonymize.anonymize)
-app.command("compare", short_help="The methods that fit a job, side by side.")(compare.compare)
-app.command("mashup", short_help="Tables of several parties in, one verified release out.")(mashup.mashup)
-app.command("verify", short_help="Does a release satisfy its job's requirements?")(verify.verify)
-app.command("evaluate", short_help="What a release kept of its original.")(evaluate.evaluate)
-app.command("weights", short_help="How much each attribute matters, learned from queries.")(weights.weights)
-app.command("keys", short_help="Which few columns identify the people in a table.")(keys.keys)
-app.command("mask", short_help="Which columns may be published together.")(mask.mask)
-app.command("attack", short_help="What an attacker gets from a release.")(attack.attack)
-app.add_typer(identity.app, name="identity", short_help="Keys and certificates.")
-app.add_typer(audit.app, name="audit", short_help="Prove that an audit log is whole.")
-app.add_typer(party.app, name="party", short_help="A party's node.")
-app.add_typer(coordinator.app, name="coordinator", short_help="The coordinator.")
-app.command("request", short_help="Ask a coordinator for a table.")(request.request)
-app.command("sessions", short_help="Your requests, and how they stand.")(sessions.sessions)
-app.command("download", short_help="Fetch a published table.")(download.download)
-app.command("cancel", short_help="End a request.")(cancel.cancel)
-app.command("decide", short_help="Accept, relax or withdraw what missed its quality.")(decide.decide)
-app.add_typer(tokens.app, name="tokens", short_help="Your API tokens and sign-ins.")
-app.command("doctor", short_help="Check certificates, clocks, data, database and peers.")(doctor.doctor)
-app.command("bench", short_help="Rerun an experiment.")(bench.bench)
+
+def command_line(*names: str) -> typer.Typer:
+    """Return the command line with the named commands, or with all; to load those takes longer than most jobs."""
+    app = typer.Typer(
+        name="masquerade",
+        help="Publish and analyse data together without showing each other the raw data.",
+        epilog="Exit codes: 0 done; 1 the answer is no; 2 bad input; 3 a peer failed; 4 a bug of ours.",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback(invoke_without_command=True)(_options)
+    for name in names or COMMANDS:
+        module = import_module(f"{__package__}.{name}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name, short_help=COMMANDS[name])
+        else:
+            app.command(name, short_help=COMMANDS[name])(getattr(module, name))
+    return app
 
 
 def _show_version(wanted: bool) -> None:
@@ -83,7 +75,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def _options(
     context: typer.Context,
     version: Annotated[
@@ -110,6 +101,7 @@ def main() -> None:
 def run() -> int:
     """Run the command line; every failure is one line a problem on standard error."""
     try:
+        app = command_line(*(name for name in sys.argv[1:2] if name in COMMANDS))
         code = int(app(standalone_mode=False) or 0)
     except MasqueradeError as error:
         complain(*error.lines)

@@ -12,7 +12,7 @@ from masquerade.cli.output import Json, print_json, progress, say
 
 if TYPE_CHECKING:
     from masquerade.library.mashup import Mashup
-    from masquerade.library.python_api import Release
+    from masquerade.library.release import Release
 
 
 def mashup(
@@ -46,6 +46,7 @@ def describe(made: Mashup) -> list[str]:
     return [
         f"{release.rows:,} {_whose(release)}; released in {release.group_sizes.size:,} groups{suppressed}",
         *([f"rows dropped for missing cells: {dropped}"] if dropped else []),
+        *(f"engine of {name}: {told}" for name, told in made.engine.items()),
         *_method(made),
         *written_lines(release, made.table, made.report),
         *_gains(made),

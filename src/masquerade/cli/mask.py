@@ -11,12 +11,14 @@ from masquerade.cli.table_answers import looked_at, seconds_of
 from masquerade.cli.table_options import (
     Columns,
     Encoding,
+    EngineName,
+    Memory,
     Query,
     Seed,
     Separator,
     TableArgument,
     WeightsFile,
-    table_file,
+    asked_table,
     weights_in,
     words,
 )
@@ -44,6 +46,8 @@ def mask(
     ] = "",
     never: Annotated[str, typer.Option(metavar="A,B", help="Never publish these.", show_default=False)] = "",
     seed: Seed = 7,
+    engine: EngineName = None,
+    memory: Memory = None,
     query: Query = None,
     separator: Separator = None,
     encoding: Encoding = None,
@@ -51,22 +55,26 @@ def mask(
 ) -> None:
     """Choose as many columns as possible that tell at most a share of the rows (or pairs of rows) apart.
 
+    Of a job with [data], its attributes are chosen from, on the engine that it names.
+
     Example: masquerade mask people.csv --measure distinct --beta 0.2 --never name
     """
     from masquerade.library.keys_and_masks import mask as choose
 
-    with progress() as shown:
+    asked = asked_table(table, engine, memory, query, separator, encoding)
+    with progress() as shown, asked as opened:
         found = choose(
-            table_file(table, query, separator, encoding),
+            opened.file,
             measure=measure,  # type: ignore[arg-type] # checked there
             beta=beta,
             sample=sample,
             delta=delta,
             weights=weights_in(weights),
-            columns=words(columns) or None,
+            columns=words(columns) or opened.columns,
             always=words(always),
             never=words(never),
             seed=seed,
+            engine=opened.engine,
             on_stage=shown.stage,
         )
     if json:

@@ -1,8 +1,10 @@
-"""What a command does to its own process before it starts: streams, signals, and a library it can do without."""
+"""What a command does to its own process: streams, signals, libraries it can do without, a short end."""
 
 from __future__ import annotations
 
+import gc
 import io
+import os
 import resource
 import signal
 import sys
@@ -23,6 +25,7 @@ def prepare() -> None:
             stream.reconfigure(errors="backslashreplace")
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever is asked to stop cleans up first
         signal.signal(number, _stop)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search all packages for them
     if "bench" not in sys.argv[1:2]:  # experiments compare with pandas
         hide_pandas()
 
@@ -38,6 +41,8 @@ def let_go() -> None:
     """Let a further signal end this process at once and silently: nothing is left to clean up."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+    if "duckdb" not in sys.modules:  # whose binding takes what is not collected for a leak, and says so
+        gc.freeze()  # as it ends, Python would look for garbage three times among all that was loaded
 
 
 def _stop(number: int, _frame: FrameType | None) -> NoReturn:

@@ -28,7 +28,10 @@ def request(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", metavar="FILE", help="Write the table here (.csv or .parquet).", show_default=False
+            "--output",
+            metavar="FILE",
+            help="Write the table here (.csv or .parquet), or the model or ratios (.json).",
+            show_default=False,
         ),
     ] = None,
     report: Annotated[
@@ -46,13 +49,14 @@ def request(
     Example: masquerade request client.toml --output release.csv --report report.html
     """
     from masquerade.data.write import check_target
+    from masquerade.library.client.calls import MODEL_SUFFIX
     from masquerade.library.client.settings import read_settings
 
     if not wait and (output is not None or report is not None):
         raise ParameterError(
             "--no-wait: there is nothing to write yet; take it later with `masquerade download`"
         )
-    if output is not None:
+    if output is not None and output.suffix.lower() != MODEL_SUFFIX:
         check_target(output)
     if report is not None and not report.parent.is_dir():
         raise ParameterError(f"{report}: cannot be written: there is no folder {report.parent}")
@@ -85,7 +89,8 @@ def take(client: Client, session: str, output: Path | None, report: Path | None)
     """Write what was asked for; where it went, and what is known of it."""
     release = client.download(session, output) if output is not None else client.release(session)
     written: dict[str, Any] = {"rows": release.rows, "sha256": release.sha256}
-    told = ("kind", "m", "third_party", "rolled_up_from", "quality", "service_levels", "warnings")
+    told = ["kind", "m", "third_party", "rolled_up_from", "quality", "service_levels", "warnings"]
+    told += ["ratios", "common_records"]
     written |= {key: release.summary[key] for key in told if key in release.summary}
     if output is not None:
         written["table"] = str(output)
@@ -97,6 +102,9 @@ def take(client: Client, session: str, output: Path | None, report: Path | None)
 def written_lines(session: str, written: dict[str, Any]) -> list[str]:
     """A few lines for a person."""
     lines = [f"session {session}: published, {written['rows']:,} rows"]
+    if "ratios" in written:
+        lines = [f"session {session}: published, over {written['common_records']:,} common records"]
+        lines += [f"{each['ratio']:.6f}: {one_line(str(each['meaning']))}" for each in written["ratios"]]
     if "m" in written:
         lines.append(f"published together: {guarded(written)}")
     if written.get("rolled_up_from") is not None:

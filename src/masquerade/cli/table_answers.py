@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from masquerade.library.joint_keys import JointKeysFound
     from masquerade.risk.finding import Keys
     from masquerade.risk.publishing import Masked
 
@@ -17,6 +18,6 @@ def looked_at(found: Keys | Masked) -> str:
     return f"{found.sampled:,} {of} of {found.rows:,} rows"
 
 
-def seconds_of(found: Keys | Masked) -> str:
+def seconds_of(found: Keys | Masked | JointKeysFound) -> str:
     """Say how long each part took."""
     return "seconds: " + ", ".join(f"{name} {spent:.3f}" for name, spent in found.seconds.items())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,10 +11,15 @@ import typer
 
 if TYPE_CHECKING:
     from masquerade.data.table_file import TableFile
+    from masquerade.library.job_table import JobTable
 
 TableArgument = Annotated[
     str,
-    typer.Argument(metavar="TABLE", help="A table: .csv, .parquet, or a database URL.", show_default=False),
+    typer.Argument(
+        metavar="TABLE",
+        help="A table: .csv, .parquet, or a database URL. Or a job (.toml) with [data].",
+        show_default=False,
+    ),
 ]
 Query = Annotated[
     str | None, typer.Option(help="The query, where TABLE is a database URL.", show_default=False)
@@ -30,6 +37,19 @@ WeightsFile = Annotated[
     ),
 ]
 Columns = Annotated[str, typer.Option(metavar="A,B", help="Look at these columns alone.", show_default=False)]
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="local|tcp://…",
+        help="Count all rows in chunks: on this machine, or on a Dask cluster.",
+        show_default=False,
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="With --engine local: held at once, such as 4GB.", show_default=False),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Draws the samples.")]
 
 
@@ -43,6 +63,38 @@ def table_file(source: str, query: str | None, separator: str | None, encoding: 
     from masquerade.data.table_file import TableFile
 
     return TableFile(source, query, "\t" if separator == "\\t" else separator, encoding)
+
+
+@contextmanager
+def asked_table(
+    source: str,
+    engine: str | None,
+    memory: str | None,
+    query: str | None,
+    separator: str | None,
+    encoding: str | None,
+) -> Iterator[JobTable]:
+    """Open the table that the options describe, or that of a job, whose `[data]` and `[engine]` do."""
+    from masquerade.library.job_table import JobTable, opened_job_table
+    from masquerade.library.keys_and_masks import opened_engine
+
+    if not source.endswith(".toml"):
+        with opened_engine(engine, memory) as opened:
+            yield JobTable(table_file(source, query, separator, encoding), None, opened)
+        return
+    in_data = {"--query": query, "--separator": separator, "--encoding": encoding}
+    refuse_given(in_data, "a table; of a job it is in [data]")
+    refuse_given({"--engine": engine, "--memory": memory}, "a table; of a job it is in [engine]")
+    with opened_job_table(source) as found:
+        yield found
+
+
+def refuse_given(options: Mapping[str, object], home: str) -> None:
+    """Raise if one of the options is given; `home` is where they belong."""
+    from masquerade.errors import ParameterError
+
+    if wrong := [name for name, value in options.items() if value is not None]:
+        raise ParameterError(*(f"{name} belongs to {home}" for name in wrong))
 
 
 def weights_in(file: Path | None) -> dict[str, float] | None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from masquerade.console.kinds import KINDS, KindView
+from masquerade.data.schema import AttributeKind
 from masquerade.forms.declared import Parameter, parameters_of, words_of
-from masquerade.methods import session_methods, unnamed_method
+from masquerade.methods import requestable_methods, unnamed_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.collaborate.criterion import testable_models
-from masquerade.protocol.method import AskedMethod
+from masquerade.protocol.method import AskedMethod, RoleName, SessionMethod
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.quality import QUALITY_TERMS
 from masquerade.service.request import DEFAULT_KIND, Kind
@@ -89,6 +90,15 @@ class Column:
     name: str
     role: str
     pooled: bool = False  # whether its dataset may be published together with others
+    kind: AttributeKind = "categorical"
+
+
+# Which columns can have a role in a request, by what their party says of them.
+_FITTING: Mapping[RoleName, Callable[[Column], bool]] = {
+    "class": lambda column: column.role in ("class", "sensitive"),
+    "duration": lambda column: column.kind == "continuous" and column.role in ("duration", "attribute"),
+    "event": lambda column: column.role != "duration" and column.kind == "categorical",
+}
 
 
 @dataclass
@@ -104,6 +114,8 @@ class Draft:
     purpose: str = ""
     class_name: str = ""
     class_from: str = ""
+    duration: str = ""
+    event: str = ""
     wishes: list[Wish] = field(default_factory=lambda: [Wish()])
     most_error: str = ""
     most_ncp: str = ""
@@ -114,6 +126,7 @@ class Draft:
     settings: dict[str, dict[str, str]] = field(
         default_factory=dict
     )  # values chosen for each method's parameters
+    limits: dict[str, dict[str, str]] = field(default_factory=dict)  # by column: coarsest, finest, weight
     show_progress: bool = False
     m: str = "1"
     left_out: set[str] = field(
@@ -164,23 +177,49 @@ class Draft:
         return [each for each in self.columns if each.role == "attribute"]
 
     @property
+    def limitable(self) -> list[str]:
+        """The columns that may have boundaries and weights."""
+        return [each.name for each in self.in_qids] if self.has_groups else []
+
+    @property
     def sensitive(self) -> list[str]:
         """The names of the columns that a requirement can protect."""
         raw = [each.name for each in self.columns if each.role != "attribute"]
         return [*raw, *([self.wanted_class] if self.wanted_class else [])]
 
-    @property
-    def classes(self) -> list[str]:
-        """The names that can be the class: columns released unchanged and not already requested."""
+    def candidates(self, role: RoleName) -> list[str]:
+        """Return the columns that can have a role and are not asked for, by name; those declared for it come first."""
         asked = {each.name for each in self.chosen}
-        kinds = ("class", "sensitive")
-        names = [each.name for each in self._of_kind if each.role in kinds and each.name not in asked]
-        return [name for name in dict.fromkeys(names) if len(self.holders(name)) >= self.view.least_holders]
+        fitting = [each for each in self._of_kind if _FITTING[role](each) and each.name not in asked]
+        fitting.sort(key=lambda each: each.role != role and role != "class")
+        names = dict.fromkeys(each.name for each in fitting)
+        return [name for name in names if len(self.holders(name)) >= self.view.least_holders]
+
+    @property
+    def roles(self) -> dict[RoleName, str]:
+        """The columns with a role that the chosen method takes; "" where none is chosen that can have it."""
+        named: dict[RoleName, str] = {
+            "class": self.class_name,
+            "duration": self.duration,
+            "event": self.event,
+        }
+        return {
+            role: name if name in self.candidates(role) else ""
+            for role, name in named.items()
+            if role in self.chosen_method.roles
+        }
+
+    def name_role(self, role: RoleName, name: str) -> None:
+        """Choose the column with a role."""
+        if role == "class":
+            self.class_name, self.class_from = name, ""
+        else:
+            setattr(self, role, name)
 
     @property
     def wanted_class(self) -> str:
-        """The chosen class, or "" if it cannot be one."""
-        return self.class_name if self.class_name in self.classes else ""
+        """The chosen class, or "" if there is none."""
+        return self.roles.get("class", "")
 
     @property
     def sharers(self) -> list[str]:
@@ -198,7 +237,7 @@ class Draft:
 
     @property
     def _wanted(self) -> list[str]:
-        return [*(each.name for each in self.columns), *([self.wanted_class] if self.wanted_class else [])]
+        return [*(each.name for each in self.columns), *filter(None, self.roles.values())]
 
     def _missing(self) -> dict[str, list[str]]:
         held: dict[str, dict[str, set[str]]] = {}  # by party and dataset
@@ -218,19 +257,28 @@ class Draft:
     def models(self) -> list[str]:
         """The privacy models that can be requested."""
         if self.setting("third_party") != "secure":
-            plain = REQUIREMENTS.plain.items()
-            return [name for name, model in plain if not model.within_boundaries]  # parties keep to none
+            return list(REQUIREMENTS.plain)
         return list(testable_models(m=0 if self.number("m") == 0 else 1))  # a text that is no number is not 0
 
     @property
-    def methods(self) -> dict[str, type[AskedMethod]]:
+    def methods(self) -> Mapping[str, type[AskedMethod]]:
         """What can be asked for in this kind; that a method be chosen, only where there are several."""
-        return {self._unnamed.name: self._unnamed} | session_methods(self.kind)
+        named = {
+            name: each
+            for name, each in requestable_methods(self.kind).items()
+            if issubclass(each, SessionMethod)
+        }
+        return {self._unnamed.name: self._unnamed, **named}
 
     @property
     def chosen_method(self) -> type[AskedMethod]:
         """The chosen method, or what is meant where none is named."""
         return self.methods.get(self.method, self._unnamed)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether records are asked for, in groups; of a model or an answer no requirement says anything."""
+        return self.chosen_method.makes.has_groups
 
     @property
     def _unnamed(self) -> type[AskedMethod]:
@@ -257,7 +305,7 @@ class Draft:
             f"privacy[{number}].model: {wish.model} cannot be tested where nobody sees all counts; "
             f"use one of {', '.join(self.models)}, or a trusted third party"
             for number, wish in enumerate(self.wishes, start=1)
-            if wish.model not in self.models
+            if wish.model not in self.models and self.has_groups
         ]
         return [*found, *self.view.problems(self)]
 
@@ -269,20 +317,24 @@ class Draft:
             "purpose": self.purpose.strip(),
             "kind": "" if self.kind == DEFAULT_KIND else self.kind,
             "attributes": [each.name for each in self.columns],
-            "class": self.wanted_class,
+            **{str(role): name for role, name in self.roles.items()},
             **self.view.content(self),
-            **{term.key: _number(getattr(self, term.key)) for term in QUALITY_TERMS},
+            **(self._quality() if self.has_groups else {}),
             "budget": _cents(self.budget),
             "recipients": self.recipients.replace(",", " ").split(),
             "algorithm": self._algorithm(),
+            "boundaries": self._boundaries(),
             "show_progress": self.show_progress,
-            "privacy": [self._wished(wish) for wish in self.wishes],
+            "privacy": [self._wished(wish) for wish in self.wishes] if self.has_groups else [],
         }
         return {key: value for key, value in made.items() if not _is_empty(value)}
 
     def number(self, name: str) -> Any:
         """Return the whole number entered in a field; text that is none is returned unchanged."""
         return _number(getattr(self, name), whole=True)
+
+    def _quality(self) -> dict[str, Any]:
+        return {term.key: _number(getattr(self, term.key)) for term in QUALITY_TERMS}
 
     def _algorithm(self) -> dict[str, Any]:
         """Return what differs from the default method and its default parameters."""
@@ -296,9 +348,44 @@ class Draft:
         usual = method is self._unnamed
         return changed if usual and not changed else {"name": method.name} | changed
 
+    def _boundaries(self) -> dict[str, Any]:
+        """Return the boundaries and weights of the chosen columns; text that is no number is a list of values."""
+        found: dict[str, Any] = {}
+        for name in self.limitable:
+            told = self.limits.get(name, {})
+            made = {
+                **_limit("max", told.get("coarsest", "")),
+                **_limit("min", told.get("finest", "")),
+                "weight": _number(told.get("weight", "")),
+            }
+            if made := {key: value for key, value in made.items() if not _is_empty(value)}:
+                found[name] = made
+        return found
+
     def _wished(self, wish: Wish) -> dict[str, Any]:
         names = [each.name for each in self.in_qids]
         return wish.content([name for name in wish.qid if name in names], self.sensitive)
+
+
+def _limit(word: str, text: str) -> dict[str, Any]:
+    """Return a boundary as a request has it: a width, or the names of nodes."""
+    if not text.strip():
+        return {}
+    if not isinstance(width := _number(text), str):
+        return {f"{word}_width": width}
+    return {f"{word}_generalization": [name for each in text.split(",") if (name := each.strip())]}
+
+
+def _shares(text: str) -> Any:
+    """Return a table of numbers from text such as "spread 1, weight 2"; other text is returned unchanged."""
+    parts = [each.replace("=", " ").split() for each in text.split(",") if each.strip()]
+    return {name: _number(share) for name, share in parts} if all(len(each) == 2 for each in parts) else text
+
+
+def _lists(text: str) -> list[list[str]]:
+    """Return lists of names from text such as "age, job; age, town"."""
+    found = [[name for word in each.split(",") if (name := word.strip())] for each in text.split(";")]
+    return [each for each in found if each]
 
 
 def _text_of(default: Any) -> str:
@@ -310,7 +397,16 @@ def _value_of(parameter: Parameter, text: str) -> Any:
     """Convert the text chosen for a parameter to the value in the request."""
     if parameter.rule.is_switch:
         return text == "true"
+    if "object" in (each.get("type") for each in _kinds(parameter)):
+        return _shares(text)
+    if "array" in (each.get("type") for each in _kinds(parameter)):
+        return _lists(text)
     return text if parameter.rule.choices else _number(text)
+
+
+def _kinds(parameter: Parameter) -> Sequence[Mapping[str, Any]]:
+    schema = parameter.rule.json_schema
+    return (schema, *schema.get("anyOf", ()))
 
 
 def columns_of(found: Sequence[Provider]) -> list[Column]:
@@ -320,7 +416,7 @@ def columns_of(found: Sequence[Provider]) -> list[Column]:
 
 def column_of(card: SchemaCard, column: ColumnCard) -> Column:
     """Describe a column of a dataset for the form."""
-    return Column(card.party, card.dataset, column.name, column.role, card.horizontal)
+    return Column(card.party, card.dataset, column.name, column.role, card.horizontal, column.kind)
 
 
 def as_json(content: Mapping[str, Any]) -> str:

@@ -17,7 +17,11 @@ from masquerade.service.resources import User
 
 router = APIRouter(prefix=f"{PREFIX}/sessions/{{session_id}}", include_in_schema=False)
 
-_TABLES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+_TABLES = {
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "json": "application/json",  # a model
+}
 # A report has inline styles and drawings but no script; the sandbox enforces that, whatever the report contains.
 _REPORT = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"

@@ -35,7 +35,7 @@ class KindView(ABC):
     rounds: ClassVar[str] = "Rounds"  # what a party's rounds count
     watched: ClassVar[str] = "the stages"  # where the progress is shown
     legend: ClassVar[str] = "Protocol"
-    numbers: ClassVar[tuple[NumberField, ...]] = ()
+    numbers: ClassVar[tuple[NumberField, ...]] = ()  # of tables; a model has none
     least_holders: ClassVar[int] = 1  # of each column that can be asked for
     # Whether every party holds all columns: a column is chosen once, and the client says who takes part.
     every_party_holds_all: ClassVar[bool] = False
@@ -117,29 +117,33 @@ class PooledRecords(KindView):
     every_party_holds_all = True
 
     def content(self, draft: Draft) -> dict[str, Any]:
-        """Who publishes together, and how many may collude."""
-        return {"parties": draft.together, "m": draft.number("m")}
+        """Who takes part, and how many may collude."""
+        return {"parties": draft.together, **({"m": draft.number("m")} if draft.has_groups else {})}
 
     def problems(self, draft: Draft) -> list[str]:
         """Nobody is left to publish."""
         if draft.able and not draft.together:
-            return ["parties: none is ticked; at least two must publish together"]
+            return ["parties: none is ticked; at least two must take part"]
         return []
 
     def contributors(self, shown: RequestPreview) -> tuple[str, list[str]]:
         """The providers."""
-        return "Who publishes together", list(shown.parties)
+        return "Who takes part", list(shown.parties)
 
     def asked(self, asked: Mapping[str, Any]) -> Facts:
         """The providers, and how many of them may collude."""
+        wish = read_request(asked)
         return [
             ("Providers", ", ".join(asked.get("parties") or ()) or "all that have these columns"),
-            ("Providers that may collude", str(read_request(asked).colluding)),
+            *([("Providers that may collude", str(wish.colluding))] if wish.method.makes.has_groups else []),
         ]
 
     def agreed(self, asked: Mapping[str, Any], terms: Mapping[str, Any]) -> Facts:
         """How many providers may collude."""
-        wished = read_request(asked).colluding
+        wish = read_request(asked)
+        if not wish.method.makes.has_groups:
+            return []
+        wished = wish.colluding
         agreed = terms.get("m", wished)
         more = "" if agreed == wished else f"; asked for {wished}"
         return [("Providers that may collude", f"{agreed}{more}")]

@@ -16,6 +16,8 @@ _ROLES = {
     "attribute": "attribute",
     "sensitive": "sensitive, released as it is",
     "class": "class, released as it is",
+    "duration": "duration, for models of survival alone",
+    "event": "event, for models of survival alone",
 }
 
 

@@ -22,6 +22,7 @@ def refilled(offered: Sequence[Column], request: Mapping[str, Any], user: str) -
             draft.choose(held[0], True)
     draft.purpose = request.get("purpose") or ""
     draft.class_name = request.get("class") or ""
+    draft.duration, draft.event = request.get("duration") or "", request.get("event") or ""
     draft.class_from = givers.get(draft.class_name, "")
     draft.wishes = [_wish(each) for each in request.get("privacy") or ()] or [Wish()]
     for term in QUALITY_TERMS:
@@ -32,11 +33,21 @@ def refilled(offered: Sequence[Column], request: Mapping[str, Any], user: str) -
     draft.m = _text(request.get("m")) or draft.m
     parties = request.get("parties") or ()
     draft.left_out = {each.party for each in offered} - {*parties} if parties else set()
+    draft.limits = {name: _limits(each) for name, each in (request.get("boundaries") or {}).items()}
     method = dict(request.get("algorithm") or {})
     draft.method = str(method.pop("name", ""))
     for name, value in method.items():
         draft.choose_setting(name, _text(value))
     return draft
+
+
+def _limits(written: Mapping[str, Any]) -> dict[str, str]:
+    told = {"coarsest": "max", "finest": "min"}
+    found = {
+        key: ", ".join(written.get(f"{word}_generalization") or ()) or _text(written.get(f"{word}_width"))
+        for key, word in told.items()
+    }
+    return found | {"weight": _text(written.get("weight"))}
 
 
 def _wish(written: Mapping[str, Any]) -> Wish:
@@ -50,6 +61,8 @@ def _wish(written: Mapping[str, Any]) -> Wish:
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {each}" for name, each in value.items())
     return "" if value is None else str(value)
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from masquerade.console.elements import bullets, copied, facts, link, table, tag
 from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
+from masquerade.console.joint_keys import draw_ratios
+from masquerade.console.model import draw_model, method_of_model
+from masquerade.console.release_risks import draw_risks
 from masquerade.console.wording import moment, number, share, short
 from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.protocol.product import ANSWER, MODEL, Product, product_of
 from masquerade.report.wording import METRICS
 from masquerade.service.coordinator.service_levels import missed_levels
 from masquerade.service.quality import QUALITY_TERMS
@@ -24,6 +29,10 @@ async def release_page(view: View) -> None:
     release = await view.ask(view.coordinator.release, session_id)
     summary = await view.ask(view.coordinator.summary, session_id)
     here = f"{PREFIX}/sessions/{session_id}"
+    made = product_of(Path(release.table_path).name)
+    if not made.has_groups:
+        _PAGES[made](view, release, summary, here)
+        return
     tag("h1", f"Release of session {short(session_id)}")
     requirements = summary.get("requirements") or []
     held = all(each.get("holds") for each in requirements)
@@ -53,8 +62,61 @@ async def release_page(view: View) -> None:
         link("Download the report", f"{here}/report.html?keep=1", "act", download="")
     _draw_requirements(requirements)
     _draw_providers(summary)
+    draw_risks(summary)
     _draw_metrics(summary)
     _draw_cost(cost, view.money)
+    _draw_more(release, here, summary)
+
+
+def _draw_model_page(view: View, release: StoredRelease, summary: Mapping[str, Any], here: str) -> None:
+    """Draw what a session that learned a model has published."""
+    tag("h1", f"Model of session {short(release.session)}")
+    method = method_of_model(summary)
+    kept = f" {method.of_records}" if method is not None else ""
+    tag("p", f"The parties learned this model together.{kept}", "told")
+    name = str((summary.get("algorithm") or {}).get("name"))
+    _draw_figures(view, summary, [("Method", name), ("Records", number(summary.get("records")))])
+    _draw_downloads(here, "Download the model")
+    draw_model(summary)
+    _draw_rest(view, release, summary, here)
+
+
+def _draw_answer_page(view: View, release: StoredRelease, summary: Mapping[str, Any], here: str) -> None:
+    """Draw the ratios that a session has answered with."""
+    tag("h1", f"Joint keys of session {short(release.session)}")
+    tag("p", "The parties counted together. No record and no column left its owner.", "told")
+    told = [
+        ("Measure", f"{summary.get('measure')} ratio"),
+        ("Common records", number(summary.get("common_records"))),
+        ("Compared", number(summary.get("sampled") or summary.get("common_records"))),
+        ("Rounded down to", str(summary.get("precision") or "not rounded")),
+    ]
+    _draw_figures(view, summary, told)
+    _draw_downloads(here, "Download the ratios")
+    draw_ratios(summary)
+    _draw_rest(view, release, summary, here)
+
+
+_PAGES: Mapping[Product, Callable[[View, StoredRelease, Mapping[str, Any], str], None]] = {
+    MODEL: _draw_model_page,
+    ANSWER: _draw_answer_page,
+}
+
+
+def _draw_figures(view: View, summary: Mapping[str, Any], told: list[tuple[str, str]]) -> None:
+    cost = summary.get("cost") or {}
+    facts([*told, ("Cost", view.money(int(cost.get("total") or 0)))], "figures")
+
+
+def _draw_downloads(here: str, first: str) -> None:
+    with tag("div", look="row"):
+        link(first, f"{here}/table.json", "act first", download="")
+        link("Open the report", f"{here}/report.html", "act", target="_blank", rel="noopener")
+        link("Download the report", f"{here}/report.html?keep=1", "act", download="")
+
+
+def _draw_rest(view: View, release: StoredRelease, summary: Mapping[str, Any], here: str) -> None:
+    _draw_cost(summary.get("cost") or {}, view.money)
     _draw_more(release, here, summary)
 
 
@@ -179,7 +241,7 @@ def _draw_more(release: StoredRelease, here: str, summary: Mapping[str, Any]) ->
                 ("Published", moment(release.published)),
                 ("Kept until", moment(release.expires)),
                 (
-                    "SHA-256 of the CSV file",
+                    f"SHA-256 of the {'model' if 'model' in summary else 'CSV'} file",
                     lambda: copied(release.sha256, short(release.sha256), "the SHA-256"),
                 ),
                 ("Session", lambda: link(short(release.session), here)),

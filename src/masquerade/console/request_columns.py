@@ -10,7 +10,8 @@ from masquerade.console.draft import Column, Draft, column_of
 from masquerade.console.elements import Place, Ticks, bullets, tag, tick
 from masquerade.console.providers import tree_of
 from masquerade.console.shared_columns import Shared, by_name, pooling
-from masquerade.service.card import ColumnCard
+from masquerade.protocol.contract import OUTCOMES
+from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.resources import Provider
 
 
@@ -24,7 +25,7 @@ class Columns:
             tag("legend", "Columns")
             self._ticks = Place()
         with tag("fieldset") as self._together:
-            tag("legend", "Who publishes together")
+            tag("legend", "Who takes part")
             self._explained = tag("p", "", "quiet")
             self._parties = Ticks()
             self._lacking = Place()
@@ -50,7 +51,7 @@ class Columns:
                 with tag("fieldset"):
                     tag("legend", f"{each.party}: {card.dataset}")
                     with tag("div", look="ticks"):
-                        for column in card.columns:
+                        for column in _for_tables(card):
                             self._draw_box(column_of(card, column), _told(column))
 
     def _draw_box(self, column: Column, note: str) -> None:
@@ -76,6 +77,7 @@ class Columns:
 
     def _draw_shared(self) -> None:
         columns = by_name(pooling(self._found))
+        columns = [each for each in columns if each.cards[0].role not in OUTCOMES]
         shared = [each for each in columns if len(each.holders) > 1]
         if not shared:
             tag("p", "No two parties offer the same columns for this. Their stewards decide who takes part.")
@@ -116,6 +118,11 @@ def _who_can(draft: Draft) -> str:
     if not draft.able:
         return "No party holds all that you chose."
     return "These hold all that you chose. At least two must take part."
+
+
+def _for_tables(card: SchemaCard) -> list[ColumnCard]:
+    """Return the columns to tick: durations and events are chosen by their roles alone."""
+    return [each for each in card.columns if each.role not in OUTCOMES]
 
 
 def _told(column: ColumnCard) -> str:

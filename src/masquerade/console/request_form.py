@@ -13,12 +13,15 @@ from masquerade.console.elements import Place, button, choice, radios, tag, text
 from masquerade.console.frame import View, page, problem_place, tell_problems
 from masquerade.console.kinds import KINDS
 from masquerade.console.refill import refilled
+from masquerade.console.request_boundaries import Boundaries
 from masquerade.console.request_columns import Columns
 from masquerade.console.request_preview import draw_preview
+from masquerade.console.request_proposals import draw_proposals, proposed_draft
 from masquerade.console.request_wishes import Wishes
-from masquerade.console.wording import PARAMETERS, short
+from masquerade.console.wording import PARAMETERS, ROLE_HINTS, short
 from masquerade.errors import ParameterError
 from masquerade.forms.declared import Parameter, parameters_of
+from masquerade.protocol.method import RoleName
 from masquerade.service.policy import ANY
 from masquerade.service.quality import QUALITY_TERMS
 from masquerade.service.resources import Provider
@@ -41,6 +44,11 @@ async def request_page(view: View) -> None:
         tag(
             "p", f"Filled in as session {short(session.id)} was asked for. Change it, and ask again.", "quiet"
         )
+    elif kind := KINDS.get(view.query.get("proposed", "")):
+        draft = proposed_draft(found, kind.name)
+        draw_proposals(found, kind.name)
+    else:
+        draw_proposals(found, None)
     await _Form(view, found, draft).draw()
 
 
@@ -62,7 +70,7 @@ class _Form:
                 radios("What the parties hold", kinds, self._draft.kind, self._choose_kind)
                 self._columns = Columns(self._draft, self._found, self._chosen)
                 self._draw_purpose()
-                with tag("fieldset"):
+                with tag("fieldset") as self._privacy:
                     tag("legend", "Privacy requirement")
                     tag(
                         "p",
@@ -70,7 +78,8 @@ class _Form:
                         "quiet",
                     )
                     self._wishes = Wishes(self._draft, self._changed, self._view.say)
-                self._draw_limits()
+                self._boundaries = Boundaries(self._draft, self._changed)
+                self._limits_place = Place()
                 self._protocol_place = Place()
             # After the form, also on a phone: what will happen is read before it is sent.
             with tag("aside", aria_label="Preview"), tag("section"):
@@ -91,7 +100,7 @@ class _Form:
             tag("legend", "What for")
             with tag("div", look="cols"):
                 self._draw_purposes()
-                self._class_place = Place()
+                self._roles_place = Place()
                 self._sharer_place = Place()
 
     def _draw_purposes(self) -> None:
@@ -102,7 +111,7 @@ class _Form:
                 allowed.setdefault(purpose, []).append(each.party)
         names = sorted({*allowed} - {ANY})
         if ANY in allowed or not names:
-            hint = "What the table is for, such as research"
+            hint = "What it is for, such as research"
             field = text_field("Purpose", self._draft.purpose, self._set("purpose"), hint=hint, required="")
             with tag("datalist") as listed:
                 for name in names:
@@ -117,14 +126,15 @@ class _Form:
             options,
             self._draft.purpose,
             self._set("purpose"),
-            hint="What the table is for; in brackets, who allows it",
+            hint="What it is for; in brackets, who allows it",
         )
 
     def _draw_limits(self) -> None:
+        terms = QUALITY_TERMS if self._draft.has_groups else ()  # otherwise nothing is generalised
         with tag("fieldset"):
-            tag("legend", "Quality, price, recipients")
+            tag("legend", "Quality, price, recipients" if terms else "Price, recipients")
             with tag("div", look="cols"):
-                for term in QUALITY_TERMS:
+                for term in terms:
                     text_field(
                         f"Largest {term.name}",
                         getattr(self._draft, term.key),
@@ -146,15 +156,12 @@ class _Form:
                     hint="Names of users, separated by commas or spaces. Empty: you alone",
                 )
 
-    def _draw_class(self) -> None:
-        options = {"": "none"} | {name: name for name in self._draft.classes}
-        choice(
-            "Class",
-            options,
-            self._draft.wanted_class,
-            self._choose_class,
-            hint="What a classifier will predict",
-        )
+    def _draw_roles(self) -> None:
+        """Draw the columns that the method takes apart from the others."""
+        for role, name in self._draft.roles.items():
+            nothing = "choose" if self._draft.chosen_method.roles[role] else "none"
+            options = {"": nothing} | {name: name for name in self._draft.candidates(role)}
+            choice(role.capitalize(), options, name, self._role_chooser(role), hint=ROLE_HINTS[role])
 
     def _draw_sharer(self) -> None:
         """Draw the choice of who contributes the class, if there is one."""
@@ -166,7 +173,7 @@ class _Form:
         kind = self._draft.view
         with tag("fieldset"):
             tag("legend", kind.legend)
-            for each in kind.numbers:
+            for each in kind.numbers if self._draft.has_groups else ():
                 text_field(
                     each.label,
                     getattr(self._draft, each.key),
@@ -204,7 +211,7 @@ class _Form:
             usual = {"": "by default"} if parameter.default is None else {}
             choice(label, usual | options, value, change, hint=parameter.help)
         else:
-            text_field(label, value, change, hint=parameter.help, inputmode="decimal")
+            text_field(label, value, change, hint=parameter.help)
 
     # --- changes ---
 
@@ -212,9 +219,13 @@ class _Form:
         """Show the current choice; parts that are up to date are left alone, so that typing is not disturbed."""
         draft = self._draft
         self._columns.refresh()
-        self._class_place.show(draft.classes, self._draw_class)
+        choices = [(role, draft.candidates(role)) for role in draft.roles]
+        self._roles_place.show((choices, draft.chosen_method), self._draw_roles)
         self._sharer_place.show((draft.wanted_class, draft.sharers), self._draw_sharer)
+        self._privacy.set_visibility(draft.has_groups)
         self._wishes.refresh()
+        self._boundaries.refresh()
+        self._limits_place.show(draft.has_groups, self._draw_limits)
         self._protocol_place.show((draft.kind, draft.method), self._draw_protocol)
 
     def _set(self, key: str) -> Callable[[str], None]:
@@ -247,9 +258,12 @@ class _Form:
         self._refresh()
         self._changed()
 
-    def _choose_class(self, name: str) -> None:
-        self._draft.class_name, self._draft.class_from = name, ""
-        self._chosen()
+    def _role_chooser(self, role: RoleName) -> Callable[[str], None]:
+        def change(name: str) -> None:
+            self._draft.name_role(role, name)
+            self._chosen()
+
+        return change
 
     # --- the coordinator ---
 

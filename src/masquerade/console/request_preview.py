@@ -44,7 +44,7 @@ def draw_preview(shown: RequestPreview, problems: list[str], draft: Draft, money
                 ("Purpose", draft.purpose.strip() or "–"),
                 ("Price at most", f"{money(shown.price)}, of a budget of {money(shown.budget)}"),
                 ("Not reachable now", ", ".join(shown.unreachable) or "nobody"),
-                ("In the ledgers", _ledger(shown)),
+                ("In the ledgers", _ledger(shown, draft)),
             ]
         )
 
@@ -86,7 +86,10 @@ def _purposes(shown: RequestPreview) -> str:
     return "They have no purpose in common: ask for the columns of fewer parties."
 
 
-def _ledger(shown: RequestPreview) -> str:
+def _ledger(shown: RequestPreview, draft: Draft) -> str:
+    if not draft.has_groups:
+        made = draft.chosen_method.makes.name
+        return f"Each party notes the columns, the method and who gets the {made}, before anything leaves."
     each = "Each party notes the columns, the requirement and who gets them, before anything leaves."
     if shown.released_before:
         return f"{each} You were given a release of these tables before: you get the same, or one made of it alone."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, get_args
 
 from masquerade.console.elements import bullets, drawing, facts, folded, table, tag
 from masquerade.console.kinds import kind_of
@@ -14,6 +14,7 @@ from masquerade.console.wording import (
     STATUS,
     THIRD_PARTIES,
     asked_method,
+    makes_model,
     moment,
     number,
     requirement,
@@ -21,6 +22,7 @@ from masquerade.console.wording import (
     size,
 )
 from masquerade.methods import described
+from masquerade.protocol.method import RoleName
 from masquerade.protocol.method_choice import chosen_lines
 from masquerade.report.charts import tree_chart
 from masquerade.service.kinds.horizontal import against
@@ -153,22 +155,32 @@ def draw_contract(session: SessionRecord) -> None:
 def draw_request(session: SessionRecord, money: Callable[[int], str]) -> None:
     """Draw the request in words."""
     asked = session.request
+    learns = makes_model(asked)
+    terms = () if learns else QUALITY_TERMS
     facts(
         [
             ("Columns", ", ".join(asked.get("attributes") or ())),
-            ("Class", asked.get("class") or "none"),
+            *_roles(asked),
             ("Budget", money(int(asked.get("budget") or 0))),
-            *((f"Largest {term.name}", asked.get(term.key) or "any") for term in QUALITY_TERMS),
+            *((f"Largest {term.name}", asked.get(term.key) or "any") for term in terms),
             *kind_of(asked).asked(asked),
             ("Method", described(asked_method(asked))),
         ]
     )
+    if learns:
+        return
     wished = asked.get("privacy") or ()
     tag("h3", "Wished requirement")
     if wished:
         bullets([requirement(each) for each in wished])
     else:
         tag("p", "None beside the parties' own.", "quiet")
+
+
+def _roles(asked: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Return the columns with a role; that there is no class is said where one could be."""
+    named = [(role.capitalize(), asked[role]) for role in get_args(RoleName) if asked.get(role)]
+    return named or [("Class", "none")]
 
 
 def draw_lines(progress: SessionProgress) -> None:

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from masquerade.console.kinds import kind_of
-from masquerade.methods import unnamed_method
+from masquerade.methods import learning_methods, unnamed_method
+from masquerade.protocol.method import RoleName
 from masquerade.report.wording import figure
 from masquerade.service.session_states import Status
 
@@ -40,10 +41,21 @@ THIRD_PARTIES: Mapping[str, tuple[str, str]] = {
 
 PARAMETERS: Mapping[str, str] = {"argmax": "Comparison of scores"}  # where a method's own name says little
 
+ROLE_HINTS: Mapping[RoleName, str] = {
+    "class": "What a classifier will predict",
+    "duration": "How long each person was followed: a number",
+    "event": "Whether that ended by the event: 1 or 0, yes or no",
+}
+
 
 def asked_method(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the requested method with its parameters, or the one for requests that name none."""
     return request.get("algorithm") or unnamed_method(kind_of(request).name).settings()
+
+
+def makes_model(request: Mapping[str, Any]) -> bool:
+    """Return whether a request asks for a model, of which no requirement or quality term says anything."""
+    return asked_method(request).get("name") in learning_methods()
 
 
 def look_of(status: Status) -> str:

@@ -14,7 +14,15 @@ Bits = NDArray[np.uint8]  # zeros and ones
 Packed = NDArray[np.uint8]
 
 WIDTH = 128
-_SLICE = 1024  # bytes of each vector at a time: 128 kB stay in the cache
+_SLICE = 128  # words of each vector at a time: 128 kB stay in the cache
+_EXCHANGES = (
+    (32, 0x00000000FFFFFFFF),
+    (16, 0x0000FFFF0000FFFF),
+    (8, 0x00FF00FF00FF00FF),
+    (4, 0x0F0F0F0F0F0F0F0F),
+    (2, 0x3333333333333333),
+    (1, 0x5555555555555555),
+)
 
 
 def as_bits(values: ArrayLike) -> Bits:
@@ -55,28 +63,28 @@ def transpose(columns: Packed) -> NDArray[np.uint64]:
         raise ParameterError(
             f"a transposition takes 128 vectors of 64·m bits. Got {list(columns.shape)} bytes."
         )
-    size = columns.shape[1]
-    out = np.empty((size, 8, WIDTH // 8), np.uint8)
+    size = columns.shape[1] // 8
+    out = np.empty((size, 64, WIDTH // 64), np.uint64)
+    words = columns.view(np.uint64)
     for at in range(0, size, _SLICE):
-        _transpose_slice(columns[:, at : at + _SLICE], out[at : at + _SLICE])
-    return out.reshape(8 * size, WIDTH // 8).view(np.uint64)
+        _transpose_slice(words[:, at : at + _SLICE], out[at : at + _SLICE])
+    return out.reshape(64 * size, WIDTH // 64)
 
 
-def _transpose_slice(columns: Packed, out: Packed) -> None:
-    # Three exchanges between neighbouring rows transpose every 8×8 square of bits, 64 bits per step; then whole
-    # bytes move to their places.
-    size = columns.shape[1]
-    words = np.array(columns, order="C").view(np.uint64)
-    for step, mask in ((4, 0x0F0F0F0F0F0F0F0F), (2, 0x3333333333333333), (1, 0x5555555555555555)):
-        pairs = words.reshape(WIDTH // 8, 4 // step, 2, step, size // 8)
-        upper, lower = pairs[:, :, 0], pairs[:, :, 1]
+def _transpose_slice(columns: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
+    # Exchanges between rows that are 32, 16, … 1 apart transpose every 64×64 square of bits, 64 bits per step; then
+    # whole words move to their places.
+    words = columns.copy()
+    for step, mask in _EXCHANGES:
+        pairs = words.reshape(-1, 2, step, words.shape[1])
+        upper, lower = pairs[:, 0], pairs[:, 1]
         change = upper >> np.uint64(step)
         change ^= lower
         change &= np.uint64(mask)
         lower ^= change
         change <<= np.uint64(step)
         upper ^= change
-    out[:] = words.view(np.uint8).reshape(WIDTH // 8, 8, size).transpose(2, 1, 0)
+    out[:] = words.reshape(WIDTH // 64, 64, -1).transpose(2, 1, 0)
 
 
 def choose(bits: Bits, ones: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -11,6 +11,7 @@ operation, over all instances.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,7 @@ class Builder:
     def __init__(self) -> None:
         self._gates: list[tuple[bool, Literal, Literal] | None] = [None]  # None: wire 0 and the inputs
         self._known: dict[tuple[bool, Literal, Literal], int] = {}
+        self._depths = [0]
         self._inputs: dict[str, slice] = {}
         self._outputs: dict[str, list[Literal]] = {}
 
@@ -119,6 +121,7 @@ class Builder:
             raise CircuitError(f'input "{name}" must be new, come before any gate and have at least one bit')
         first = len(self._gates)
         self._gates.extend([None] * width)
+        self._depths.extend([0] * width)
         self._inputs[name] = slice(first, first + width)
         return [2 * wire for wire in range(first, first + width)]
 
@@ -146,9 +149,15 @@ class Builder:
         """Return the OR of two literals."""
         return self.both(left ^ 1, right ^ 1) ^ 1
 
+    def depth(self, literal: Literal) -> int:
+        """Return how many ANDs are on the longest path to a literal."""
+        return self._depths[literal >> 1]
+
     def all_of(self, literals: Sequence[Literal]) -> Literal:
-        """Return the AND of any number of literals, as a tree."""
-        level = list(literals)
+        """Return the AND of any number of literals, as a tree; those of the least depth meet first."""
+        level = sorted(literals, key=self.depth)
+        while len(level) > 1 and self.depth(level[0]) < self.depth(level[-1]):
+            insort(level, self.both(level.pop(0), level.pop(0)), key=self.depth)
         while len(level) > 1:
             paired = [self.both(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
             level = paired + level[len(level) & ~1 :]
@@ -196,6 +205,7 @@ class Builder:
         if wire is None:
             wire = self._known[gate] = len(self._gates)
             self._gates.append(gate)
+            self._depths.append(max(self.depth(left), self.depth(right)) + is_and)
         return 2 * wire
 
     def build(self) -> Circuit:

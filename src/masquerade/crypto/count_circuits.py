@@ -7,10 +7,13 @@ fewer_in_common    "bits 0", "bits 1", "mask"    "masked"     about 2M; circuit-
 equal_blocks       "bits 0", "bits 1"            "holds"      n − 1 a block of n
 both               "bit 0", "bit 1"              "both"       1
 row_…              "row 0", "row 1"              "good"       of the row's cells: see each
+row_different      "row 0", "minus 1", "total …" "good"       w a cell
 sized              those of the row's circuit    "good"       those of the row's circuit, and about w a cell
 
 Shares are additive modulo 2^w. A row is the concatenation of its cells' words, lowest bits first. `together` is how
-many neighbouring cells are shared as one number, modulo 2^(w · together): its sums carry from cell to cell.
+many neighbouring cells are shared as one number, modulo 2^(w · together): its sums carry from cell to cell. "minus 1"
+is party 1's row with each word's sign changed; "total 0" and "total 1" are what each party's words of the row add up
+to.
 """
 
 from __future__ import annotations
@@ -98,6 +101,22 @@ def row_distinct(columns: int, width: int, least: int, together: int = 1) -> Cir
 
 
 @lru_cache(maxsize=64)
+def row_different(columns: int, width: int, least: int) -> Circuit:
+    """Distinct ℓ-diversity as `row_distinct`, where parties prepare their shares: about w ANDs per cell.
+
+    A cell is empty where one share is minus the other, which takes no sum. Nor does the row's total, of which each
+    party adds up its shares by itself.
+    """
+    build = Builder()
+    left, right = build.input("row 0", columns * width), build.input("minus 1", columns * width)
+    total = words.add(build, build.input("total 0", width), build.input("total 1", width))
+    cells = (slice(at, at + width) for at in range(0, columns * width, width))
+    different = words.population(build, [words.equal(build, left[cell], right[cell]) ^ 1 for cell in cells])
+    build.output("good", [build.either(words.is_zero(build, total), below(build, different, least) ^ 1)])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
 def row_bounded(
     columns: int,
     width: int,
@@ -145,7 +164,10 @@ def sized(judge: Circuit, width: int, least: int, together: int = 1, *, or_empty
     """
     build = Builder()
     inputs = {name: build.input(name, judge.width(name)) for name in judge.inputs}
-    total = words.total(build, row_cells(build, [inputs["row 0"], inputs["row 1"]], width, together))
+    if "total 0" in inputs:
+        total = words.add(build, inputs["total 0"], inputs["total 1"])
+    else:
+        total = words.total(build, row_cells(build, [inputs["row 0"], inputs["row 1"]], width, together))
     (good,) = build.include(judge, inputs)["good"]
     large = below(build, total, least) ^ 1
     allowed = build.either(words.is_zero(build, total), large) if or_empty else large

@@ -7,23 +7,27 @@ bit of a label says which row to use (point and permute; hence the lowest bit of
 hashing.py under the session's key, with a tweak for every half gate and instance.
 
     garbler                                    evaluator
-    garble(circuit, …)
-        tables, encode(own inputs)  ───────▶   evaluate(circuit, …, tables, labels)
+    garble(circuit, …, own inputs)
+        tables, seed  ─────────────────────▶   evaluate(circuit, …, tables, labels, seed)
     decode ◀──────────────────────  labels     where the garbler may learn an output
     reveal ─────────────────────▶  decode      where the evaluator may
     shares                         shares      where nobody may: the XOR of both is the output
+
+Of the garbler's own inputs the evaluator sees one label each, random whatever the input is: so the garbler draws those
+from a seed that it sends, and takes the others by Δ. (`encode` gives labels one by one, of inputs that come later.)
 
 The evaluator's own labels come from correlated oblivious transfer with the **same** Δ, so they need no further
 encryption: if a transfer made ahead gave the garbler q and the evaluator q ⊕ r·Δ, the evaluator sends x ⊕ r and the
 garbler takes `corrected(q, x ⊕ r)` as its label for false.
 
-Cost: 32 bytes per AND and instance, 16 bytes per input bit, 16 per revealed output bit; four hashes per AND for the
+Cost: 32 bytes per AND and instance, 16 bytes per revealed output bit; four hashes per AND for the
 garbler, two for the evaluator; one message each way. Secure against a curious party that follows the protocol. A
 garbler that does not may garble another circuit; nothing here would detect it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -32,7 +36,7 @@ from numpy.typing import NDArray
 
 from masquerade.crypto import BadMessage
 from masquerade.crypto.circuit import Bits, Circuit, Gates
-from masquerade.crypto.hashing import BLOCK_BYTES, TweakCounter, TweakedHash, random_blocks
+from masquerade.crypto.hashing import BLOCK_BYTES, TweakCounter, TweakedHash, expand_blocks, random_blocks
 from masquerade.errors import ParameterError
 
 Labels = NDArray[np.uint64]  # uint64[bits of the word, instances, 2]
@@ -78,13 +82,19 @@ class Garbler:
         self._tweaks = TweakCounter()
 
     def garble(
-        self, circuit: Circuit, n_instances: int, transferred: Mapping[str, Labels] | None = None
+        self,
+        circuit: Circuit,
+        n_instances: int,
+        transferred: Mapping[str, Labels] | None = None,
+        own: Mapping[str, Bits] | None = None,
     ) -> Garbling:
         """Garble `n_instances` instances; `transferred` are the labels for false that a transfer fixed, by input.
 
-        Tables take 32 bytes of memory per AND and instance: process millions of instances in parts.
+        `own` are the inputs that the garbler gives now, by the garbling's seed. Tables take 32 bytes of memory per AND
+        and instance: process millions of instances in parts.
         """
-        zeros = self._input_labels(circuit, n_instances, transferred or {})
+        seed = os.urandom(BLOCK_BYTES)
+        zeros = self._input_labels(circuit, n_instances, transferred or {}, own or {}, seed)
         first = self._tweaks.take(_n_tweaks(circuit, n_instances))
         tables = np.empty((circuit.n_and * n_instances, 4), np.uint64)
         literals = circuit.output_literals(circuit.outputs)
@@ -108,7 +118,11 @@ class Garbler:
             _combine(labels, circuit.last_xors)
             outputs[:, part] = labels[literals >> 1] ^ _where((literals & 1)[:, None, None], self._delta)
         message = first.to_bytes(_HEADER_BYTES, "little") + tables.tobytes()
-        return Garbling(circuit, n_instances, message, zeros, outputs, self._delta, self._hash, tweak)
+        garbling = Garbling(
+            circuit, n_instances, message, seed, zeros, outputs, self._delta, self._hash, tweak
+        )
+        garbling._encoded.update(own or {})
+        return garbling
 
     def _half_gates(self, left: Labels, right: Labels, tweak: int) -> tuple[Labels, Labels]:
         """Garble left ∧ right, given their labels for false; return (labels for false of the outputs, tables)."""
@@ -129,10 +143,17 @@ class Garbler:
         difference[1] ^= left  # the evaluator's half
         return made, difference.transpose(1, 0, 2).reshape(size, 4)
 
-    def _input_labels(self, circuit: Circuit, n_instances: int, transferred: Mapping[str, Labels]) -> Labels:
+    def _input_labels(
+        self,
+        circuit: Circuit,
+        n_instances: int,
+        transferred: Mapping[str, Labels],
+        own: Mapping[str, Bits],
+        seed: bytes,
+    ) -> Labels:
         n_bits = sum(circuit.width(name) for name in circuit.inputs)
         zeros = random_blocks(n_bits * n_instances).reshape(n_bits, n_instances, 2)
-        if transferred:
+        if transferred or own:
             zeros = zeros.copy()
         for name, labels in transferred.items():
             if labels.shape != (circuit.width(name), n_instances, 2):
@@ -141,6 +162,10 @@ class Garbler:
                     f"Got {list(labels.shape)} instead."
                 )
             zeros[circuit.inputs[name].start - 1 : circuit.inputs[name].stop - 1] = labels
+        for name, labels in _seeded(circuit, n_instances, [*own], seed).items():
+            _check_bits(circuit, name, n_instances, own[name])
+            wires = circuit.inputs[name]
+            zeros[wires.start - 1 : wires.stop - 1] = labels ^ _where(own[name][..., None], self._delta)
         return zeros
 
 
@@ -151,6 +176,7 @@ class Garbling:
     circuit: Circuit
     n_instances: int
     tables: bytes
+    seed: bytes  # of the labels of the inputs that were given to be garbled
     _zeros: Labels
     _outputs: Labels
     _delta: NDArray[np.uint64]
@@ -162,8 +188,7 @@ class Garbling:
         """Return the labels of one of the garbler's own inputs. Only once: labels of two values would reveal Δ."""
         if name in self._encoded:
             raise ParameterError(f'input "{name}" of this garbling was encoded before')
-        if bits.shape != (self.circuit.width(name), self.n_instances):
-            raise ParameterError(f'input "{name}" takes {self.circuit.width(name)} × {self.n_instances} bits')
+        _check_bits(self.circuit, name, self.n_instances, bits)
         self._encoded.add(name)
         wires = self.circuit.inputs[name]
         return (
@@ -204,12 +229,25 @@ class Evaluator:
         self._tweaks = TweakCounter()
 
     def evaluate(
-        self, circuit: Circuit, n_instances: int, tables: bytes, labels: Mapping[str, Labels | bytes]
+        self,
+        circuit: Circuit,
+        n_instances: int,
+        tables: bytes,
+        labels: Mapping[str, Labels | bytes],
+        seed: bytes | None = None,
     ) -> Evaluation:
-        """Evaluate the circuit with one label per input bit; labels given as bytes are the garbler's."""
+        """Evaluate the circuit with one label per input bit; labels given as bytes are the garbler's.
+
+        The garbler's `seed` gives the labels of all inputs that are not in `labels`.
+        """
         expected = _HEADER_BYTES + circuit.n_and * n_instances * _AND_BYTES
         if len(tables) != expected:
             raise BadMessage(f"tables of {len(tables)} bytes; this circuit has {expected}")
+        if seed is not None:
+            if len(seed) != BLOCK_BYTES:
+                raise BadMessage(f"a seed of {len(seed)} bytes instead of {BLOCK_BYTES}")
+            missing = [name for name in circuit.inputs if name not in labels]
+            labels = {**labels, **_seeded(circuit, n_instances, missing, seed)}
         held = self._input_labels(circuit, n_instances, labels)
         first = int.from_bytes(tables[:_HEADER_BYTES], "little")
         self._tweaks.claim(first, _n_tweaks(circuit, n_instances))
@@ -288,6 +326,23 @@ class Evaluation:
         """Return the evaluator's XOR share of these outputs."""
         colours = (self._outputs[_output_rows(self.circuit, names), :, 0] & _ONE).astype(np.uint8)
         return _by_name(self.circuit, colours, names)
+
+
+def _seeded(circuit: Circuit, n_instances: int, names: Iterable[str], seed: bytes) -> dict[str, Labels]:
+    """Return the labels that a seed gives for these inputs, in the order of the circuit."""
+    chosen = [name for name in circuit.inputs if name in {*names}]
+    blocks = expand_blocks(seed, sum(circuit.width(name) for name in chosen) * n_instances)
+    found, at = {}, 0
+    for name in chosen:
+        size = circuit.width(name) * n_instances
+        found[name] = blocks[at : at + size].reshape(-1, n_instances, 2)
+        at += size
+    return found
+
+
+def _check_bits(circuit: Circuit, name: str, n_instances: int, bits: Bits) -> None:
+    if bits.shape != (circuit.width(name), n_instances):
+        raise ParameterError(f'input "{name}" takes {circuit.width(name)} × {n_instances} bits')
 
 
 def _combine(labels: Labels, xors: Iterable[Gates]) -> None:

@@ -1,13 +1,19 @@
-"""n-party Boolean sharing (Goldreich, Micali, Wigderson 1987): every wire is the XOR of one share per party.
+"""n-party Boolean sharing (Goldreich, Micali, Wigderson 1987): every wire is the XOR of one share per holder.
 
-XOR is local. An AND of x and y uses up a triple of shared random bits (a, b, c = a ∧ b) made ahead (Beaver 1991): all
-parties exchange their shares of x ⊕ a and y ⊕ b, and then x ∧ y = c ⊕ (x⊕a) ∧ b ⊕ (y⊕b) ∧ a ⊕ (x⊕a) ∧ (y⊕b). All ANDs
-of a layer share one message, so the number of rounds is the depth of the circuit, plus one to open results.
+XOR is local. An AND of x and y uses up a triple of shared random bits (a, b, c = a ∧ b) made ahead (Beaver 1991): the
+holders open x ⊕ a and y ⊕ b, and then x ∧ y = c ⊕ (x⊕a) ∧ b ⊕ (y⊕b) ∧ a ⊕ (x⊕a) ∧ (y⊕b). All ANDs of a layer share one
+opening, so the number of rounds is the depth of the circuit, plus one to open results.
 
-Private against any n − 1 curious parties that follow the protocol: without the last share, every message that they
-see is a uniform bit. A party that does not follow it can flip results unnoticed.
+An input that one party knows is held by that party alone, and a wire by those whose inputs it depends on (`holders`);
+the share of everybody else is 0.
 
-Cost for each party, AND and instance: 1 triple; online 2 bits to each of n − 1 peers.
+Private against any n − 1 curious parties that follow the protocol. Before the results, nothing is opened but operands
+under masks that each holder drew for this one AND, so that every share that comes from the last party is a uniform
+bit, whatever its share of the operand. Results are opened under a fresh sharing of zero among all parties
+(`ZeroShares`): the shares that come are uniform, but for their sum. A party that does not follow the protocol can flip
+results unnoticed.
+
+Cost for each AND and instance: 1 triple; online 2 bits from each holder, and 2 to each party.
 """
 
 from __future__ import annotations
@@ -19,8 +25,9 @@ from numpy.typing import NDArray
 
 from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import pack
-from masquerade.crypto.circuit import Bits, Circuit, Gates
-from masquerade.crypto.hashing import Stream
+from masquerade.crypto.circuit import AndGates, Bits, Gates
+from masquerade.crypto.hashing import Stream, derive_key
+from masquerade.crypto.holders import HeldCircuit, Places, is_first
 from masquerade.crypto.triples import Triples
 from masquerade.errors import ParameterError
 
@@ -57,83 +64,132 @@ class InputMasks:
         return _next_bits(self._heard[owner], shape)
 
 
+class ZeroShares:
+    """Shares of zero among all parties without a message: every two parties stretch a seed that one of them drew.
+
+    All parties must draw the same shapes in the same order.
+    """
+
+    def __init__(self, me: int, sent: Mapping[int, bytes], heard: Mapping[int, bytes]) -> None:
+        self._streams = [
+            Stream(derive_key(sent[peer] if me < peer else heard[peer], b"shares of zero")) for peer in sent
+        ]
+
+    def draw(self, shape: tuple[int, ...]) -> Bits:
+        """Return this party's next share."""
+        share = np.zeros(shape, np.uint8)
+        for stream in self._streams:
+            share ^= _next_bits(stream, shape)
+        return share
+
+
 class SharedEvaluation:
     """One party's part of evaluating a circuit on shared inputs.
 
-    `message` is the next message to every peer, or None when the outputs are ready; `hear` takes the peers' messages of
-    that round. Party 0 applies the inversions.
+    `message` is what this party opens of the next layer, or None when the outputs are ready. Either everybody tells it
+    to everybody (`hear`), or one party combines them all (`combine`) and tells everybody the result (`take`).
     """
 
-    def __init__(
-        self, circuit: Circuit, me: int, n_parties: int, inputs: Mapping[str, Bits], triples: Triples
-    ) -> None:
-        if not 0 <= me < n_parties or n_parties < 2:
-            raise ParameterError(f"party {me} of {n_parties} cannot take part: at least 2, counted from 0")
+    def __init__(self, held: HeldCircuit, me: int, inputs: Mapping[str, Bits], triples: Triples) -> None:
+        if not 0 <= me < held.n_parties:
+            raise ParameterError(f"party {me} of {held.n_parties} cannot take part: they are counted from 0")
+        circuit = held.circuit
         shapes = {name: bits.shape for name, bits in inputs.items()}
         self._n = next(iter(shapes.values()))[1]
         if shapes != {name: (circuit.width(name), self._n) for name in circuit.inputs}:
             raise ParameterError("shares of the inputs do not fit the circuit")
-        self._circuit = circuit
-        self._inverts = np.uint8(0xFF if me == 0 else 0)
-        self._n_peers = n_parties - 1
-        self._triples = triples
+        self._held, self._circuit, self._me = held, circuit, me
+        self._peers = [each for each in range(held.n_parties) if each != me]
+        self._triples = triples.take(self._n)
         self._wires: Rows = np.zeros((circuit.n_wires, -(-self._n // 8)), np.uint8)
         for name, bits in inputs.items():
             self._wires[circuit.inputs[name]] = _packed_rows(bits)
         self._layer = 0
-        self._opening: tuple[Rows, Rows, Rows, Rows] | None = None  # d, e, and the triples' a and b
-        self._product: Rows | None = None
+        self._first_gate = 0
+        self._masked: Rows | None = None  # our shares of the left operands, then of the right ones
         self.message: bytes | None = self._prepare()
 
     def hear(self, messages: Sequence[bytes]) -> bytes | None:
-        """Take the peers' messages of this round; return our next one."""
-        if self._opening is None or self._product is None:
-            raise ParameterError("this evaluation is over")
-        d, e, a, b = self._opening
-        both = np.concatenate((d, e))
-        for heard in self._checked(messages, len(both) * self._n):
-            both ^= _sparse(heard, len(both), self._n)
-        d, e = both[: len(d)], both[len(d) :]
-        product = (
-            self._product ^ (d & b) ^ (e & a) ^ (d & e & self._inverts)
-        )  # d ∧ e is added by one party only
-        self._wires[self._circuit.layers[self._layer].ands.outputs] = product
-        self._layer += 1
-        self.message = self._prepare()
-        return self.message
+        """Take the peers' messages of this layer, in the parties' order; return our next one."""
+        return self._advance(self._combined(messages))
+
+    def combine(self, messages: Sequence[bytes]) -> bytes:
+        """Return what opens this layer, for every peer, from the peers' messages in the parties' order."""
+        return _dense(self._combined(messages), self._n)
+
+    def take(self, combined: bytes) -> bytes | None:
+        """Take what opens this layer from the party that has combined it; return our next message."""
+        n_rows = 2 * len(self._gates)
+        self._check(combined, n_rows)
+        return self._advance(_sparse(combined, n_rows, self._n))
 
     def shares(self, *names: str) -> Bits:
         """Return this party's shares of the outputs, concatenated."""
         if self.message is not None:
             raise ParameterError("the evaluation is not over yet")
         literals = self._circuit.output_literals(names)
-        rows = self._wires[literals >> 1] ^ ((literals & 1).astype(np.uint8)[:, None] * self._inverts)
+        flipped = (literals & 1).astype(bool) & is_first(self._me, self._held.wires[literals >> 1])
+        rows = self._wires[literals >> 1] ^ _full(flipped)
         return np.unpackbits(rows, axis=1, count=self._n, bitorder="little")
 
-    def _checked(self, messages: Sequence[bytes], n_bits: int) -> Sequence[bytes]:
-        if len(messages) != self._n_peers:
-            raise ParameterError(f"{len(messages)} messages from {self._n_peers} peers")
-        for message in messages:
-            if len(message) != -(-n_bits // 8):
-                raise BadMessage(f"shares of {len(message)} bytes; {n_bits} bits were expected")
-        return messages
+    @property
+    def _gates(self) -> AndGates:
+        if self.message is None:
+            raise ParameterError("this evaluation is over")
+        return self._circuit.layers[self._layer].ands
+
+    @property
+    def message_bytes(self) -> list[int]:
+        """The length of each peer's message of this layer, in the parties' order."""
+        return [-(-len(self._opened_by(peer)) * self._n // 8) for peer in self._peers]
+
+    def _combined(self, messages: Sequence[bytes]) -> Rows:
+        if len(messages) != len(self._peers):
+            raise ParameterError(f"{len(messages)} messages from {len(self._peers)} peers")
+        self._gates  # noqa: B018 - raises when the evaluation is over
+        assert self._masked is not None
+        both = self._masked.copy()
+        for peer, message in zip(self._peers, messages, strict=True):
+            rows = self._opened_by(peer)
+            self._check(message, len(rows))
+            both[rows] ^= _sparse(message, len(rows), self._n)
+        return both
+
+    def _advance(self, both: Rows) -> bytes | None:
+        """Compute the layer's results, of which the opened operands are these."""
+        ands, layer = self._gates, self._layer
+        d, e = both[: len(ands)], both[len(ands) :]
+        gates = slice(self._first_gate, self._first_gate + len(ands))
+        a, b, c = (part[gates] for part in self._triples)
+        adds = self._held.duties_of(self._me)[layer].adds  # d ∧ e, which one party adds
+        self._wires[ands.outputs] = c ^ (d & b) ^ (e & a) ^ (d & e & _full(adds))
+        self._layer += 1
+        self._first_gate += len(ands)
+        self.message = self._prepare()
+        return self.message
+
+    def _opened_by(self, party: int) -> Places:
+        """Return the operands of this layer that a party holds: left ones, then right ones."""
+        return self._held.opened_by(party)[self._layer]
+
+    def _check(self, message: bytes, n_rows: int) -> None:
+        if len(message) != -(-n_rows * self._n // 8):
+            raise BadMessage(f"shares of {len(message)} bytes; {n_rows * self._n} bits were expected")
 
     def _prepare(self) -> bytes | None:
         """Advance to the next ANDs and mask their operands."""
         if self._layer == self._circuit.depth:
             self._combine(self._circuit.last_xors)
-            self._opening = self._product = None
+            self._masked = None
             return None
         layer = self._circuit.layers[self._layer]
         self._combine(layer.xors)
         ands = layer.ands
-        x = self._wires[ands.left] ^ (ands.left_inverted[:, None] * self._inverts)
-        y = self._wires[ands.right] ^ (ands.right_inverted[:, None] * self._inverts)
-        a, b, self._product = (
-            _packed_rows(bits.reshape(len(ands), self._n)) for bits in self._triples.take(len(ands) * self._n)
-        )
-        self._opening = (x ^ a, y ^ b, a, b)
-        return _dense(np.concatenate(self._opening[:2]), self._n)
+        gates = slice(self._first_gate, self._first_gate + len(ands))
+        a, b, _ = (part[gates] for part in self._triples)
+        self._masked = np.concatenate((self._wires[ands.left] ^ a, self._wires[ands.right] ^ b))
+        self._masked ^= _full(self._held.duties_of(self._me)[self._layer].inverts)
+        return _dense(self._masked[self._opened_by(self._me)], self._n)
 
     def _combine(self, xors: Iterable[Gates]) -> None:
         for gates in xors:
@@ -153,6 +209,11 @@ def opened(own: Bits, messages: Sequence[bytes]) -> Bits:
 def share_message(share: Bits) -> bytes:
     """Pack shares of outputs for the peers that may learn them."""
     return pack(share.ravel()).tobytes()
+
+
+def _full(flags: NDArray[np.bool_]) -> Rows:
+    """Return rows of ones where a flag is set, of zeros elsewhere."""
+    return (np.uint8(0) - flags.astype(np.uint8))[:, None]
 
 
 def _next_bits(stream: Stream, shape: tuple[int, ...]) -> Bits:

@@ -64,7 +64,7 @@ def hash_texts(texts: Sequence[bytes], domain: bytes, on_done: OnDone | None = N
             bindings.crypto_core_ed25519_from_uniform(hashlib.sha512(prefix + text).digest()[:POINT_BYTES])
             for text in part
         ]
-        return _montgomery(edwards)
+        return montgomery(edwards)
 
     return _in_threads(chunk, [texts[at : at + _CHUNK] for at in range(0, len(texts), _CHUNK)], on_done)
 
@@ -76,8 +76,8 @@ def as_points(data: bytes) -> Points:
     return np.frombuffer(data, np.uint8).reshape(-1, POINT_BYTES)
 
 
-def _montgomery(edwards: Sequence[bytes]) -> bytes:
-    """Compute u = (1 + y) / (1 − y) for Edwards points, with one inversion for all of them."""
+def montgomery(edwards: Sequence[bytes]) -> bytes:
+    """Return u = (1 + y) / (1 − y) of Edwards points, none of them neutral, with one inversion for all of them."""
     ys = [int.from_bytes(point, "little") & ((1 << 255) - 1) for point in edwards]
     products, product = [], 1
     for y in ys:

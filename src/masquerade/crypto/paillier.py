@@ -89,19 +89,31 @@ class PaillierSecret(SecretKey):
 
     def proof(self) -> bytes:
         """Prove that the modulus and its totient have no common factor: n-th roots of its challenges."""
-        p, q = self._primes
         modulus = self.public.modulus
-        exponent = pow(modulus, -1, math.lcm(p - 1, q - 1))
-        roots = (power(number, exponent, modulus) for number in _challenges(modulus))
+        inverses = [pow(modulus, -1, prime - 1) for prime in self._primes]
+        roots = (
+            self._joined(
+                *(
+                    power(number % prime, each, prime)
+                    for prime, each in zip(self._primes, inverses, strict=True)
+                )
+            )
+            for number in _challenges(modulus)
+        )
         return b"".join(root.to_bytes(modulus.bit_length() // 8, "big") for root in roots)
 
     def decrypt(self, ciphertext: int) -> int:
         """Return the message."""
-        p, q = self._primes
-        first, second = (
-            _logarithm(ciphertext, prime) * unit % prime
-            for prime, unit in zip(self._primes, self._units, strict=True)
+        return self._joined(
+            *(
+                _logarithm(ciphertext, prime) * unit % prime
+                for prime, unit in zip(self._primes, self._units, strict=True)
+            )
         )
+
+    def _joined(self, first: int, second: int) -> int:
+        """Return the number below n with these remainders modulo p and q."""
+        p, q = self._primes
         return first + p * ((second - first) * self._inverse % q)
 
 

@@ -2,9 +2,10 @@
 
 Gilboa, "Two Party RSA Key Generation" (CRYPTO 1999): for each bit y_i a correlated transfer with difference 2^i·x
 leaves the parties with −r and r + y_i·2^i·x. Modulo 2^k, bit i needs only the lowest k − i bits of its difference, so
-the transfers shrink.
+the transfers shrink. x may be a row of numbers, each of which is multiplied by y: the transfers are no more, only
+longer.
 
-Two messages: 16 bytes per bit and product one way (IKNP), one element per bit and product back. Perfectly hidden up to
+Two messages: 16 bytes per bit and y one way (IKNP), one element per bit and product back. Perfectly hidden up to
 the transfers; a party that takes wrong inputs gets shares of a wrong product, nothing more.
 """
 
@@ -30,7 +31,7 @@ class ProductSender:
         self._places = _places(ring, places)
 
     def multiply(self, message: bytes, values: ArrayLike) -> tuple[Elements, bytes]:
-        """Return our shares of all products, and the answer to the receiver's message."""
+        """Return our shares of all products, and the answer to the receiver's message; one x or row of them per y."""
         ring, places = self._ring, self._places
         x = ring.elements(values)
         batch = self._transfers.extend(message, places * len(x))
@@ -67,20 +68,22 @@ class ProductReceiver:
         message, self._waiting = self._transfers.extend(digits(y, self._places).ravel())
         return message
 
-    def multiply(self, message: bytes) -> Elements:
-        """Return our shares of all products, from the sender's answer."""
+    def multiply(self, message: bytes, width: int | None = None) -> Elements:
+        """Return our shares of all products, from the sender's answer; `width` for each y, when x are rows."""
         if self._waiting is None:
             raise ParameterError("no products were asked for")
         ring, places = self._ring, self._places
         count = len(self._waiting) // places
-        sizes = [count * _at_place(ring, place, None)[0].element_bytes for place in range(places)]
+        shape = (count,) if width is None else (count, width)
+        n_products = count * (width or 1)
+        sizes = [n_products * _at_place(ring, place, None)[0].element_bytes for place in range(places)]
         if len(message) != sum(sizes):
-            raise BadMessage(f"{count} products take {sum(sizes)} bytes. Got {len(message)} instead.")
-        total, at = np.zeros(count, np.uint64), 0
+            raise BadMessage(f"{n_products} products take {sum(sizes)} bytes. Got {len(message)} instead.")
+        total, at = np.zeros(shape, np.uint64), 0
         batch, self._waiting = self._waiting, None
         for place, part in enumerate(batch.split([count] * places)):
             smaller, _ = _at_place(ring, place, None)
-            ours = part.correlated(smaller, message[at : at + sizes[place]])
+            ours = part.correlated(smaller, message[at : at + sizes[place]], width)
             total = ring.add(total, _lifted(ring, place, ours))
             at += sizes[place]
         return total

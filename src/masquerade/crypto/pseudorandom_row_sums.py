@@ -12,6 +12,7 @@ One AES call and three passes of addition over each block; a buffer stays within
 
 from __future__ import annotations
 
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
@@ -36,6 +37,11 @@ def word_for(most: int) -> Word:
     if most < 1 << 31:
         return np.dtype(np.uint32)
     raise ParameterError(f"counts must stay below 2^31. Got up to {most} instead.")
+
+
+def random_words(shape: tuple[int, ...], word: Word) -> Words:
+    """Draw fresh secret words."""
+    return np.frombuffer(os.urandom(math.prod(shape) * word.itemsize), word).reshape(shape)
 
 
 class RowSums:

@@ -1,15 +1,16 @@
 """All-but-one of N: the sender has N random seeds, the receiver all of them except the one of its choice.
 
-Seeds are the leaves of a binary tree (Goldreich, Goldwasser, Micali 1986) that grows from one root. The receiver
-gets, for each level, the XOR of all left or of all right nodes, whichever does not contain its hole's path: one
-transfer per level (puncturing as in Kiayias et al. and Boneh–Waters 2013; the OT form of Schoppmann, Gascón,
-Reichert, Raykova, "Distributed Vector-OLE", CCS 2019). It can then compute every node except those on the path.
+Seeds are the leaves of a binary tree (Goldreich, Goldwasser, Micali 1986). Its first two nodes are those of a random
+transfer, of which the receiver has the one that does not lead to its hole. For each level below, it gets the XOR of all
+left or of all right nodes, whichever does not contain its hole's path: one transfer per level (puncturing as in Kiayias
+et al. and Boneh–Waters 2013; the OT form of Schoppmann, Gascón, Reichert, Raykova, "Distributed Vector-OLE", CCS 2019).
+It can then compute every node except those on the path.
 
 With the leaves as pads of a table's rows, a receiver's hole α and a sender's row v become shares of "v in row
 α, zeros elsewhere", by one more message of one row: the joint histogram is built on this.
 
-Cost of a tree: ⌈log₂ N⌉ transfers (16 bytes one way, 32 back each), about 4·N hashes. Semi-honest: a sender that
-lies about a level's XOR would learn bits of the hole from an abort. N is public.
+Cost of a tree: ⌈log₂ N⌉ transfers (4 bytes one way, 32 back for each but the first), about 4·N hashes. Semi-honest: a
+sender that lies about a level's XOR would learn bits of the hole from an abort. N is public.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from masquerade.crypto.transfer_extension import TransferReceiver, TransferSende
 from masquerade.errors import ParameterError
 
 
-class _Growth:
+class Growth:
     """Derives each level from the one above, identically on both sides of a session."""
 
     def __init__(self, session: bytes) -> None:
@@ -62,30 +63,30 @@ class TreeSender:
     """Makes trees and transfers all but one leaf of each. `session` is the same text on both sides."""
 
     def __init__(self, session: bytes, transfers: TransferSender) -> None:
-        self._growth = _Growth(session)
+        self._growth = Growth(session)
         self._transfers = transfers
 
     def plant(self, message: bytes, count: int, leaves: int) -> tuple[Blocks, bytes]:
         """Return all seeds, uint64[leaves, count, 2], and the answer to the receiver's message."""
         depth = digits_of(leaves)
-        batch = self._transfers.extend(message, count * depth)
+        first, others = self._transfers.extend(message, count * depth).split(_levels(depth, count))
         numbers = self._growth.take(count)
-        nodes = random_blocks(count).reshape(1, count, 2)
-        sums = np.zeros((2, depth, count, 2), np.uint64)
-        for level in range(depth):
+        nodes = np.stack(first.random()) if depth else random_blocks(count).reshape(1, count, 2)
+        sums = np.zeros((2, max(depth - 1, 0), count, 2), np.uint64)
+        for level in range(1, depth):
             nodes = self._growth.grow(nodes, numbers, level, _nodes(leaves, depth, level))
             for side in (0, 1):
-                sums[side, level] = np.bitwise_xor.reduce(nodes[side::2])
-        return nodes, batch.send(_rows(sums[0]), _rows(sums[1]))
+                sums[side, level - 1] = np.bitwise_xor.reduce(nodes[side::2])
+        return nodes, others.send(_rows(sums[0]), _rows(sums[1]))
 
 
 class TreeReceiver:
     """Gets all leaves of each tree except the one at its hole."""
 
     def __init__(self, session: bytes, transfers: TransferReceiver) -> None:
-        self._growth = _Growth(session)
+        self._growth = Growth(session)
         self._transfers = transfers
-        self._waiting: tuple[NDArray[np.uint64], int, ReceivedBatch] | None = None
+        self._waiting: tuple[NDArray[np.uint64], int, list[ReceivedBatch]] | None = None
 
     def ask(self, holes: NDArray[np.uint64], leaves: int) -> bytes:
         """Return the message that requests one tree of `leaves` leaves for each hole."""
@@ -95,21 +96,23 @@ class TreeReceiver:
         wanted = as_indices(holes, leaves)
         # The highest bit decides the first level; at each level the side without the path is taken.
         message, batch = self._transfers.extend(1 - digits(wanted, depth)[::-1].ravel())
-        self._waiting = wanted, leaves, batch
+        self._waiting = wanted, leaves, batch.split(_levels(depth, len(wanted)))
         return message
 
     def receive(self, message: bytes) -> Blocks:
         """Return the seeds, uint64[leaves, count, 2], with zeros at the holes."""
         if self._waiting is None:
             raise ParameterError("no trees were asked for")
-        holes, leaves, batch = self._waiting
+        holes, leaves, (first, others) = self._waiting
         depth, count = digits_of(leaves), len(holes)
-        sums = batch.receive(message, BLOCK_BYTES).view(np.uint64).reshape(depth, count, 2)
+        sums = others.receive(message, BLOCK_BYTES).view(np.uint64).reshape(max(depth - 1, 0), count, 2)
         self._waiting = None
         numbers = self._growth.take(count)
-        nodes = np.zeros((1, count, 2), np.uint64)
+        nodes = np.zeros((min(leaves, 2), count, 2), np.uint64)
         at = np.arange(count)
-        for level in range(depth):
+        if depth:
+            nodes[1 - (holes >> np.uint64(depth - 1)).astype(np.int64), at] = first.random()
+        for level in range(1, depth):
             nodes = self._growth.grow(nodes, numbers, level, _nodes(leaves, depth, level))
             path = (holes >> np.uint64(depth - 1 - level)).astype(np.int64)
             sibling = path ^ 1
@@ -117,9 +120,14 @@ class TreeReceiver:
             nodes[path, at] = 0
             nodes[sibling[inside], at[inside]] = 0
             both = np.stack([np.bitwise_xor.reduce(nodes[side::2]) for side in (0, 1)])
-            missing = sums[level] ^ both[sibling & 1, at]
+            missing = sums[level - 1] ^ both[sibling & 1, at]
             nodes[sibling[inside], at[inside]] = missing[inside]
         return nodes
+
+
+def _levels(depth: int, count: int) -> list[int]:
+    """Return how many transfers of trees of this depth are for their first level, and how many for all others."""
+    return [min(depth, 1) * count, max(depth - 1, 0) * count]
 
 
 def _nodes(leaves: int, depth: int, level: int) -> int:

@@ -4,6 +4,7 @@
 |---|---|---|---|
 | random | two random blocks, or bits | the chosen one | none |
 | correlated, XOR | x | x ⊕ r·Δ | 16 bytes per transfer |
+| correlated by the sender's secret Δ | x | x ⊕ r·Δ | none |
 | correlated, ring | x | x + r·Δ | one element per transfer |
 | chosen | m₀, m₁ | m_r | both, masked |
 
@@ -17,7 +18,7 @@ different kinds.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Self
 
@@ -28,6 +29,8 @@ from masquerade.crypto.bits import Bits, choose
 from masquerade.crypto.hashing import Blocks, Bytes, TweakedHash, as_blocks, blocks_from_bytes
 from masquerade.crypto.rings import Elements, Ring
 from masquerade.errors import ParameterError
+
+_AT_A_TIME = 1 << 12
 
 
 class _Batch(ABC):
@@ -76,8 +79,19 @@ class SentBatch(_Batch):
 
     def random_bits(self) -> tuple[Bits, Bits]:
         """Return two random bits per transfer; the receiver has one of them."""
-        zeros, ones = self.random()
-        return _lowest_bits(zeros), _lowest_bits(ones)
+        self._use()
+        zeros, ones = np.empty(len(self), np.uint8), np.empty(len(self), np.uint8)
+        secrets = np.tile(self._secret, (_AT_A_TIME, 1))  # XORs of whole arrays are the fastest
+        for part in _parts(len(self)):
+            rows, first = self._rows[part], self._first + part.start
+            zeros[part] = _lowest_bits(self._hash.hash(rows, first))
+            ones[part] = _lowest_bits(self._hash.hash(rows ^ secrets[: len(rows)], first))
+        return zeros, ones
+
+    def correlated_by_secret(self) -> Blocks:
+        """Return blocks x, of which the receiver has x ⊕ r·Δ for the secret of these transfers."""
+        self._use()
+        return self._rows
 
     def correlate_xor(self, delta: Blocks) -> tuple[Blocks, bytes]:
         """Return blocks x, and the message that gives the receiver x ⊕ r·Δ. One Δ for all, or one for each."""
@@ -138,7 +152,16 @@ class ReceivedBatch(_Batch):
 
     def random_bits(self) -> Bits:
         """Return the chosen one of the sender's two random bits in each transfer."""
-        return _lowest_bits(self.random())
+        self._use()
+        chosen = np.empty(len(self), np.uint8)
+        for part in _parts(len(self)):
+            chosen[part] = _lowest_bits(self._hash.hash(self._rows[part], self._first + part.start))
+        return chosen
+
+    def correlated_by_secret(self) -> Blocks:
+        """Return x ⊕ r·Δ for the sender's secret Δ: labels of a circuit that it garbles with this difference."""
+        self._use()
+        return self._rows
 
     def correlated_xor(self, message: bytes) -> Blocks:
         """Return x ⊕ r·Δ for the sender's x and Δ."""
@@ -179,6 +202,12 @@ def _elements(ring: Ring, pads: Elements, shape: tuple[int, ...]) -> Elements:
 
 def _raw(pads: Elements, size: int) -> Bytes:
     return np.ascontiguousarray(pads).view(np.uint8)[:, :size]
+
+
+def _parts(count: int) -> Iterator[slice]:
+    """Yield the parts in which many rows are hashed for a bit each, so that what comes between stays in the cache."""
+    for start in range(0, count, _AT_A_TIME):
+        yield slice(start, min(start + _AT_A_TIME, count))
 
 
 def _lowest_bits(blocks: Blocks) -> Bits:

@@ -10,6 +10,8 @@ seed, the picker all but that of a_j. A seed stretches to a row r_j[p] of random
     picker's share     r_j[p] for p ≠ a_j;  d_j − Σ_{p≠a_j} r_j[p] = r_j[a_j] + e_{b_j} for p = a_j
     planter's share    −r_j[p]
 
+In the place of e_{b_j} the planter may put any row of words (`plant_rows`): then both share the sum of the rows by a_j.
+
 Both add up their shares over all records as they go; nothing of size records × rows × columns is ever stored.
 
 The extension of "vector OLE by punctured trees" (Schoppmann, Gascón, Reichert, Raykova, CCS 2019) from a scalar to a
@@ -55,12 +57,20 @@ class UnitPlanter:
     def plant(self, message: bytes, chosen: Labels) -> tuple[bytes, bytes]:
         """Add records with these columns (`columns` itself means none); return the trees and one row per record."""
         wanted = as_indices(chosen, self._columns + 1).astype(np.intp)
-        seeds, trees = self._trees[self._turn].plant(message, len(wanted), self._rows)
-        self._turn = (self._turn + 1) % _PLACES
-        rows = self._sums.add(seeds)
+        trees, rows = self._masks(message, len(wanted))
         inside = np.flatnonzero(wanted < self._columns)
         rows[inside, wanted[inside]] += 1
         return trees, rows.tobytes()
+
+    def plant_rows(self, message: bytes, own: Words) -> tuple[bytes, bytes]:
+        """Add records with these rows, words[records, columns]; return the trees and one row per record."""
+        trees, rows = self._masks(message, len(own))
+        return trees, (rows + own).tobytes()
+
+    def _masks(self, message: bytes, count: int) -> tuple[bytes, Words]:
+        seeds, trees = self._trees[self._turn].plant(message, count, self._rows)
+        self._turn = (self._turn + 1) % _PLACES
+        return trees, self._sums.add(seeds)
 
     def share(self) -> Words:
         """Return this side's share of the table, [rows, columns]."""

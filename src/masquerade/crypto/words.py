@@ -12,12 +12,14 @@ n-party sharing, which pays a round for each AND on the path.
     total of n           (n − 1)·w, w + log n   as many shallow additions, log n after each other
     times of v bits      about 2·v·w, v + w     about v·w·log w, log v · log w
     population           at most w − 1
+    reaches              one for each bit that is added
 
 Numbers are unsigned and sums are modulo 2^w unless a function says otherwise; all words of a call are equally wide.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 
 from masquerade.crypto.circuit import FALSE, TRUE, Builder, CircuitError, Literal, Word
@@ -150,20 +152,56 @@ def normalised(build: Builder, number: Sequence[Literal]) -> tuple[Word, Word]:
 
 
 def population(build: Builder, bits: Sequence[Literal]) -> Word:
-    """Count the bits that are set, by full adders, three bits of a column at a time."""
-    columns: list[list[Literal]] = [list(bits)]
+    """Count the bits that are set."""
+    return add_columns(build, [bits])
+
+
+def add_columns(build: Builder, columns: Sequence[Sequence[Literal]]) -> Word:
+    """Add up any number of bits of each place; the result is as wide as it may have to be."""
     word: Word = []
-    while len(word) < len(columns):
-        column = columns[len(word)]
-        carries: list[Literal] = []
-        while len(column) > 1:
-            a, b, c = [*column[:2], FALSE] if len(column) == 2 else column[:3]
-            column = [*column[3:], build.parity((a, b, c))]  # at the end: the tree stays balanced
-            carries.append(_majority(build, a, b, c))
+    waiting = [list(column) for column in columns]
+    while waiting:
+        bit, carries = _add_column(build, waiting.pop(0))
+        word.append(bit)
         if carries:
-            columns.append(carries)
-        word.append(column[0] if column else FALSE)
+            waiting[:1] = [[*(waiting[0] if waiting else []), *carries]]
     return word
+
+
+def reaches(build: Builder, columns: Sequence[Sequence[Literal]], bound: int) -> tuple[Literal, Word]:
+    """Test whether the sum of any number of bits of each place is at least `bound`.
+
+    What the bound lacks of the next power of two is added, so that the carries out of the lower places say it, and no
+    comparison comes after the sum. Return also these lower places, of the sum with what was added.
+    """
+    if bound <= 0:
+        return TRUE, []
+    width = (bound - 1).bit_length()
+    added = constant((1 << width) - bound, width)
+    word: Word = []
+    carries: list[Literal] = []
+    for place, more in enumerate(added):
+        given = columns[place] if place < len(columns) else []
+        bit, carries = _add_column(build, [*given, *carries, *([more] if more else [])])
+        word.append(bit)
+    return build.any_of([*(bit for column in columns[width:] for bit in column), *carries]), word
+
+
+def at_least_of(build: Builder, bits: Sequence[Literal], bound: int) -> Literal:
+    """Test whether at least `bound` of the bits are set."""
+    return reaches(build, [bits], bound)[0]
+
+
+def _add_column(build: Builder, bits: Sequence[Literal]) -> tuple[Literal, list[Literal]]:
+    """Add up bits of one place by full adders, three at a time, those of the least depth first: sum and carries."""
+    column = sorted(bits, key=build.depth)
+    carries: list[Literal] = []
+    while len(column) > 1:
+        a, b, c = [*column[:2], FALSE] if len(column) == 2 else column[:3]
+        del column[:3]
+        insort(column, build.parity((a, b, c)), key=build.depth)  # after its equals: the tree stays balanced
+        carries.append(_majority(build, a, b, c))
+    return (column[0] if column else FALSE), [carry for carry in carries if carry != FALSE]
 
 
 def arg_max(

@@ -17,18 +17,21 @@ import pyarrow.parquet
 from masquerade.data.cell_types import plain_table
 from masquerade.data.csv_scan import rows
 from masquerade.data.database_url import database_scheme
+from masquerade.data.file_kinds import CSV_SUFFIXES, PARQUET_SUFFIXES, is_parted
+from masquerade.data.parquet_parts import parted_files
 from masquerade.data.read_csv import check_separator, likely_separator
 from masquerade.data.read_sql import hide_password, sql_batches
 from masquerade.data.reading import check_names, chosen, why_unreadable
-from masquerade.data.source import CSV_SUFFIXES, PARQUET_SUFFIXES, read_source
+from masquerade.data.source import read_source
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
 
 _SMALL_FILE = (
     1 << 26
 )  # bytes; smaller files are read at once, which says more exactly what is wrong with them
-_BLOCK = 1 << 23
-_BATCH_ROWS = 1 << 16
+_FEW_ROWS = 1 << 20
+_BLOCK = 1 << 22
+_BATCH_ROWS = 1 << 18  # fewer cost more calls, more are slower to decode
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,7 @@ class Batches:
 
     batches: Iterator[pa.Table]
     origin: Origin
+    rows: int | None = None  # how many will come, if it is known beforehand
 
 
 @contextmanager
@@ -56,17 +60,34 @@ def read_batches(
         with sql_batches(source, query, base, columns) as batches:
             yield Batches(batches, Origin(hide_password(source)))
         return
+    if is_parted(source, base):
+        yield Batches(_parted(source, base, columns), Origin(str(path)))
+        return
     streams = {
         **dict.fromkeys(CSV_SUFFIXES, partial(_csv, path, separator, encoding, columns)),
         **dict.fromkeys(PARQUET_SUFFIXES, partial(_parquet, path, columns)),
     }
-    if suffix not in streams or not path.is_file() or path.stat().st_size <= _SMALL_FILE:
+    rows = _parquet_rows(path) if suffix in PARQUET_SUFFIXES else None
+    if suffix not in streams or not path.is_file() or _is_small(path, rows):
         found = read_source(
             source, base, query=query, separator=separator, encoding=encoding, columns=columns
         )
         yield Batches(iter([found.table]), found.origin)
         return
-    yield Batches(streams[suffix](), Origin(str(path)))
+    yield Batches(streams[suffix](), Origin(str(path)), rows)
+
+
+def _is_small(path: Path, rows: int | None) -> bool:
+    """Return whether a file is read at once; a Parquet file may hold many times its bytes, so rows count, too."""
+    return path.stat().st_size <= _SMALL_FILE and (rows or 0) <= _FEW_ROWS
+
+
+def _parquet_rows(path: Path) -> int | None:
+    """Return the rows of a Parquet file; None where it cannot be read, which its reader explains."""
+    try:
+        return int(pyarrow.parquet.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError):
+        return None
 
 
 def _csv(
@@ -110,6 +131,13 @@ def _header(path: Path, separator: str | None, encoding: str) -> tuple[list[str]
     names = [cell.decode().strip() for cell in header.cells] if header is not None else []
     check_names(str(path), names)
     return names, sign
+
+
+def _parted(source: str, base: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    files = parted_files(source, base, columns or ())
+    wanted = chosen(files.name, files.columns, columns)
+    for part in files.parts(_BATCH_ROWS):
+        yield part.read(wanted)
 
 
 def _parquet(path: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:

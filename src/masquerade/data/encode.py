@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from masquerade.data.coarsening import coarsened
 from masquerade.data.column import Coded, Column, Ranks
 from masquerade.data.continuum import (
     ISO_DATE,
@@ -73,7 +74,8 @@ def distinct(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     if not chunks:
         return np.empty(0, np.int32), pa.array([], column.type.value_type)
     values = chunks[0].dictionary
-    indices = (column.combine_chunks() if len(chunks) > 1 else chunks[0]).indices.cast(pa.int32())
+    # All chunks have one dictionary by now. Arrow compares them when it combines chunks, and NaN differs from itself.
+    indices = pa.concat_arrays([chunk.indices for chunk in chunks]).cast(pa.int32())
     if indices.null_count:
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
         indices = indices.fill_null(len(values) - 1)
@@ -121,7 +123,25 @@ def encode(
 ) -> Column:
     """Encode an attribute's cells as ranks. With `keep_missing` a missing cell is a value of its own, else an error."""
     encoded = _encode_all(attribute, column, wrong, keep_missing)
+    encoded = coarsened(encoded, attribute.min_generalization, attribute.min_width)
     return replace(encoded, boundary=attribute.boundary(encoded.domain)) if attribute.is_bounded else encoded
+
+
+def encoded_rows(attribute: Attribute, column: Column, rows: NDArray[np.intp]) -> Column | None:
+    """Return what `encode` makes of these rows' cells, from all rows' ranks; None where that takes the cells."""
+    if attribute.is_bounded or attribute.min_generalization or attribute.min_width is not None:
+        return None
+    domain, ranks = column.domain, column.ranks.take(rows)
+    if domain is attribute.taxonomy:
+        return Column(column.name, ranks, domain)
+    if isinstance(domain, Continuum) and not domain.missing and domain.values.dtype == np.int64:
+        numbers, used = renumber(ranks, domain.size)
+        return Column(
+            column.name, numbers.astype(np.int32, copy=False), replace(domain, values=domain.values[used])
+        )
+    return (
+        None  # leaves of a flat taxonomy are the cells that occur; decimals among whole numbers may be gone
+    )
 
 
 def _encode_all(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong, keep_missing: bool) -> Column:
@@ -209,14 +229,19 @@ def code(name: str, column: pa.ChunkedArray) -> Coded:
     values, codes = _only_used(values, codes)
     written = texts(values)
     labels: list[str] = written.to_pylist()
-    if pc.all(pc.match_substring_regex(written, _NUMBER)).as_py():
-        numbers = dict(zip(labels, pc.cast(written, pa.float64()).to_pylist(), strict=True))
-        ordered = sorted(numbers, key=lambda label: (numbers[label], label))
-    else:
-        ordered = sorted(set(labels))  # cells that differ only in surrounding space are one value
+    ordered = labels_in_order(written)
     rank = {label: position for position, label in enumerate(ordered)}
     rank_of_code = np.array([rank[label] for label in labels], np.int32)
     return Coded(name, rank_of_code.take(codes), tuple(ordered))
+
+
+def labels_in_order(written: pa.Array) -> list[str]:
+    """Return the different texts, in numeric order if all are numbers."""
+    labels: list[str] = written.to_pylist()
+    if pc.all(pc.match_substring_regex(written, _NUMBER)).as_py():
+        numbers = dict(zip(labels, pc.cast(written, pa.float64()).to_pylist(), strict=True))
+        return sorted(numbers, key=lambda label: (numbers[label], label))
+    return sorted(set(labels))  # cells that differ only in surrounding space are one value
 
 
 def _only_used(values: pa.Array, codes: Codes) -> tuple[pa.Array, Codes]:
@@ -259,7 +284,7 @@ def _categorical(attribute: Attribute, codes: Codes, labels: pa.Array, wrong: Wr
         )
     cells: list[str] = labels.to_pylist()
     if not isinstance(taxonomy, Taxonomy):
-        taxonomy = Taxonomy.flat(_in_order(attribute, set(cells)))
+        taxonomy = Taxonomy.flat(leaves_in_order(attribute, set(cells)))
     unknown = taxonomy.size
     ranks: Ranks = np.array([taxonomy.rank.get(cell, unknown) for cell in cells], np.int32)
     if (ranks == unknown).any():
@@ -273,7 +298,8 @@ def _categorical(attribute: Attribute, codes: Codes, labels: pa.Array, wrong: Wr
     return Column(attribute.name, ranks.take(codes), taxonomy)
 
 
-def _in_order(attribute: Attribute, labels: set[str]) -> list[str]:
+def leaves_in_order(attribute: Attribute, labels: set[str]) -> list[str]:
+    """Return the leaves of a flat taxonomy, in the order of what they say."""
     if attribute.kind == "categorical":
         return sorted(labels)
     return sorted(labels, key=lambda label: read_number(label, _kind(attribute)))

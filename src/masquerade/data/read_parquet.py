@@ -6,7 +6,6 @@ from collections.abc import Container, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from masquerade.data.cell_types import plain_table
 from masquerade.data.encode import is_text
@@ -17,6 +16,8 @@ from masquerade.errors import DataError
 
 def read_parquet(path: Path, *, columns: Sequence[str] | None = None, coded: Container[str] = ()) -> Source:
     """Read a Parquet file; only `columns`, if given; text columns in `coded` are dictionary-encoded."""
+    import pyarrow.parquet  # not for tables in other formats: it takes longer than most of them
+
     name = str(path)
     try:
         with path.open("rb") as file:

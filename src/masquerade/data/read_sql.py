@@ -17,7 +17,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from masquerade.data.cell_types import plain_table
-from masquerade.data.database_url import FILE_SCHEMES, PostgresUrl, database_path, database_scheme
+from masquerade.data.database_url import FILE_SCHEMES, database_path, database_scheme
+from masquerade.data.postgres_url import PostgresUrl
 from masquerade.data.reading import Source, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
@@ -41,7 +42,7 @@ def read_sql(
     """Run `query` on the database at `url` (the path of a file is relative to `base`)."""
     scheme = database_scheme(url)
     name = hide_password(url)
-    _check_query(name, query)
+    check_query(name, query)
     if scheme in FILE_SCHEMES:
         path = _readable(url, base)
         table = _from_sqlite(url, query, path) if scheme == "sqlite" else _from_duckdb(url, query, path)
@@ -61,7 +62,7 @@ def sql_batches(
 ) -> Iterator[Iterator[pa.Table]]:
     """Run `query`, and yield its rows a batch at a time; they must be read inside the context."""
     scheme, name = database_scheme(url), hide_password(url)
-    _check_query(name, query)
+    check_query(name, query)
     if scheme == "duckdb":
         with _duckdb(url, _readable(url, base)) as connection:
             yield _plain_batches(name, connection.sql(query).to_arrow_reader(), columns)
@@ -98,7 +99,8 @@ def hide_password(url: str) -> str:
     return url if database_scheme(url) in FILE_SCHEMES else PostgresUrl.parse(url).shown()
 
 
-def _check_query(name: str, query: str) -> None:
+def check_query(name: str, query: str) -> None:
+    """Raise unless a query reads, by its first word."""
     start = _COMMENTS_AND_SPACE.match(query)
     rest = query[start.end() :] if start is not None else query
     if not rest or "\0" in query:

@@ -12,7 +12,6 @@ from masquerade.data.schema import repeated
 from masquerade.data.table import Origin
 from masquerade.errors import DataError, hint
 
-EXCEL_SUFFIXES = (".xlsx", ".xls", ".xlsm", ".ods")
 EXCEL = "a spreadsheet, which is not read; save its sheet as CSV (UTF-8), and name that file"
 
 

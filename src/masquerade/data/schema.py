@@ -10,6 +10,7 @@ from math import inf
 from typing import Literal
 
 from masquerade.data.boundary import Boundary, boundary_by_width, boundary_problems, named_boundary
+from masquerade.data.coarsening import coarsening_problems, pruned
 from masquerade.data.continuum import ISO_DATE, Continuum, Number
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import DataError, ParameterError, Problem, hint
@@ -38,6 +39,8 @@ class Attribute:
     decimal: Literal[".", ","] = "."  # how its numbers are written
     max_generalization: tuple[str, ...] = ()
     max_width: Number | None = None
+    min_generalization: tuple[str, ...] = ()  # the finest values that a release shows
+    min_width: Number | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "categorical" and (self.lower is not None or self.upper is not None):
@@ -63,6 +66,39 @@ class Attribute:
         if self.max_generalization and isinstance(self.taxonomy, Taxonomy):
             for problem in boundary_problems(self.taxonomy, self.max_generalization):
                 yield problem.at(key=names)
+        yield from self._coarsening_problems()
+
+    def _coarsening_problems(self) -> Iterator[Problem]:
+        names, widths = (("attributes", self.name, word) for word in ("min_generalization", "min_width"))
+        if self.min_width is not None and (self.kind == "categorical" or self.taxonomy is not None):
+            text = (
+                "belongs to numbers and dates without a taxonomy; with one, name nodes in min_generalization"
+            )
+            yield Problem(text, key=widths)
+        elif self.min_width is not None and self.min_width <= 0:
+            yield Problem(f"must be a number above 0; got {self.min_width}", key=widths)
+        elif self.min_width is not None and self.max_width is not None and self.min_width > self.max_width:
+            yield Problem(f"must be at most max_width, {self.max_width}; got {self.min_width}", key=widths)
+        if not self.min_generalization:
+            return
+        if not isinstance(self.taxonomy, Taxonomy):
+            yield Problem("names nodes of a taxonomy; give a taxonomy file", key=names)
+            return
+        problems = [*coarsening_problems(self.taxonomy, self.min_generalization)]
+        yield from (problem.at(key=names) for problem in problems)
+        if problems:
+            return
+        coarse = pruned(self.taxonomy, self.min_generalization)[0]
+        for name in self.max_generalization or self.taxonomy.allowed:
+            node = self.taxonomy.called(name)
+            if node is not None and coarse.called(node.name) is None:
+                text = f"nothing finer than {', '.join(self.min_generalization)}, and nothing more general than {name}"
+                yield Problem(f"{text}: nothing is left between", key=names)
+
+    @property
+    def is_coarsened(self) -> bool:
+        """Whether there is a limit to how fine its released values may be."""
+        return bool(self.min_generalization) or self.min_width is not None
 
     @property
     def is_bounded(self) -> bool:
@@ -73,10 +109,17 @@ class Attribute:
     def boundary(self, domain: Taxonomy | Continuum) -> Boundary | None:
         """Return how far the values of its domain may be generalised; None where there is no limit."""
         if isinstance(domain, Continuum):
-            return None if self.max_width is None else boundary_by_width(domain, self.max_width)
+            if self.max_width is None:
+                return None
+            # A value of a coarsened column stands for a whole cell of the grid.
+            return boundary_by_width(domain, self.max_width - (self.min_width or 0))
         names = self.max_generalization or domain.allowed
         if not names:
             return None
+        if self.min_generalization and isinstance(
+            self.taxonomy, Taxonomy
+        ):  # whose chains have lost their other names
+            names = tuple(node.name for name in names if (node := self.taxonomy.called(name)) is not None)
         if problems := boundary_problems(domain, names):  # of a "flat" taxonomy: it is made of the data
             key = ("attributes", self.name, "max_generalization")
             raise DataError(*(problem.at(key=key) for problem in problems))

@@ -9,14 +9,9 @@ from pathlib import Path
 
 from masquerade.data.database_url import DATABASE_URLS, database_scheme
 from masquerade.data.encode import MISSING_VALUES
-from masquerade.data.read_csv import read_csv
-from masquerade.data.read_parquet import read_parquet
-from masquerade.data.read_sql import hide_password, read_sql
-from masquerade.data.reading import EXCEL, EXCEL_SUFFIXES, Source
+from masquerade.data.file_kinds import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, is_parted
+from masquerade.data.reading import EXCEL, Source
 from masquerade.errors import DataError
-
-CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".data")
-PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
 def read_source(
@@ -32,6 +27,8 @@ def read_source(
 ) -> Source:
     """Read a CSV or Parquet file (relative to the folder `base`), or a query's result from a database URL.
 
+    A folder or glob of Parquet files is one table.
+
     Only `columns` are read, if given. Text columns in `coded` are dictionary-encoded. Without a separator, the header
     of a CSV file shows it.
     """
@@ -43,8 +40,10 @@ def read_source(
 def _reader(
     source: str, base: Path, query: str | None, separator: str | None, encoding: str
 ) -> Callable[..., Source]:
-    """Return the reader of a source, which still takes the columns."""
+    """Return the reader of a source, which still takes the columns. Only that reader is loaded."""
     if database_scheme(source) is not None:
+        from masquerade.data.read_sql import hide_password, read_sql
+
         if query is None:
             raise DataError.about(hide_password(source), 'a database needs a query; set query = "SELECT …"')
         return partial(read_sql, source, query, base)
@@ -54,9 +53,17 @@ def _reader(
         )
     path = base / source
     suffix = path.suffix.lower()
+    if is_parted(source, base):
+        from masquerade.data.parquet_parts import read_parted
+
+        return partial(read_parted, source, base)
     if suffix in CSV_SUFFIXES:
+        from masquerade.data.read_csv import read_csv
+
         return partial(read_csv, path, separator=separator, encoding=encoding)
     if suffix in PARQUET_SUFFIXES:
+        from masquerade.data.read_parquet import read_parquet
+
         return partial(read_parquet, path)
     if suffix in EXCEL_SUFFIXES:
         raise DataError.about(source, EXCEL)

@@ -16,6 +16,7 @@ from masquerade.data.encode import (
     MISSING_VALUES,
     code,
     encode,
+    encoded_rows,
     is_text,
     mark_missing,
     missing_rows,
@@ -26,7 +27,7 @@ from masquerade.data.schema import Attribute, Schema, repeated
 from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
 from masquerade.errors import BadInput, DataError, ParameterError, Problem, hint
 
-Missing = Literal["drop", "error", "keep"]
+Missing = Literal["drop", "error", "keep", "mean"]
 Answer = TypeVar("Answer")
 
 
@@ -37,11 +38,12 @@ class Origin:
     name: str = "table"
     line_of: Callable[[int], int] | None = None
     missing_values: tuple[str, ...] = MISSING_VALUES
+    first_row: int = 0  # where the table is a part of its source
 
     def problem(self, text: str, row: int, column: str = "") -> Problem:
         """Describe a problem with row `row` (from 0) of the source, or with one of its cells."""
         line = self.line_of(row) if self.line_of is not None else None
-        return Problem(text, source=self.name, row=row + 1, line=line, column=column)
+        return Problem(text, source=self.name, row=self.first_row + row + 1, line=line, column=column)
 
 
 class Table:
@@ -80,6 +82,7 @@ class Table:
         self._source_rows: NDArray[np.intp] | None = None  # of kept rows; None while all are kept
         self._dictionaries: dict[str, pa.ChunkedArray] = {}
         self._columns: dict[str, Column] = {}
+        self._taken: dict[str, tuple[Column, NDArray[np.intp]]] = {}  # encoded before these rows were taken
         self._coded: dict[str | tuple[str, ...], Coded] = {}
 
     def __len__(self) -> int:
@@ -103,6 +106,11 @@ class Table:
     def source_row(self, row: int) -> int:
         """Return the position in the source, from 0, of a row of this table."""
         return row if self._source_rows is None else int(self._source_rows[row])
+
+    @property
+    def source_rows(self) -> NDArray[np.intp] | None:
+        """The positions in the source of all rows; None while all are kept."""
+        return self._source_rows
 
     def cells(self, name: str) -> pa.ChunkedArray:
         """Return a column's raw cells."""
@@ -130,8 +138,9 @@ class Table:
         """Drop the rows in which one of the named columns is null, or a text that means a missing cell.
 
         With `missing = "error"`, the first such row is an error instead; with "keep", a missing cell is a value of its
-        own, however it was written. Columns in `ranked` will be encoded as ranks, so their distinct cells are found
-        now: checking those is faster than checking all.
+        own, however it was written; with "mean" it is so among numbers, and a row without another cell is dropped.
+        Columns in `ranked` will be encoded as ranks, so their distinct cells are found now: checking those is faster
+        than checking all.
         """
 
         def cells(name: str) -> pa.ChunkedArray:
@@ -148,6 +157,12 @@ class Table:
             return self
         if missing == "keep":
             return self._with_marked(holes)
+        if missing == "mean":
+            numbers = {
+                name for name in holes if name in self.schema and self.schema[name].kind == "continuous"
+            }
+            kept = self.complete([name for name in holes if name not in numbers])
+            return kept.complete(numbers, "keep")
         bad: NDArray[np.bool_] = np.logical_or.reduce(list(holes.values()))
         if missing == "error":
             row = int(np.argmax(bad))
@@ -173,14 +188,27 @@ class Table:
         table._dictionaries = {name: cells.take(chosen) for name, cells in self._dictionaries.items()}
         table._source_rows = rows if self._source_rows is None else self._source_rows[rows]
         table.rows_read, table.keeps_missing = self.rows_read, self.keeps_missing
+        table._taken = {name: (column, rows) for name, column in self._columns.items()}
+        return table
+
+    def with_schema(self, schema: Schema) -> Table:
+        """Return the same rows, whose columns mean something else."""
+        table = Table(self.arrow, schema, origin=self.origin)
+        table._dictionaries = dict(self._dictionaries)
+        table._source_rows, table.rows_read = self._source_rows, self.rows_read
+        table.keeps_missing = self.keeps_missing
         return table
 
     def column(self, name: str) -> Column:
         """Encode an attribute as ranks."""
         if name not in self._columns:
-            self._columns[name] = encode(
-                self.schema[name], self._dictionary(name), self.problem, keep_missing=self.keeps_missing
-            )
+            attribute, taken = self.schema[name], self._taken.pop(name, None)
+            found = encoded_rows(attribute, *taken) if taken is not None else None
+            if found is None:
+                found = encode(
+                    attribute, self._dictionary(name), self.problem, keep_missing=self.keeps_missing
+                )
+            self._columns[name] = found
         return self._columns[name]
 
     def columns(self, names: Iterable[str]) -> tuple[Column, ...]:

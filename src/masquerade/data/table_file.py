@@ -8,8 +8,9 @@ from pathlib import Path
 
 from masquerade.data.csv_encoding import likely_encoding
 from masquerade.data.database_url import database_scheme
+from masquerade.data.file_kinds import CSV_SUFFIXES
 from masquerade.data.reading import Source
-from masquerade.data.source import CSV_SUFFIXES, read_source
+from masquerade.data.source import read_source
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from masquerade.data.boundary import boundary_problems
-from masquerade.data.interval_taxonomy import interval_taxonomy
 from masquerade.data.schema import Attribute, AttributeKind, Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_csv import outline_of_rows
 from masquerade.data.taxonomy_outline import Outline, refuse
-from masquerade.data.taxonomy_yaml import outline_of_yaml
 from masquerade.errors import TaxonomyError
 
 Taxonomies = str | Path | Mapping[str, Taxonomy | str | Path]  # a folder of files, or each column's
 
+
+def _outline_of_yaml(text: str, source: str) -> Outline:
+    # The parser takes longer to load than most jobs to run.
+    from masquerade.data.taxonomy_yaml import outline_of_yaml
+
+    return outline_of_yaml(text, source)
+
+
 _FORMATS: dict[str, Callable[[str, str], Outline]] = {
     ".csv": outline_of_rows,
     ".txt": outline_of_rows,
-    ".yaml": outline_of_yaml,
-    ".yml": outline_of_yaml,
+    ".yaml": _outline_of_yaml,
+    ".yml": _outline_of_yaml,
 }
 _MAX_BYTES = 256 << 20  # a larger file is probably the table, named by mistake
 
@@ -42,6 +48,8 @@ def read_taxonomy(
     tree = outline_of(_text(path, source), source)
     if kind == "categorical":
         return _marked(Taxonomy(tree.branch(), source, allowed=tuple(tree.marked)))
+    from masquerade.data.interval_taxonomy import interval_taxonomy  # few files are of intervals
+
     return _marked(interval_taxonomy(tree, kind, source))
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from masquerade.data.encode import is_text, texts
+from masquerade.data.file_kinds import CSV_SUFFIXES, PARQUET_SUFFIXES
 from masquerade.data.read_csv import SEPARATORS, check_separator
-from masquerade.data.source import CSV_SUFFIXES, PARQUET_SUFFIXES
 from masquerade.errors import ParameterError
 from masquerade.files import check_place, replacing
 

@@ -77,7 +77,11 @@ class Declared:
 def _plain(parameter: Parameter, value: Any) -> Any:
     if parameter.rule.is_file:  # where it lies is nobody's business
         return Path(value).name
-    return list(value) if isinstance(value, tuple) else value
+    return _listed(value)
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(each) for each in value] if isinstance(value, tuple) else value
 
 
 def parameters_of(declared: type) -> tuple[Parameter, ...]:
@@ -118,7 +122,7 @@ def read_declared(
             problems.append(Problem(f"the same as {each.name}; give one of them", key=(word,)))
         else:
             try:
-                values[each.name] = each.rule.check(_number(value) if each.rule.decimal else value)
+                values[each.name] = each.rule.check(numbers_of(value) if each.rule.decimal else value)
             except ValueError as error:
                 advice = (
                     hint(value, each.rule.choices) if isinstance(value, str) and each.rule.choices else ""
@@ -145,7 +149,24 @@ def read_declared(
         return None, [problem.within("") for problem in error.problems]
 
 
-def _number(value: Any) -> Any:
+def without_floats(parameters: Mapping[str, object]) -> dict[str, Any]:
+    """Return the parameters with decimals as texts, as canonical JSON requires."""
+    return {
+        key: repr(value)
+        if isinstance(value, float)
+        else list(value)
+        if isinstance(value, tuple)
+        else without_floats(value)
+        if isinstance(value, Mapping)
+        else value
+        for key, value in parameters.items()
+    }
+
+
+def numbers_of(value: Any) -> Any:
+    """Invert `without_floats` for what has decimals, alone or in a table: texts become numbers, where they can."""
+    if isinstance(value, Mapping):
+        return {name: numbers_of(each) for name, each in value.items()}
     if not isinstance(value, str):
         return value
     try:

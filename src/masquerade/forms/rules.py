@@ -150,6 +150,7 @@ def shares(*names: str) -> Rule:
             "additionalProperties": False,
             "minProperties": 1,
         },
+        decimal=True,
     )
 
 

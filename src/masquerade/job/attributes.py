@@ -63,11 +63,20 @@ def _attribute(
         section.format,
         section.decimal,
     )
+    for word in ("min_generalization", "min_width"):
+        if getattr(section, word) is not None and not in_qid:
+            problems.add((*key, word), "belongs to attributes of a QID; the others are released as they are")
     if unusable:
         return attribute
     names = tuple(section.max_generalization or ())
     try:
-        return replace(attribute, max_generalization=names, max_width=section.max_width)
+        return replace(
+            attribute,
+            max_generalization=names,
+            max_width=section.max_width,
+            min_generalization=tuple(section.min_generalization or ()),
+            min_width=section.min_width,
+        )
     except ParameterError as error:
         problems.collect(error)
         return attribute

@@ -11,7 +11,8 @@ from masquerade.job.requirements import FOR_PROVIDERS, entry_of
 from masquerade.methods import written_method
 from masquerade.net.identity import check_name
 from masquerade.privacy.requirement import without_redundant
-from masquerade.protocol.contract import Contract, Contribution, written_requirement
+from masquerade.protocol.attribute_terms import terms_of
+from masquerade.protocol.contract import Contract, Contribution, Role, written_requirement
 from masquerade.protocol.method import ASSEMBLER, AskedMethod, Proposal
 
 
@@ -46,6 +47,15 @@ def check_sources(plan: Plan) -> None:
 
 def _check_mashup(plan: Plan, method: AskedMethod) -> None:
     """Check parties that hold different columns about the same people."""
+    check_identifiers(plan)
+    parts = without_redundant(plan.requirement.parts)
+    _refuse(plan, method, Proposal(parts, parties=tuple(plan.job.parties), schema=plan.schema()))
+    if plan.requirement.provider_columns:
+        plan.problems.add(("privacy",), FOR_PROVIDERS)
+
+
+def check_identifiers(plan: Plan) -> None:
+    """Check that each party names its identifiers, and that all compare them alike."""
     parties, problems = plan.job.parties, plan.problems
     for name, section in parties.items():
         if not section.id:
@@ -53,18 +63,10 @@ def _check_mashup(plan: Plan, method: AskedMethod) -> None:
     if len({section.normalize for section in parties.values()}) > 1:
         ways = ", ".join(f"{name}: {section.normalize}" for name, section in parties.items())
         problems.add(("parties",), f"normalize must be the same for all parties; got {ways}")
-    parts = without_redundant(plan.requirement.parts)
-    _refuse(plan, method, Proposal(parts, parties=tuple(parties), schema=plan.schema()))
-    if plan.requirement.provider_columns:
-        problems.add(("privacy",), FOR_PROVIDERS)
 
 
-def contract_of(plan: Plan, headers: Headers) -> Contract | None:
-    """Return the contract of a mashup of tables with these columns; None if problems are recorded in the plan."""
-    method = plan.method
-    assert isinstance(method, AskedMethod)  # otherwise the job has problems
-    if plan.is_collaboration:
-        return contract_of_providers(plan, method, headers)
+def check_headers(plan: Plan, headers: Headers) -> None:
+    """Check that each party has the columns that its section names."""
     job, problems = plan.job, plan.problems
     for name, section in job.parties.items():
         known = headers[name]
@@ -78,10 +80,20 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
             problems.add(
                 ("parties", name, "attributes"), f'"{section.id}" identifies people; it is never released'
             )
+
+
+def contract_of(plan: Plan, headers: Headers) -> Contract | None:
+    """Return the contract of a mashup of tables with these columns; None if problems are recorded in the plan."""
+    method = plan.method
+    assert isinstance(method, AskedMethod)  # otherwise the job has problems
+    if plan.is_collaboration:
+        return contract_of_providers(plan, method, headers)
+    job, problems = plan.job, plan.problems
+    check_headers(plan, headers)
     sensitive = [name for name in plan.published if name not in (job.roles.class_, job.roles.provider)]
     columns = [
-        *_contributions(plan, headers, list(job.attributes), "attribute"),
-        *_contributions(
+        *contributions(plan, headers, list(job.attributes), "attribute"),
+        *contributions(
             plan, headers, [name for name in sensitive if name not in job.attributes], "sensitive"
         ),
     ]
@@ -103,6 +115,7 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
         method=written_method(agreed.method),
         choice=agreed.choice,
         class_name=job.roles.class_,
+        attributes=terms_of(plan.schema()),
         class_from=class_from,
         normalize=next(iter(job.parties.values())).normalize,
     )
@@ -118,7 +131,7 @@ def _refuse(plan: Plan, method: AskedMethod, proposal: Proposal) -> None:
             plan.refuse(problem)
 
 
-def _contributions(plan: Plan, headers: Headers, names: Sequence[str], role: str) -> list[Contribution]:
+def contributions(plan: Plan, headers: Headers, names: Sequence[str], role: Role) -> list[Contribution]:
     """Find one holder for each column: the party named for it, or the only one that has it."""
     found = []
     for name in names:
@@ -129,7 +142,7 @@ def _contributions(plan: Plan, headers: Headers, names: Sequence[str], role: str
             if name in headers[party] and section.attributes is None and name != section.id
         ]
         holders = named or having
-        key = ("attributes", name) if role == "attribute" else ("roles", "sensitive")
+        key = ("attributes", name) if role == "attribute" else ("roles", role)
         if len(holders) > 1:
             verb = "are named for it" if named else "have it"
             plan.problems.add(
@@ -139,7 +152,7 @@ def _contributions(plan: Plan, headers: Headers, names: Sequence[str], role: str
         elif not holders:
             plan.problems.add(key, f'no party contributes "{name}"{_why_nobody(plan, headers, name)}')
         else:
-            found.append(Contribution(name, holders[0], "attribute" if role == "attribute" else "sensitive"))
+            found.append(Contribution(name, holders[0], role))
     return found
 
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 import datetime
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import ConfigDict, Field, PlainValidator
 
 from masquerade.data.continuum import ISO_DATE, days, read_date
 from masquerade.data.encode import MISSING_VALUES
+from masquerade.engine.memory_size import LEAST_MEMORY, read_size, size_text
+from masquerade.errors import Key, Problem
 from masquerade.forms.form import Form, key
 
 Text = Annotated[str, Field(min_length=1)]
@@ -72,6 +74,13 @@ def _date_format(value: object) -> str:
     raise ValueError
 
 
+def _size(value: object) -> str:
+    """Validate a size of memory."""
+    if isinstance(value, str) and read_size(value) >= LEAST_MEMORY:
+        return value
+    raise ValueError
+
+
 Bound = Annotated[Any, PlainValidator(_bound)]
 
 _NAME = 'a name, such as "age"'
@@ -79,6 +88,7 @@ _NAMES = 'a list of one or more names, such as ["age", "job"]'
 _ANY_NAMES = 'a list of names, such as ["age", "job"]'
 _BOUND = 'a finite number, or for type = "date" a date such as 1980-12-31'
 _SWITCH = "true or false"
+DEFAULT_MEMORY = "8GB"  # of the engine
 
 
 def _one_of(*words: str) -> str:
@@ -98,7 +108,7 @@ class TableSection(Form):
 
     source: Text = _key('a file such as "patients.csv", or a database URL', "")
     query: Text | None = _key('a query, such as "SELECT * FROM patients"')
-    missing: Literal["drop", "error", "keep"] = _key(_one_of("drop", "error", "keep"), "drop")
+    missing: Literal["drop", "error", "keep", "mean"] = _key(_one_of("drop", "error", "keep", "mean"), "drop")
     missing_values: list[str] = _empty(
         lambda: list(MISSING_VALUES), 'a list of texts that mean a missing cell, such as ["", "NA"]'
     )
@@ -107,11 +117,15 @@ class TableSection(Form):
 
 
 class DataSection(TableSection):
-    """`[data]`: the table of `anonymize`."""
+    """`[data]`: the table of `anonymize`, or of `learn` on one table."""
+
+    partition: Text | None = _key(
+        'a column of the query\'s result that tells all rows apart, such as "id"; an [engine] reads ranges of it'
+    )
 
 
 class PartySection(TableSection):
-    """`[parties.NAME]`: one party of a mashup."""
+    """`[parties.NAME]`: one party of a mashup, or one site that learns a model with others."""
 
     id: Text = _key('the name of the identifier\'s column, such as "ssn"', "")
     normalize: Literal["none", "strip", "casefold"] = _key(_one_of("none", "strip", "casefold"), "strip")
@@ -129,6 +143,8 @@ class AttributeSection(Form):
     taxonomy: Text | None = _key('a file such as "job.csv" or "job.yaml", or "flat"')
     max_generalization: Texts | None = _key('a list of one or more values, such as ["Blue-collar"]')
     max_width: Annotated[float, _number(0)] | None = _key("a finite number of at least 0; for dates, days")
+    min_generalization: Texts | None = _key('a list of one or more values, such as ["Technical"]')
+    min_width: Annotated[float, _number(0)] | None = _key("a finite number above 0; for dates, days")
     format: Annotated[str, PlainValidator(_date_format)] = _key(
         'a format of dates with day, month and year, such as "%d/%m/%Y"', ISO_DATE
     )
@@ -140,6 +156,8 @@ class RolesSection(Form):
     """`[roles]`: which columns are special."""
 
     class_: Text | None = _key(_NAME, alias="class")
+    duration: Text | None = _key(_NAME)
+    event: Text | None = _key(_NAME)
     sensitive: list[Text] = _empty(list, _ANY_NAMES)
     identifiers: list[Text] = _empty(list, _ANY_NAMES)
     provider: Text | None = _key(_NAME)
@@ -160,10 +178,40 @@ class PrivacyEntry(Form):
         return named | {key: value for key, value in (self.model_extra or {}).items() if value is not None}
 
 
+class EngineSection(Form):
+    """`[engine]`: where counting runs, and in how much memory."""
+
+    name: Literal["local", "dask"] = _key(_one_of("local", "dask"), "local")
+    address: Text | None = _key('the address of a Dask scheduler, such as "tcp://10.0.0.5:8786"')
+    memory: Annotated[str, PlainValidator(_size)] | None = _key(
+        f'a size of at least {size_text(LEAST_MEMORY)}, such as "4GB"'
+    )
+
+    def contradictions(self) -> Iterator[tuple[Key, Problem | str]]:
+        """Yield an address that is missing or has no use, and a memory that a cluster has of its own."""
+        if self.name == "dask" and self.address is None:
+            yield ("engine", "address"), 'missing; name the scheduler, such as "tcp://10.0.0.5:8786"'
+        if self.name != "dask" and self.address is not None:
+            yield ("engine", "address"), 'belongs to name = "dask"'
+        if self.name == "dask" and self.memory is not None:
+            yield (
+                ("engine", "memory"),
+                'belongs to name = "local"; a Dask worker is started with its own --memory-limit',
+            )
+
+    @property
+    def memory_bytes(self) -> int:
+        """What may be held at once."""
+        return read_size(self.memory or DEFAULT_MEMORY)
+
+
 class OutputSection(Form):
     """`[output]`: what to write. `report = false` writes no report."""
 
-    table: Text = _key('a file that ends in .csv or .parquet, such as "release.csv"', "release.csv")
+    table: Text = _key(
+        'a file that ends in .csv or .parquet, such as "release.csv"; with an engine, a folder', "release.csv"
+    )
+    model: Text | None = _key('a file that ends in .json, such as "model.json"')
     report: Annotated[str | Literal[False], PlainValidator(_report)] = _key(
         'a file that ends in .html, such as "report.html", or false for none', "report.html"
     )
@@ -184,4 +232,5 @@ class Job(Form):
     )
     algorithm: dict[str, Any] = _empty(dict, "a table, written [algorithm]")  # see masquerade.methods
     parties: dict[Text, PartySection] = _empty(dict, "tables, written [parties.NAME] for each party")
+    engine: EngineSection | None = _key("a table, written [engine]")
     output: OutputSection = _empty(OutputSection, "a table, written [output]")

@@ -12,27 +12,50 @@ from masquerade.errors import DataError, Key
 from masquerade.forms.problems import Problems
 from masquerade.job.model import Job
 
-_TABLES, _REPORTS = (".csv", ".parquet"), (".html", ".htm")
+_TABLES, _REPORTS, _MODELS = (".csv", ".parquet"), (".html", ".htm"), (".json",)
+DEFAULT_MODEL = "model.json"
+FOLDER = "release.parquet"  # where a release in chunks goes, unless the job says otherwise
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write."""
+    """The files to write; of a job for a model, `table` is the model's."""
 
     table: Path
     report: Path | None
 
 
-def outputs_of(job: Job, path: Path, problems: Problems) -> Outputs:
-    """Return the files that the job at `path` writes, adding unusable ones to `problems`."""
+def outputs_of(job: Job, path: Path, problems: Problems, *, folder: bool = False) -> Outputs:
+    """Return the files that the job at `path` writes, adding unusable ones to `problems`.
+
+    With `folder` the table is a folder of Parquet files.
+    """
+    named = "table" in job.output.model_fields_set
+    file = FOLDER if folder and not named else job.output.table
+    return _outputs(job, path, "table", file, None if folder else _TABLES, problems)
+
+
+def model_outputs_of(job: Job, path: Path, problems: Problems) -> Outputs:
+    """Return the files that a job for a model writes; the model's stands in place of the table's."""
+    return _outputs(job, path, "model", job.output.model or DEFAULT_MODEL, _MODELS, problems)
+
+
+def _outputs(
+    job: Job, path: Path, key: str, file: str, endings: tuple[str, ...] | None, problems: Problems
+) -> Outputs:
+    """Check the files; without endings the first is a folder."""
     base, section = path.parent, job.output
-    outputs = Outputs(base / section.table, base / section.report if section.report else None)
+    outputs = Outputs(base / file, base / section.report if section.report else None)
     read = dict(_read(job, path))
-    _check(("output", "table"), outputs.table, _TABLES, read, problems)
+    if endings is None:
+        _check_folder(("output", key), outputs.table, read, problems)
+    else:
+        _check(("output", key), outputs.table, endings, read, problems)
     if outputs.report is not None:
         _check(("output", "report"), outputs.report, _REPORTS, read, problems)
         if _same(outputs.table, outputs.report):
-            problems.add(("output", "report"), f"{section.report} is the release's own file; name another")
+            whose = "release" if key == "table" else key
+            problems.add(("output", "report"), f"{section.report} is the {whose}'s own file; name another")
     return outputs
 
 
@@ -57,6 +80,23 @@ def _read(job: Job, path: Path) -> Iterator[tuple[Path, str]]:
     for name, attribute in job.attributes.items():
         if attribute.taxonomy not in (None, "flat"):
             yield base / str(attribute.taxonomy), f"the taxonomy of {name}"
+
+
+def _check_folder(key: Key, path: Path, read: dict[Path, str], problems: Problems) -> None:
+    if path.suffix.lower() not in ("", ".parquet"):
+        problems.add(
+            key,
+            f'with an engine the release is a folder of Parquet files, such as "{FOLDER}"; got "{path.name}"',
+        )
+    elif not path.parent.is_dir():
+        problems.add(key, f"there is no folder {path.parent}")
+    elif path.exists() and not path.is_dir():
+        problems.add(key, f"{path} is a file, and the release is a folder; name another")
+    elif path.is_dir() and any(each.suffix != ".parquet" for each in path.iterdir()):
+        problems.add(key, f"{path} holds other files than those of a release; name another folder")
+    for other, what in read.items():
+        if _same(path, other) or path.resolve() in other.resolve().parents:
+            problems.add(key, f"{path.name} is or holds {what}; it would be overwritten: name another folder")
 
 
 def _check(key: Key, path: Path, endings: tuple[str, ...], read: dict[Path, str], problems: Problems) -> None:

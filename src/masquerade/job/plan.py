@@ -6,35 +6,36 @@ names, missing files. All problems are reported at once, together with those of 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from masquerade.anonymize.method import Method, TableMethod
+from masquerade.data.database_url import database_scheme
+from masquerade.data.file_kinds import is_parted
 from masquerade.data.schema import Schema
-from masquerade.errors import Problem
+from masquerade.errors import Key, ParameterError, Problem
 from masquerade.forms.form import fill
 from masquerade.forms.problems import Problems
 from masquerade.forms.toml import read_toml
 from masquerade.job.attributes import schema_of
-from masquerade.job.model import DataSection, Job
+from masquerade.job.model import DataSection, Job, TableSection
 from masquerade.job.outputs import Outputs, outputs_of
 from masquerade.job.requirements import FOR_PROVIDERS, Providers, entry_of, requirement_of
 from masquerade.job.roles import check_roles
 from masquerade.methods import (
     DEFAULT,
-    Auto,
     askable_methods,
     full_name,
-    methods_between_parties,
-    placed,
     read_method,
+    session_methods,
     table_methods,
     unnamed_method,
 )
 from masquerade.privacy.requirement import Requirement, without_redundant
-from masquerade.protocol.arrangement import PROVIDER, Arrangement
-from masquerade.protocol.automatic import Automatic
-from masquerade.protocol.method import AskedMethod
+from masquerade.protocol.arrangement import ARRANGEMENTS, PROVIDER, Arrangement
+
+FOR_MODELS = "belongs to jobs of masquerade learn"
 
 
 class Plan:
@@ -43,37 +44,80 @@ class Plan:
     Request the parts that a command needs, then call `settle`: until then they may be unusable.
     """
 
+    arrangement: Arrangement | None = None  # how the parties hold their data; None: there is one table
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.base = path.parent
         self.problems = Problems(str(path))
         self.job = fill(Job, read_toml(path), self.problems)
         self.method = self._method()
-        providers = Providers(
-            self.provider,
-            self.common.verification,
-            FOR_PROVIDERS if self.is_method_known else None,
-        )
-        self.requirement: Requirement = requirement_of(self.job, self.problems, providers, self.base)
+        self.requirement = self._requirement()
+        self._check_engine()
         check_roles(
             self.job, self.problems, needs_provider=self.is_method_known and not self.is_collaboration
         )
+        self._check_command()
 
     def settle(self) -> None:
         """Raise one error with all problems found so far, if any."""
         self.problems.settle()
 
+    def _requirement(self) -> Requirement:
+        """Return what must hold of the release."""
+        missing = FOR_PROVIDERS if self.is_method_known else None
+        providers = Providers(self.provider, self.common.verification, missing)
+        return requirement_of(self.job, self.problems, providers, self.base)
+
+    def _check_engine(self) -> None:
+        """Report an engine beside parties whose method does not count there, and a key that no engine reads by."""
+        data = self.job.data
+        if data is not None and data.partition is not None:
+            if database_scheme(data.source) is None:
+                self.problems.add(
+                    ("data", "partition"), "belongs to a database, which source names by its URL"
+                )
+            elif self.job.engine is None:
+                text = "belongs to jobs with an [engine], which reads ranges of it; leave it out, or name one"
+                self.problems.add(("data", "partition"), text)
+        if self.job.engine is None or not self.job.parties or self.method is None:
+            return
+        from masquerade.protocol.method import AskedMethod
+
+        if isinstance(self.method, AskedMethod):
+            reason = self.method.off_engine(without_redundant(self.requirement.parts))
+            if reason is not None:
+                self.problems.add(
+                    ("engine",), f"{reason}: name another method in [algorithm], or leave [engine] out"
+                )
+
+    def _check_command(self) -> None:
+        """Report keys that belong to jobs for models."""
+        for key in ("duration", "event"):
+            if getattr(self.job.roles, key) is not None:
+                self.problems.add(("roles", key), FOR_MODELS)
+        if self.job.output.model is not None:
+            self.problems.add(("output", "model"), FOR_MODELS)
+        tables: list[tuple[Key, TableSection | None]] = [
+            (("data",), self.job.data),
+            *((("parties", name), each) for name, each in self.job.parties.items()),
+        ]
+        for where, section in tables:
+            if section is not None and section.missing == "mean":
+                self.problems.add((*where, "missing"), f'"mean" {FOR_MODELS}; use "drop", "error" or "keep"')
+
     def _method(self) -> Method | None:
         """Return the method that `[algorithm]` names, for one table or for the parties; None if it is invalid."""
-        table, target = placed(self.job.algorithm, self.base), self.job.roles.class_
+        table, target = self.job.algorithm, self.job.roles.class_
         method: Method | None
         if self.job.parties and self.job.data is None:
-            arrangement = self._arrangement()
-            unnamed = unnamed_method(arrangement)
-            method, self.common, wrong = read_method(askable_methods(arrangement), table, unnamed.name)
-            method = unnamed if isinstance(method, Automatic) else method
+            self.arrangement = self._arrangement()
+            unnamed = unnamed_method(self.arrangement)
+            available = askable_methods(self.arrangement)
+            method, self.common, wrong = read_method(available, table, unnamed.name, base=self.base)
+            method = unnamed if method is not None and method.name == DEFAULT else method
         else:
-            method, self.common, wrong = read_method(table_methods(), table, target=target)
+            method, self.common, wrong = read_method(table_methods(), table, base=self.base, target=target)
         for problem in wrong:
             # An invalid class is reported already; a score that needs it must not report it again.
             if problem.key != ("score",) or not self.problems.about(("roles", "class")):
@@ -83,7 +127,7 @@ class Plan:
     def _arrangement(self) -> Arrangement:
         """Return how the parties hold their data: as the method needs it, or else by whether they identify people."""
         name, _ = full_name(self.job.algorithm.get("name", DEFAULT))
-        possible = {each.arrangement for each in methods_between_parties() if each.name == name}
+        possible = {each for each in ARRANGEMENTS if isinstance(name, str) and name in session_methods(each)}
         if len(possible) == 1:
             return possible.pop()
         parties = self.job.parties.values()
@@ -99,7 +143,7 @@ class Plan:
     @property
     def is_collaboration(self) -> bool:
         """Whether the job's parties hold the same columns about different people."""
-        return isinstance(self.method, AskedMethod) and self.method.arrangement == "horizontal"
+        return self.is_method_known and self.arrangement == "horizontal"
 
     @property
     def provider(self) -> str | None:
@@ -145,7 +189,10 @@ class Plan:
 
         A release can be verified without the taxonomies. Where the job itself speaks of boundaries, they are needed.
         """
-        named = any(each.max_generalization or each.max_width for each in self.job.attributes.values())
+        named = any(
+            each.max_generalization or each.max_width or each.min_generalization or each.min_width
+            for each in self.job.attributes.values()
+        )
         if named or any(part.within_boundaries for part in self.requirement.parts):
             return self.schema()
         found = schema_of(self.job, (), self.base, Problems(""))
@@ -155,7 +202,7 @@ class Plan:
         """Return the method for one table, configured for the requirements."""
         parts = without_redundant(self.requirement.parts)
         if not isinstance(self.method, TableMethod):
-            return Auto()
+            return table_methods()[DEFAULT]()
         method = self.method.seeded(self.common.seed)
         with self.problems.collecting(("algorithm",)):
             method = method.fitted(parts)
@@ -166,7 +213,29 @@ class Plan:
 
     def outputs(self) -> Outputs:
         """The files to write."""
-        return outputs_of(self.job, self.path, self.problems)
+        return outputs_of(self.job, self.path, self.problems, folder=self.is_chunked)
+
+    @property
+    def is_chunked(self) -> bool:
+        """Whether an engine is to run the job on chunks: it names one, or its table is in many files.
+
+        Without an engine, methods that need the whole table, or would lose something, get it if it is not too large.
+        """
+        if self.job.engine is not None:
+            return not self.job.parties
+        method = self.method
+        if not self.is_in_parts or not isinstance(method, TableMethod) or not method.takes_chunks():
+            return False
+        parts = without_redundant(self.requirement.parts)
+        with suppress(ParameterError):  # which `algorithm` reports
+            method = method.fitted(parts)
+        return method.same_on_chunks and not any(method.chunk_refusals(parts))
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether the table is a folder or pattern of Parquet files."""
+        source = self.job.data.source if self.job.data is not None else ""
+        return bool(source) and is_parted(source, self.base)
 
     @property
     def published(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from masquerade.job.requirements import entry_of
 from masquerade.methods import written_method
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import PROVIDER
+from masquerade.protocol.attribute_terms import terms_of
 from masquerade.protocol.collaborate.domains import KEEP_AMONG_PROVIDERS
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
 from masquerade.protocol.method import AskedMethod, Proposal
@@ -70,6 +71,7 @@ def contract_of_providers(plan: Plan, method: AskedMethod, headers: Headers) -> 
         requirements=tuple(_written(part) for part in wrapped),
         method=written_method(agreed.method),
         choice=agreed.choice,
+        attributes=terms_of(plan.schema()),
         class_name=job.roles.class_,
         provider=plan.provider or PROVIDER,
         m=_m(plan),

@@ -13,15 +13,13 @@ from masquerade.forms.declared import checked, parameters_of, read_declared, wor
 from masquerade.forms.problems import Problems
 from masquerade.job.model import Job, PrivacyEntry
 from masquerade.job.sensitive_trees import Trees
-from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
-from masquerade.privacy.registry import REQUIREMENTS, requirement_named
+from masquerade.methods import session_methods
+from masquerade.privacy.registry import M_PRIVACY, REQUIREMENTS, requirement_named
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
-from masquerade.protocol.collaborate.method import Collaboration
 
-M_PRIVACY = MPrivateGroups.model
 FOR_PROVIDERS = (
     f"{M_PRIVACY} is for providers of the same columns, not for parties that hold different ones; "
-    f'they publish together with name = "{Collaboration.name}"'
+    f'they publish together with name = "{next(iter(session_methods("horizontal")))}"'
 )
 
 
@@ -82,6 +80,8 @@ def _wrapped(
     job: Job, wrapping: list[int], joined: Conjunction, providers: Providers, problems: Problems
 ) -> Requirement:
     """Wrap the requirement against colluding providers; return it unchanged if the m-privacy entry is invalid."""
+    from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups  # few jobs have colluders
+
     first, *more = wrapping
     entry = job.privacy[first]
     for position in more:

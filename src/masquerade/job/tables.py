@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import pyarrow as pa
 
 from masquerade.data.reading import Source
 from masquerade.data.source import read_source
+from masquerade.data.table import Origin
 from masquerade.job.model import TableSection
 
 
@@ -24,3 +28,18 @@ def read_section(
         columns=columns,
         coded=coded,
     )
+
+
+def mapped_section(section: TableSection, base: Path, columns: Sequence[str]) -> tuple[pa.Table, Origin]:
+    """Copy these columns of a section's table to a file that is mapped; return them, and how errors name their rows."""
+    from masquerade.data.mapped_table import mapped_source  # with readers that most jobs do without
+
+    table, origin = mapped_source(
+        section.source,
+        base,
+        columns,
+        query=section.query,
+        separator=section.separator,
+        encoding=section.encoding,
+    )
+    return table, replace(origin, missing_values=tuple(section.missing_values))

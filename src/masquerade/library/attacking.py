@@ -7,7 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from masquerade.data.database_url import database_scheme
+from masquerade.data.parquet_parts import PartedFiles, parted_files
 from masquerade.data.schema import Schema
 from masquerade.data.source import read_source
 from masquerade.data.table import Table
@@ -15,11 +18,12 @@ from masquerade.data.table_file import TableFile
 from masquerade.errors import ParameterError
 from masquerade.job.model import DataSection
 from masquerade.job.plan import Plan
-from masquerade.library.python_api import checked_requirement, names_of
+from masquerade.library.column_names import names_of
+from masquerade.library.python_api import checked_requirement
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import Requirement
 from masquerade.protocol.arrangement import PROVIDER
-from masquerade.risk.attacks.attack import Finding, Scene
+from masquerade.risk.attacks.attack import Finding, GroupCounts, Scene
 from masquerade.risk.attacks.registry import attack as play
 
 
@@ -70,11 +74,22 @@ def attack_job(
     earlier: Sequence[str | Path] = (),
     population: int | None = None,
 ) -> list[Finding]:
-    """Play every attack on a job's release; see `attack`."""
+    """Play every attack on a job's release; see `attack`.
+
+    Of a release in many files that exceed the memory of the job's engine, those that need no other table are played, by
+    counts of its groups.
+    """
+    from masquerade.library.chunked_evaluation import beyond_memory, refuse_whole
+
     plan = Plan(Path(job))
     schema = plan.schema()
     plan.settle()
     data = plan.job.data or DataSection()
+    class_ = plan.job.roles.class_
+    sensitive = tuple(name for name in plan.published if name != class_ or name in plan.job.roles.sensitive)
+    if (large := beyond_memory(plan, str(release))) is not None:
+        refuse_whole("attack", original=original, outside=outside, earlier=earlier)
+        return play(_scene_of_files(large[0], plan, schema, sensitive, population))
 
     def read(source: str | Path) -> Table:
         found = read_source(str(source), Path())
@@ -92,13 +107,12 @@ def attack_job(
     if original is not None:
         query = data.query if database_scheme(str(original)) is not None else None
         own = TableFile(str(original), query, data.separator, data.encoding)
-    class_ = plan.job.roles.class_
     return play(
         _scene(
             read(release),
             schema,
             plan.requirement,
-            tuple(name for name in plan.published if name != class_ or name in plan.job.roles.sensitive),
+            sensitive,
             original=None if own is None else read_raw(own),
             outside=None if outside is None else read_raw(TableFile(str(outside))),
             earlier=tuple(map(read, earlier)),
@@ -106,6 +120,26 @@ def attack_job(
             population=population,
         )
     )
+
+
+def _scene_of_files(
+    files: PartedFiles, plan: Plan, schema: Schema, sensitive: Sequence[str], population: int | None
+) -> Scene:
+    """Return the scene of a release that stays in its files, of which the groups are counted on the job's engine."""
+    from masquerade.anonymize.chunked.checking import count_groups
+    from masquerade.data.chunked_table import rows_of_chunks
+    from masquerade.library.chunked_jobs import opened_engine
+
+    qid = plan.requirement.qid_attributes
+    parted_files(files.name, Path(), qid)  # that is, it has these
+    empty = Table(pa.table({name: pa.array([], pa.string()) for name in files.columns}), schema)
+    scene = _scene(empty, schema, plan.requirement, sensitive, provider=plan.provider, population=population)
+    named = [*scene.sensitive, *([scene.provider] if scene.provider is not None else [])]
+    with opened_engine(plan.job.engine, plan) as engine:
+        engine.check_files([str(path) for path in files.paths])
+        parts = files.parts(rows_of_chunks(files, len(qid) + len(named), engine))
+        counted = count_groups(engine, parts, qid, [name for name in named if name in files.columns])
+    return replace(scene, counted=GroupCounts(*counted))
 
 
 def _scene(

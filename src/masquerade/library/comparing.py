@@ -15,7 +15,8 @@ from masquerade.data.table import Missing, Table
 from masquerade.errors import ParameterError, Problem, given, hint, shown
 from masquerade.forms.declared import checked
 from masquerade.forms.rules import whole
-from masquerade.library.python_api import checked_requirement, names_of
+from masquerade.library.column_names import names_of
+from masquerade.library.python_api import checked_requirement
 from masquerade.methods import described, table_methods
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.privacy.requirement import Requirement

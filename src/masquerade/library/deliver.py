@@ -9,13 +9,30 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from masquerade.data.write import check_target, encode_table
 from masquerade.files import make_folder, read_file, replacing_together
 from masquerade.job.outputs import Outputs
-from masquerade.library.python_api import Release
+from masquerade.library.release import Release
 from masquerade.net.progress import OnStage, Stage, silent
+
+
+@dataclass(frozen=True)
+class Written:
+    """A release and the files it was written to."""
+
+    release: Release
+    table: Path
+    report: Path | None
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The JSON summary, with the files."""
+        report = {"report": str(self.report)} if self.report is not None else {}
+        return {**self.release.summary, "table": str(self.table), **report}
 
 
 def deliver(

@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 from masquerade.audit.head import head_path
 from masquerade.audit.verify import verify
-from masquerade.data.database_url import PostgresUrl, database_path
+from masquerade.data.database_url import database_path
+from masquerade.data.postgres_url import PostgresUrl
 from masquerade.errors import MasqueradeError, one_line
 from masquerade.files import read_file
 from masquerade.library.doctor_certificates import mode_checks
@@ -106,7 +107,7 @@ def _audit(path: Path, certificates: Sequence[bytes]) -> Iterator[Check]:
 
 
 def ledger_checks(folder: Path, datasets: Iterable[str]) -> Iterator[Check]:
-    """Check that a party's ledger is intact, and the secrets that identify past releases are present and private.
+    """Check that a party's ledger is intact, that the secrets of past releases are present, and all secrets private.
 
     Report how many datasets it has published.
     """
@@ -130,7 +131,7 @@ def ledger_checks(folder: Path, datasets: Iterable[str]) -> Iterator[Check]:
         yield fine("snapshots", f"{counted(published, 'dataset')} published so far")
     except MasqueradeError as caught:
         yield from problems("snapshots", caught)
-    for path in sorted((folder / "secrets").glob("*.key")):
+    for path in sorted([*(folder / "secrets").glob("*.key"), *(folder / "site-keys").glob("*.json")]):
         yield from (check for check in mode_checks("secret", path) if check.status != "ok")
 
 

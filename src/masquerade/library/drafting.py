@@ -9,7 +9,7 @@ from masquerade.data.table_file import TableFile
 from masquerade.errors import ParameterError
 from masquerade.job.draft.draft import DEFAULT_K, Draft, draft_job, refuse_existing
 from masquerade.job.draft.parties import draft_mashup
-from masquerade.library.python_api import names_of
+from masquerade.library.column_names import names_of
 from masquerade.net.progress import OnStage, Stage, silent
 
 Tables = str | Path | TableFile | Sequence[str | Path | TableFile]

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from masquerade.data.table import Missing, Table
-from masquerade.errors import DataError, ParameterError, given
-from masquerade.library.python_api import checked_requirement, names_of
+from masquerade.errors import ParameterError, given
+from masquerade.library.column_names import names_of
+from masquerade.library.python_api import checked_requirement
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.privacy.requirement import Requirement
 from masquerade.risk.attacks.attack import Scene
 from masquerade.risk.attacks.registry import attack
-from masquerade.utility.comparison import Comparison, compare
+from masquerade.utility.comparison import Comparison, compare, refuse_other_order
 from masquerade.utility.losses import certainty_losses, losses_of
 from masquerade.utility.metrics import measure, weighted_overlap
 
@@ -27,6 +27,7 @@ def evaluate(
     requirement: Requirement,
     target: str | None = None,
     *,
+    sensitive: Iterable[str] = (),
     missing: Missing = "drop",
     queries: int = 2500,
     train: int | None = None,
@@ -47,7 +48,7 @@ def evaluate(
     `selection`: how exactly the release answers which records they mean. `accuracy` is that of naive Bayes and of the
     tree for the class, `prediction` the same for each attribute in `predict`; with `clusters`, so many of them are
     found in the release and judged by the original (`clustering`). `attacks` says what an attacker gets,
-    and who is most exposed.
+    and who is most exposed. `sensitive` are the columns that the release was made with, whose missing cells count, too.
     """
     table = original if isinstance(original, Table) else Table(original)
     published = release if isinstance(release, Table) else Table(release)
@@ -60,7 +61,8 @@ def evaluate(
         **({} if train is None else {"train": train}),
     )
     special = [name for name in requirement.special_columns if name not in requirement.provider_columns]
-    used = [*table.schema.names, *([target] if target is not None else []), *special]
+    published_too = names_of("sensitive", sensitive)
+    used = [*table.schema.names, *([target] if target is not None else []), *special, *published_too]
     complete = table.complete(dict.fromkeys(used), missing)
     if train is not None and not 1 <= train < len(complete):
         raise ParameterError(
@@ -68,7 +70,7 @@ def evaluate(
             f"1 to {len(complete) - 1}. Got {train} instead."
         )
     comparison = compare(complete, published, qid, target)
-    _refuse_other_order(complete, published, (name for name in used if name not in qid))
+    refuse_other_order(complete, published, (name for name in used if name not in qid))
 
     on_stage(Stage("measuring"))
     losses = losses_of(comparison)
@@ -140,25 +142,3 @@ def _check_numbers(**numbers: object) -> None:
                 f"The {name} parameter of evaluate must be a whole number of at least 0. "
                 f"Got {given(number)} instead."
             )
-
-
-def _refuse_other_order(original: Table, release: Table, names: Iterable[str]) -> None:
-    """Raise DataError if columns published unchanged show that the rows are in another order."""
-    for name in dict.fromkeys(names):
-        if name not in release.arrow.column_names or _written_anew(original.cells(name).type):
-            continue
-        before, after = original.coded(name), release.coded(name)
-        place = {label: code for code, label in enumerate(before.labels)}
-        same = np.array([place.get(label, -1) for label in after.labels], np.int64)
-        different = same[after.codes] != before.codes
-        if different.any():
-            row = int(np.argmax(different))
-            cells = f'"{after.labels[after.codes[row]]}" was "{before.labels[before.codes[row]]}"'
-            text = f'{cells} in {original.problem("", row).place}: is this release in input order (order = "input")?'
-            raise DataError(release.problem(text, row, name))
-
-
-def _written_anew(kind: pa.DataType) -> bool:
-    """Return whether files may write such values differently from how they are shown: then texts prove nothing."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_temporal(kind) or pa.types.is_decimal(kind))

@@ -1,12 +1,15 @@
-"""The commands that run a job file: anonymise, compare, verify, evaluate."""
+"""The commands that run a job file: anonymise, compare, verify, evaluate.
+
+What only some jobs need (chunks, comparing, metrics) is loaded by them: most tables are anonymised faster than that.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,34 +19,21 @@ from masquerade.anonymize.publish import publish
 from masquerade.anonymize.release import Provenance
 from masquerade.anonymize.workload_key import WORKLOAD
 from masquerade.data.database_url import database_scheme
+from masquerade.data.file_kinds import is_parted
 from masquerade.data.reading import Source
 from masquerade.data.schema import Schema
 from masquerade.data.source import read_source
 from masquerade.data.table import Table
-from masquerade.errors import DataError
 from masquerade.job.model import DataSection
 from masquerade.job.plan import Plan, bare_source
 from masquerade.job.tables import read_section
-from masquerade.library.comparing import Contest, contest, methods_named, sizes_of
-from masquerade.library.deliver import deliver
-from masquerade.library.evaluation import evaluate
-from masquerade.library.python_api import Release, Verification, verify
+from masquerade.library.deliver import Written, deliver
+from masquerade.library.release import Release
 from masquerade.net.progress import OnStage, Stage, silent
 
-
-@dataclass(frozen=True)
-class Written:
-    """A release and the files it was written to."""
-
-    release: Release
-    table: Path
-    report: Path | None
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """The JSON summary, with the files."""
-        report = {"report": str(self.report)} if self.report is not None else {}
-        return {**self.release.summary, "table": str(self.table), **report}
+if TYPE_CHECKING:
+    from masquerade.library.comparing import Contest
+    from masquerade.library.verifying import Verification
 
 
 def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnStep | None = None) -> Written:
@@ -51,8 +41,18 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     plan = Plan(Path(path))
     data, schema, outputs = plan.data(), plan.schema(), plan.outputs()
     algorithm = plan.algorithm(schema)
-    plan.settle()
+    if plan.is_chunked:
+        from masquerade.library.chunked_jobs import anonymize_chunks, check_chunked
 
+        check_chunked(plan, algorithm)
+        plan.settle()
+        return anonymize_chunks(plan, schema, algorithm, outputs, on_stage, on_step)
+
+    plan.settle()
+    if plan.is_in_parts:
+        from masquerade.library.chunked_jobs import check_fits_memory
+
+        check_fits_memory(plan, algorithm)
     on_stage(Stage(f"reading {bare_source(data.source)}"))
     # For its first array Arrow imports numpy.ma, and pandas if installed: do not count that as reading time.
     pa.array(np.zeros(1))
@@ -84,17 +84,17 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
 
 def verify_job(release: str | Path, job: str | Path) -> Verification:
     """Check whether the release satisfies the job's requirements and holds none of its identifiers."""
+    from masquerade.library.verifying import insist_on_providers, verify
+
     plan = Plan(Path(job))
     schema = plan.boundaries()
     plan.settle()
+    if is_parted(str(release), Path()):
+        from masquerade.library.chunked_jobs import verify_chunks
+
+        return verify_chunks(release, plan, schema)
     source = read_source(str(release), Path())
-    for name in plan.requirement.provider_columns:
-        if name not in source.all_columns:
-            raise DataError.about(
-                source.origin.name,
-                f'no column "{name}"; m-privacy can be verified only where each record names its provider: '
-                "make the release with output.keep_provider = true",
-            )
+    insist_on_providers(source.origin.name, source.all_columns, plan.requirement)
     found = verify(Table(source.table, schema, origin=source.origin), plan.requirement)
     leaked = tuple(name for name in dict.fromkeys(plan.job.roles.identifiers) if name in source.all_columns)
     return replace(found, identifiers=leaked)
@@ -117,11 +117,20 @@ def evaluate_job(
 
     SE, the error of one source alone, is included if the job names parties with their attributes. If the
     original is in a database, the job's query is run on it. The selections measured are those of `workload`, or of the
-    one that the job names.
+    one that the job names. Two tables in many files that exceed the memory of the job's engine are measured by counts.
     """
+    from masquerade.library.chunked_evaluation import beyond_memory, evaluate_chunks, refuse_whole
+    from masquerade.library.evaluation import evaluate
+
     plan = Plan(Path(job))
     schema = plan.schema()
     plan.settle()
+    if (large := beyond_memory(plan, str(original), str(release))) is not None:
+        refuse_whole("evaluate", train=train, predict=predict, clusters=clusters)
+        asked = workload or workload_of(plan)
+        return evaluate_chunks(
+            large[0], large[1], plan, schema, None if asked is None else str(asked), on_stage
+        )
     data = plan.job.data or DataSection()
     used = list(dict.fromkeys([*schema.names, *plan.published]))
 
@@ -140,6 +149,7 @@ def evaluate_job(
         Table(published.table, schema, origin=published.origin),
         plan.requirement,
         plan.job.roles.class_,
+        sensitive=plan.published,
         missing=data.missing,
         queries=queries,
         train=train,
@@ -161,8 +171,14 @@ def compare_job(
     on_stage: OnStage = silent,
 ) -> Contest:
     """Run the methods that fit a job, or those named, side by side; see `compare`. Nothing is written."""
+    from masquerade.library.chunked_evaluation import beyond_memory
+    from masquerade.library.comparing import contest, methods_named, sizes_of
+
     plan = Plan(Path(path))
     data, schema = plan.data(), plan.schema()
+    if data.source and beyond_memory(plan, _from_here(data.source, plan.base)) is not None:
+        text = "compare needs the whole table in one memory, and this one is larger; name some of its files"
+        plan.problems.add(("data", "source"), text)
     plan.settle()
     chosen, sizes = methods_named(methods), sizes_of(ks, plan.requirement)
     on_stage(Stage(f"reading {bare_source(data.source)}"))
@@ -179,6 +195,11 @@ def compare_job(
         workload=workload_of(plan),
         on_stage=on_stage,
     )
+
+
+def _from_here(source: str, base: Path) -> str:
+    """Return a source that a job names as it is called from where we are."""
+    return source if database_scheme(source) is not None else str(base / source)
 
 
 def workload_of(plan: Plan) -> str | None:

@@ -7,25 +7,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from masquerade.data.batches import read_batches
+from masquerade.data.batches import Batches, read_batches
+from masquerade.data.file_kinds import PARQUET_SUFFIXES, is_parted
+from masquerade.data.parquet_parts import PartedFiles, parted_files
 from masquerade.data.reading import chosen
 from masquerade.data.table import Table
 from masquerade.data.table_file import TableFile
 from masquerade.errors import DataError, ParameterError, given
-from masquerade.library.python_api import names_of
+from masquerade.library.column_names import names_of
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.risk.coded_table import CodedTable
-from masquerade.risk.finding import Keys, Question, find_keys
+from masquerade.risk.finding import Keys, Question, find_keys, find_keys_in_chunks
 from masquerade.risk.fuzzy_duplicates import FuzzyDuplicates
 from masquerade.risk.fuzzy_duplicates import fuzzy_duplicates as collisions
 from masquerade.risk.ground import MEASURES, Measure
-from masquerade.risk.publishing import Limit, Masked, choose_columns
-from masquerade.risk.row_sample import RowSample, Sampled, SampleSize
+from masquerade.risk.publishing import Limit, Masked, choose_columns, choose_columns_in_chunks
+from masquerade.risk.row_sample import HELD_BYTES, RowSample, Sampled, SampleSize
 from masquerade.risk.weights import Weights, checked_weights, weights_of
+
+if TYPE_CHECKING:  # what runs in chunks is loaded for it alone: reading a file takes about a second
+    from masquerade.engine.chunks import Engine
+    from masquerade.risk.chunked_ground import ChunkedGround
 
 
 def keys(
@@ -41,6 +47,7 @@ def keys(
     weights: Weights | None = None,
     columns: Iterable[str] | None = None,
     seed: int = 7,
+    engine: Engine | None = None,
     on_stage: OnStage = silent,
 ) -> Keys:
     """Find a small set of columns that identifies the rows of a table (any frame, or a file that is read in one pass).
@@ -49,13 +56,21 @@ def keys(
     1 − δ the set's ratio is at least 1 − ε. With `beta` the set reaches that ratio, no more; with all three
     (1 − ε)β, from a sample of pairs. `exact` finds the smallest key, `all` every minimal set of up to
     `max_size` columns that reaches `beta`. `weights` are what columns cost an attacker; the lightest set is wanted.
-    `columns` are those looked at.
+    `columns` are those looked at. With an `engine` a file, folder or pattern is counted in chunks, in bounded memory;
+    ratios and duplicates are then those of all rows, also where a sample decides.
     """
     _check("keys", measure, seed)
     question = Question(measure, epsilon, delta, beta, exact, all, max_size)
     asked = None if columns is None else names_of("columns", columns)
     checked = checked_weights(weights or {})
     started = time.perf_counter()
+    if engine is not None:
+        with _ground(frame, asked, engine, on_stage) as ground:
+            shares = weights_of(ground.names, checked)
+            read = time.perf_counter()
+            _tell_passes(engine, on_stage, "looking for keys")
+            found = find_keys_in_chunks(question, ground, shares, seed)
+        return replace(found, seconds={"read": read - started, "find": time.perf_counter() - read})
     with _table(frame, asked) as (names, batches):
         shares = weights_of(names, checked)
         on_stage(Stage("reading"))
@@ -78,12 +93,14 @@ def mask(
     always: Iterable[str] = (),
     never: Iterable[str] = (),
     seed: int = 7,
+    engine: Engine | None = None,
     on_stage: OnStage = silent,
 ) -> Masked:
     """Choose columns of a table (any frame, or a file) to publish, so that their ratio is at most `beta`.
 
     With a `sample` of that many tuples (for the separation ratio, pairs) it is so with probability 1 − `delta`.
-    `weights` are what columns are worth when published; `always` are published, `never` are not.
+    `weights` are what columns are worth when published; `always` are published, `never` are not. With an `engine` a
+    file, folder or pattern is counted in chunks, in bounded memory.
     """
     _check("mask", measure, seed)
     limit = Limit(measure, beta, sample, delta)
@@ -93,6 +110,14 @@ def mask(
         raise ParameterError(f"{', '.join(both)}: both always and never published")
     checked = checked_weights(weights or {})
     started = time.perf_counter()
+    if engine is not None:
+        with _ground(frame, asked, engine, on_stage) as ground:
+            chosen("always and never", ground.names, (*fixed, *barred))
+            shares = weights_of(ground.names, checked)
+            read = time.perf_counter()
+            _tell_passes(engine, on_stage, "choosing columns")
+            found = choose_columns_in_chunks(limit, ground, shares, always=fixed, never=barred, seed=seed)
+        return replace(found, seconds={"read": read - started, "choose": time.perf_counter() - read})
     with _table(frame, asked) as (names, batches):
         chosen("always and never", names, (*fixed, *barred))
         shares = weights_of(names, checked)
@@ -120,7 +145,7 @@ def fuzzy_duplicates(
     They agree on a quasi-identifier of up to `max_size` columns that tells just so many rows apart.
     """
     with _table(frame, None if columns is None else names_of("columns", columns)) as (names, batches):
-        table = Table(pa.concat_tables(batches))
+        table = Table(pa.concat_tables(batches.batches))
     return collisions(CodedTable.of(table, names), rate, max_size)
 
 
@@ -137,7 +162,7 @@ def _check(function: str, measure: object, seed: object) -> None:
 
 
 @contextmanager
-def _table(frame: Any, asked: tuple[str, ...] | None) -> Iterator[tuple[tuple[str, ...], Iterator[pa.Table]]]:
+def _table(frame: Any, asked: tuple[str, ...] | None) -> Iterator[tuple[tuple[str, ...], Batches]]:
     """Yield the names of the columns asked for, or of all, and the table's rows, to be read inside the context."""
     if isinstance(frame, str | Path | TableFile):
         file = frame if isinstance(frame, TableFile) else TableFile(str(frame))
@@ -152,13 +177,88 @@ def _table(frame: Any, asked: tuple[str, ...] | None) -> Iterator[tuple[tuple[st
             first = next(opened.batches, None)
             if first is None or not first.num_columns:
                 raise DataError.about(opened.origin.name, "there is no row of data")
-            yield tuple(first.column_names), _and_then(first, opened.batches)
+            yield tuple(first.column_names), replace(opened, batches=_and_then(first, opened.batches))
         return
     table = frame if isinstance(frame, Table) else Table(frame)
     names = tuple(chosen(table.origin.name, table.arrow.column_names, asked))
     if not len(table) or not names:
         raise DataError.about(table.origin.name, "there is no row of data")
-    yield names, iter([table.arrow.select(list(names))])
+    yield names, Batches(iter([table.arrow.select(list(names))]), table.origin)
+
+
+@contextmanager
+def opened_engine(name: str | None, memory: str | None) -> Iterator[Engine | None]:
+    """Open the engine that options name: `local`, in a stated memory, or the address of a Dask scheduler; or none."""
+    if name is None and memory is None:
+        yield None
+        return
+    if name not in (None, "local"):
+        if memory is not None:
+            raise ParameterError(
+                "memory belongs to the engine local; a Dask worker is started with its own --memory-limit"
+            )
+        from masquerade.engine.cluster import DaskEngine
+
+        with DaskEngine(str(name)) as cluster:
+            yield cluster
+        return
+    from masquerade.engine.local import LocalEngine
+    from masquerade.engine.memory_size import read_size
+    from masquerade.job.model import DEFAULT_MEMORY
+
+    try:
+        size = read_size(memory or DEFAULT_MEMORY)
+    except ValueError:
+        raise ParameterError(f'memory must be a size, such as "4GB"; got {given(memory)}') from None
+    with LocalEngine(size) as engine:
+        yield engine
+
+
+@contextmanager
+def _ground(
+    frame: Any, asked: tuple[str, ...] | None, engine: Engine, on_stage: OnStage
+) -> Iterator[ChunkedGround]:
+    """Yield a table's columns in chunks; what is no Parquet is copied first."""
+    if not isinstance(frame, str | Path | TableFile):
+        raise ParameterError("an engine reads a file, a folder or a pattern; a frame is in memory already")
+    from masquerade.risk.chunked_ground import read_ground
+
+    file = frame if isinstance(frame, TableFile) else TableFile(str(frame))
+    with _files(file, asked, engine, on_stage) as files:
+        names = chosen(files.name, files.columns, asked)
+        _tell_passes(engine, on_stage, "reading")
+        yield read_ground(files, names, engine)
+
+
+@contextmanager
+def _files(
+    file: TableFile, asked: tuple[str, ...] | None, engine: Engine, on_stage: OnStage
+) -> Iterator[PartedFiles]:
+    path = file.path
+    if path is not None and (path.suffix.lower() in PARQUET_SUFFIXES or is_parted(file.source, Path())):
+        yield parted_files(file.source, Path(), asked or ())
+        return
+    if engine.name != "local":
+        raise ParameterError(
+            f"{file.source}: a cluster reads Parquet where it lies: a file, a folder, or a pattern"
+        )
+    from masquerade.data.staged_parquet import staged_parquet
+
+    on_stage(Stage("copying the table", detail="to be read in chunks"))
+    with staged_parquet(
+        file.source,
+        Path(),
+        asked,
+        query=file.query,
+        separator=file.separator,
+        encoding=file.found_encoding,
+    ) as files:
+        yield files
+
+
+def _tell_passes(engine: Engine, on_stage: OnStage, what: str) -> None:
+    on_stage(Stage(what))
+    engine.on_chunk = lambda done, total: on_stage(Stage(what, detail=f"{done} of {total} chunks"))
 
 
 def _and_then(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -166,8 +266,8 @@ def _and_then(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
     yield from rest
 
 
-def _hold(batches: Iterator[pa.Table], size: SampleSize, sampled: bool, seed: int) -> Sampled:
-    sample = RowSample(size, seed) if sampled else RowSample(size, seed, held_bytes=1 << 62)
-    for batch in batches:
+def _hold(opened: Batches, size: SampleSize, sampled: bool, seed: int) -> Sampled:
+    sample = RowSample(size, seed, HELD_BYTES if sampled else 1 << 62, opened.rows)
+    for batch in opened.batches:
         sample.add(batch)
     return sample.result()

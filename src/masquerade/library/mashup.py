@@ -7,21 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from masquerade.errors import JobError, MasqueradeError, ParameterError
+from masquerade.errors import ParameterError
 from masquerade.job.contributions import check_parties, contract_of
 from masquerade.job.outputs import Outputs
 from masquerade.job.plan import Plan
 from masquerade.job.requirements import tell_values
-from masquerade.job.tables import read_section
 from masquerade.library.deliver import deliver
-from masquerade.library.mashup_run import MashupRun, OnParty
+from masquerade.library.mashup_run import MashupRun
+from masquerade.library.parties_run import OnParty, nobody, party_headers, sent_by
 from masquerade.library.party_process import Records
-from masquerade.library.python_api import Release
+from masquerade.library.release import Release
 from masquerade.library.run_folder import run_folder
 from masquerade.methods import method_of, plain_method
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.running import run_async
-from masquerade.net.transcript import read_transcript
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.gain import Gain
 from masquerade.protocol.method import REPORTED_SETTINGS
@@ -43,6 +42,7 @@ class Mashup:
     gains: Mapping[str, Gain] = field(
         default_factory=dict
     )  # by party, where there is a class; peers do not learn it
+    engine: Mapping[str, str] = field(default_factory=dict)  # by party: how its engine got its rows
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -55,6 +55,7 @@ class Mashup:
             **({} if (choice := self.contract.choice) is None else {"choice": choice.summary()}),
             **self._classification(),
             "dropped_rows_by_party": dict(self.dropped_rows),
+            **({"engine": dict(self.engine)} if self.engine else {}),
             "bytes_sent": dict(self.bytes_sent),
             "messages": dict(self.messages),
             "rounds": self.rounds,
@@ -91,12 +92,12 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
         )
     plan.settle()
     on_stage(Stage("reading the parties' columns"))
-    contract = contract_of(plan, _headers(plan))
+    contract = contract_of(plan, party_headers(plan))
     plan.settle()
     assert contract is not None  # otherwise settle has raised
     with run_folder() as folder:
         on_stage(Stage("starting the parties"))
-        run = MashupRun(plan, contract, folder, on_stage, on_party or _nobody)
+        run = MashupRun(plan, contract, folder, on_stage, on_party or nobody)
         try:
             release = run_async(run.run())
         except ParameterError as error:  # with a trusted third party
@@ -106,31 +107,9 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
         return _written(run, release, outputs, transcripts)
 
 
-def _nobody(_party: str, _stage: Stage) -> None:
-    """Ignore a party's progress."""
-
-
-def _headers(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Return each party's column names; this process reads nothing else of a party's table."""
-    headers, errors = {}, []
-    for name, section in plan.job.parties.items():
-        try:
-            headers[name] = read_section(section, plan.base, columns=()).all_columns
-        except MasqueradeError as error:
-            errors.append(error)
-    if gathered := JobError.gather(errors):
-        raise gathered
-    return headers
-
-
 def _written(run: MashupRun, release: Release, outputs: Outputs, transcripts: Path) -> Mashup:
     contract, folder = run.contract, run.folder
-    sent = {
-        name: [
-            entry for entry in read_transcript(Records(folder, name).transcript) if entry.direction == "sent"
-        ]
-        for name in contract.parties
-    }
+    sent = sent_by(run)
     told = [entry.kind for entry in sent[contract.parties[0]]]
     rounds = method_of(contract).rounds(contract, told, len(release.steps))
     records = [path for name in contract.parties for path in Records(folder, name).files]
@@ -146,4 +125,5 @@ def _written(run: MashupRun, release: Release, outputs: Outputs, transcripts: Pa
         rounds,
         {name: run.dropped_rows[name] for name in contract.parties},
         {name: run.gains[name] for name in contract.parties if name in run.gains},
+        {name: run.rows_on_engine[name] for name in contract.parties if name in run.rows_on_engine},
     )

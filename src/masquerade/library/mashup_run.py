@@ -2,188 +2,38 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-
-import msgspec
-
 from masquerade.anonymize.release import Provenance
-from masquerade.errors import MasqueradeError, PeerUnreachable
-from masquerade.job.plan import Plan
-from masquerade.library.party_process import STOPPED, Book, Doing, Failed, Gained, Listening, Said, Setup
-from masquerade.library.python_api import Release
-from masquerade.library.supervisor import Child, Supervisor
+from masquerade.library.parties_run import PartiesRun
+from masquerade.library.release import Release
 from masquerade.methods import method_of
-from masquerade.net.channel import Agreement, Node, Timings
-from masquerade.net.connect import listen
-from masquerade.net.first_cause import first_cause
-from masquerade.net.identity import Identity
-from masquerade.net.progress import OnStage, Stage
-from masquerade.net.session import run_script
-from masquerade.net.trial import trial_identities
-from masquerade.net.trust import TrustStore
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.gain import Gain
-from masquerade.protocol.method import ASSEMBLER, Assembly, SessionMethod
+from masquerade.net.script import Script
+from masquerade.protocol.method import Assembly
 from masquerade.utility.classification import has_sklearn
 from masquerade.utility.release_error import release_error
 
-_PARTY = "masquerade.library.party_process"
-# Seconds that the others get to end by themselves after one has failed; after a kill there is little to learn.
-_GRACE, _AFTER_A_KILL = 10.0, 1.0
-_TIMINGS = Timings(grace=1.0)  # on this machine: whoever does not read our last word by then is frozen
 
-OnParty = Callable[[str, Stage], None]  # a party's name, and what it is doing
-
-
-@dataclass
-class MashupRun:
+class MashupRun(PartiesRun[Release]):
     """One run: a process per party, and this process as the assembler."""
 
-    plan: Plan
-    contract: Contract
-    folder: Path
-    on_stage: OnStage
-    on_party: OnParty
-    dropped_rows: dict[str, int] = field(default_factory=dict)  # for missing cells, by party
-    gains: dict[str, Gain] = field(default_factory=dict)  # by party, where there is a class
-    _failures: dict[str, MasqueradeError] = field(default_factory=dict)  # by party, as reported by each
-
     @property
-    def method(self) -> SessionMethod:
-        """The method that the contract names."""
-        return method_of(self.contract)
+    def loads(self) -> tuple[str, ...]:
+        """With a class, the modules that grow decision trees."""
+        return ("sklearn.tree",) if self.contract.class_name is not None and has_sklearn() else ()
 
-    @property
-    def _loads(self) -> tuple[str, ...]:
-        """The modules that every party needs: with a class, those that grow decision trees, too."""
-        trees = ("sklearn.tree",) if self.contract.class_name is not None and has_sklearn() else ()
-        return (_PARTY, *trees)
-
-    async def run(self) -> Release:
-        """Return the joined and verified release; on failure raise the first cause. No process is left either way."""
-        # A party's results are lost with the session anyway: it is killed, not asked to end.
-        async with Supervisor(self.folder, loads=self._loads, grace=0.0) as parties:
-            for name in self.contract.parties:
-                await parties.spawn(name, _PARTY)
-            listening = {name: asyncio.get_running_loop().create_future() for name in self.contract.parties}
-            hearing = [
-                asyncio.create_task(self._hear(parties.children[name], listening[name])) for name in listening
-            ]
-            try:
-                assembled = await parties.watched(self._assembled(parties, listening), may_end=True)
-                await asyncio.gather(*hearing)
-                for child in parties.children.values():
-                    if code := await child.wait():
-                        raise parties.death(child, code)
-                return assembled
-            except MasqueradeError as error:
-                raise first_cause(await self._endings(parties, hearing), error) from None
-            finally:
-                for task in hearing:
-                    task.cancel()
-
-    async def _assembled(self, parties: Supervisor, listening: Mapping[str, asyncio.Future[str]]) -> Release:
-        names = self.contract.parties
-        _, identities = trial_identities((*names, ASSEMBLER))
-        certificates = {name: identity.certificate for name, identity in identities.items()}
-        trust = TrustStore({name: certificates[name] for name in names})
-        async with listen(identities[ASSEMBLER], trust) as listener:
-            for name in names:
-                await _tell(parties.children[name], self._setup(name, identities[name], certificates))
-            addresses = dict(
-                zip(names, await asyncio.gather(*(listening[name] for name in names)), strict=True)
-            )
-            for name in names:
-                others = {other: address for other, address in addresses.items() if other != name}
-                await _tell(parties.children[name], Book({**others, ASSEMBLER: listener.address}))
-            self.on_stage(Stage(self.method.activity))
-            nodes = [Node(name, addresses[name]) for name in names]
-            agreement = Agreement(self.contract.hash, self.contract.version)
-            weights = {name: section.weight for name, section in self.plan.job.attributes.items()}
-            async with listener.connect(nodes, agreement, _TIMINGS) as channels:
-                provenance = Provenance(
-                    dropped_rows=sum(self.dropped_rows.values()),
-                    settings={"job_file": self.plan.path.name, "job": self.plan.settings()},
-                    kind=Release,
-                )
-                assembly = Assembly(
-                    self.contract,
-                    self.plan.schema(),
-                    weights,
-                    self.plan.common.seed,
-                    provenance=provenance,
-                    judge=release_error if has_sklearn() else None,
-                )
-                release = await run_script(self.method.assembler(assembly), channels)
+    def script(self) -> Script[Release]:
+        """Join the columns, verify, and return the release."""
+        provenance = Provenance(
+            dropped_rows=sum(self.dropped_rows.values()),
+            settings={"job_file": self.plan.path.name, "job": self.plan.settings()},
+            kind=Release,
+        )
+        assembly = Assembly(
+            self.contract,
+            self.plan.schema(),
+            self.plan.common.seed,
+            provenance=provenance,
+            judge=release_error if has_sklearn() else None,
+        )
+        release = yield from method_of(self.contract).assembler(assembly)
         assert isinstance(release, Release)
         return release
-
-    def _setup(self, name: str, identity: Identity, certificates: Mapping[str, bytes]) -> Setup:
-        return Setup(
-            str(self.plan.path),
-            name,
-            self.contract.canonical().decode(),
-            identity.certificate.decode(),
-            identity.key.decode(),
-            {other: pem.decode() for other, pem in certificates.items() if other != name},
-            str(self.folder),
-            str(_notes(self.plan, name)) if self.method.resumes else "",
-        )
-
-    async def _hear(self, party: Child, listening: asyncio.Future[str]) -> None:
-        """Process a party's messages until it ends."""
-        while line := await party.hear():
-            match msgspec.json.decode(line, type=Said):
-                case Listening(address, dropped_rows):
-                    self.dropped_rows[party.name] = dropped_rows
-                    if not listening.done():  # otherwise cancelled with the mashup
-                        listening.set_result(address)
-                case Failed() as failed:
-                    self._failures[party.name] = failed.error
-                case Gained(alone, together):
-                    self.gains[party.name] = Gain(alone, together)
-                case Doing(stage):
-                    self.on_party(party.name, stage)
-        if not listening.done():
-            listening.set_exception(PeerUnreachable(party.name, "ended before the mashup began"))
-            listening.exception()  # marks it as retrieved, in case nobody awaits it
-
-    async def _endings(
-        self, parties: Supervisor, hearing: Sequence[asyncio.Task[None]]
-    ) -> dict[str, MasqueradeError | None]:
-        """Return the error that each party ended with; None if it did not fail or is still running."""
-        for child in parties.children.values():
-            child.hang_up()
-        ends = [asyncio.create_task(child.wait()) for child in parties.children.values()]
-        killed = any((child.code or 0) < 0 for child in parties.children.values())
-        await asyncio.wait([*hearing, *ends], timeout=_AFTER_A_KILL if killed else _GRACE)
-        for waiting in ends:
-            waiting.cancel()
-        endings: dict[str, MasqueradeError | None] = {}
-        for name, child in parties.children.items():
-            endings[name] = self._failures.get(name)
-            if endings[name] is None and child.code not in (None, 0, STOPPED):
-                (how,) = parties.death(child, child.code).reasons
-                endings[name] = PeerUnreachable(name, f"{how}; {self._left()}")
-        return endings
-
-    def _left(self) -> str:
-        """Describe what is left on disk after a failed run."""
-        notes = [_notes(self.plan, name) for name in self.contract.parties]
-        kept = " and ".join(path.name for path in notes if path.exists())
-        if not self.method.resumes or not kept:
-            return "nothing was written"
-        return f"no release was written; run the job again to go on after the rounds that {kept} remember"
-
-
-async def _tell(party: Child, message: msgspec.Struct) -> None:
-    await party.tell(msgspec.json.encode(message))
-
-
-def _notes(plan: Plan, name: str) -> Path:
-    """Return the file in which a party records its rounds: beside the table, until the release exists."""
-    table = plan.outputs().table
-    return table.with_name(f".{table.stem}.{name}.notes")

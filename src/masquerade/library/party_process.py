@@ -1,4 +1,4 @@
-"""One party of a trial mashup, in its own process: `python -m masquerade.library.party_process`.
+"""One party of a trial session, in its own process: `python -m masquerade.library.party_process`.
 
 It reads lines of JSON from standard input, answers on standard output, and ends with an exit code as every command
 does. Keys are passed this way too, and are never written to disk.
@@ -17,17 +17,15 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from masquerade.audit.log import AuditLog
-from masquerade.data.table import Table
 from masquerade.errors import (
     Bug,
-    DataError,
     MasqueradeError,
     ParameterError,
     PeerError,
@@ -35,11 +33,8 @@ from masquerade.errors import (
     kind_of,
     restored,
 )
-from masquerade.files import write_whole
-from masquerade.job.attributes import schema_of
-from masquerade.job.plan import Plan
-from masquerade.job.requirements import tell_values
-from masquerade.job.tables import read_section
+from masquerade.files import PRIVATE, write_whole
+from masquerade.library.own_seat import own_seat
 from masquerade.library.without_pandas import hide_pandas
 from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Node
@@ -52,8 +47,6 @@ from masquerade.net.session import run_script
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.gain import OwnPart
-from masquerade.protocol.identifiers import identifiers
-from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.method import Seat
 
 STOPPED = 130  # exit code of a party that was asked to end: 128 + SIGINT, as in shells
@@ -81,10 +74,15 @@ class Records:
         """The certificate that verifies the audit log's seals."""
         return self.folder / f"{self.name}.pem"
 
+    def site_key(self, session: str) -> Path:
+        """The file with what the party needs to use a model, and shows nobody."""
+        return self.folder / f"{self.name}-{session[:16]}.site-key.json"
+
     @property
     def files(self) -> tuple[Path, ...]:
-        """All of these files."""
-        return self.transcript, self.audit, self.certificate
+        """All of these files that there are."""
+        keys = sorted(self.folder.glob(f"{self.name}-{'[0-9a-f]' * 16}.site-key.json"))
+        return self.transcript, self.audit, self.certificate, *keys
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -101,10 +99,11 @@ class Setup(msgspec.Struct, frozen=True):
 
 
 class Listening(msgspec.Struct, frozen=True, tag="listening"):
-    """The party's address, and how many rows it dropped: that is for its launcher, not for its peers."""
+    """The party's address, and for its launcher alone how many rows it dropped, and how its engine got them, if any."""
 
     address: str
     dropped_rows: int
+    rows: str = ""
 
 
 class Doing(msgspec.Struct, frozen=True, tag="doing"):
@@ -168,60 +167,37 @@ def main() -> int:
         return Bug.exit_code
 
 
-def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[str, ...]]:
-    """Return the party's table without incomplete rows, and the names of the columns that it keeps to itself."""
-    section = plan.job.parties[name]
-    needed = contract.columns_needed(name)
-    attributes = {each: plan.job.attributes[each] for each in needed if each in plan.job.attributes}
-    qid = {column.name for column in contract.qid_columns}
-    schema = schema_of(plan.job.model_copy(update={"attributes": attributes}), qid, plan.base, plan.problems)
-    plan.settle()
-    used = list(dict.fromkeys([*needed, section.id] if section.id else needed))
-    source = read_section(section, plan.base, used, needed)
-    table = Table(source.table, schema, origin=source.origin)
-    if section.id and section.missing == "keep":  # nobody is found without an identifier
-        table = table.complete([section.id])
-    table = table.complete(used, section.missing)
-    if not len(table):
-        raise DataError.about(source.origin.name, "no complete row is left")
-    # Report wrong cells and unknown values before any other party is involved.
-    table.columns(column.name for column in contract.columns_of(name) if column.name in qid)
-    try:
-        refuse_unknown_to(name, contract, table)
-    except ParameterError as error:
-        tell_values(plan.job, plan.problems, error, plan.base)
-        plan.settle()
-    return table, tuple(each for each in source.all_columns if each not in needed)
-
-
 async def _run(setup: Setup) -> int:
     contract = Contract.read(setup.contract.encode())
-    plan = Plan(Path(setup.job))
-    _tell(Doing(Stage("reading")))
-    table, left_out = own_table(plan, setup.name, contract)
-    ids = (
-        identifiers(table, plan.job.parties[setup.name].id, contract.normalize)
-        if contract.provider is None
-        else []  # providers have nobody in common
-    )
+
+    def on_stage(stage: Stage) -> None:
+        _tell(Doing(stage))
+
+    with own_seat(Path(setup.job), setup.name, contract, on_stage) as (seat, rows):
+        return await _take_part(setup, contract, seat, rows)
+
+
+async def _take_part(setup: Setup, contract: Contract, seat: Seat, rows: str) -> int:
     identity = Identity(setup.certificate.encode(), setup.key.encode())
     trust = TrustStore({name: pem.encode() for name, pem in setup.trust.items()})
     records = Records(Path(setup.folder), setup.name)
     joined: list[OwnPart] = []
     write_whole(records.certificate, identity.certificate)
     async with listen(identity, trust) as listener:
-        _tell(Listening(listener.address, table.dropped_rows))
+        table = seat.table if seat.chunks is None else seat.chunks.table
+        _tell(Listening(listener.address, table.dropped_rows, rows))
         line = await asyncio.to_thread(sys.stdin.readline)
         if not line:  # another party failed before it was ready
             return STOPPED
         book = msgspec.json.decode(line, type=Book)
         peers = [Node(name, address) for name, address in book.addresses.items()]
         agreement = Agreement(contract.hash, contract.version)
-        with AuditLog(records.audit, identity) as log:
+        # The folder is kept only if all goes well: a line need not outlive a power cut, which ends the trial.
+        with AuditLog(records.audit, identity, durable=False) as log:
             log.contract(contract.canonical())
             with log.session(contract.hash.hex(), list(book.addresses), records.transcript) as transcript:
                 async with listener.connect(peers, agreement) as channels:
-                    script = _script(setup, contract, table, ids, left_out, joined.append)
+                    script = _script(setup, seat, joined.append)
                     await run_script(script, channels, transcript=transcript)
     for part in joined:  # nobody waits for it any more
         _tell(Doing(Stage("growing decision trees")))
@@ -230,24 +206,19 @@ async def _run(setup: Setup) -> int:
     return 0
 
 
-def _script(
-    setup: Setup,
-    contract: Contract,
-    table: Table,
-    ids: list[bytes],
-    left_out: tuple[str, ...],
-    on_joined: Callable[[OwnPart], None],
-) -> Script[int]:
+def _script(setup: Setup, seat: Seat, on_joined: Callable[[OwnPart], None]) -> Script[int]:
     """Return the party's side of the protocol that the contract names."""
 
     def on_stage(stage: Stage) -> None:
         _tell(Doing(stage))
 
     notes = Path(setup.notes) if setup.notes else None
-    seat = Seat(
-        setup.name, contract, table, ids, left_out, on_stage=on_stage, notes=notes, on_joined=on_joined
-    )
-    return method_of(contract).party(seat)
+
+    def keep(session: str, secret: bytes) -> None:
+        write_whole(Records(Path(setup.folder), setup.name).site_key(session), secret, PRIVATE)
+
+    seat = replace(seat, on_stage=on_stage, notes=notes, on_joined=on_joined, keep=keep)
+    return method_of(seat.contract).party(seat)
 
 
 def _tell(message: Any) -> None:

@@ -1,9 +1,8 @@
-"""Tables in, releases out: read, anonymize, verify."""
+"""Tables in, releases out: read, anonymize, roll up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +14,6 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep
 from masquerade.anonymize.publish import Order, publish
 from masquerade.anonymize.release import Provenance
-from masquerade.anonymize.rollup import roll_up as rolled_up
 from masquerade.data.continuum import DATE, NUMBER
 from masquerade.data.encode import MISSING_VALUES, SPACE, distinct, is_text
 from masquerade.data.reading import Source
@@ -24,71 +22,12 @@ from masquerade.data.source import read_source
 from masquerade.data.table import Missing, Table, infer_schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
-from masquerade.errors import ParameterError, RequirementViolated, given, hint
-from masquerade.methods import Auto
-from masquerade.privacy import check
-from masquerade.privacy.boundary_check import Violations, violations_alone, with_violations
-from masquerade.privacy.check import Verdict
+from masquerade.errors import ParameterError, given, hint
+from masquerade.library.column_names import names_of
+from masquerade.library.release import Release
+from masquerade.methods import DEFAULT, table_methods
 from masquerade.privacy.given_once import with_sensitive_given_once
-from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
 from masquerade.privacy.requirement import Requirement
-
-
-class Release(releases.Release):
-    """A verified release that can write its own report."""
-
-    def report(self, path: str | Path) -> None:
-        """Write the report: one HTML file that needs no network."""
-        from masquerade.files import write_whole
-        from masquerade.report.html import render_report
-
-        write_whole(Path(path), render_report(self))
-
-    def _repr_html_(self) -> str:
-        """Return the report in a frame of its own, for notebooks."""
-        from html import escape
-
-        from masquerade.report.html import render_report
-
-        page = escape(render_report(self), quote=True)
-        return f'<iframe srcdoc="{page}" style="width: 100%; height: 36rem; border: 0" sandbox></iframe>'
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The verdicts on a table; true when all requirements hold and no identifier is in it."""
-
-    verdicts: tuple[Verdict, ...]
-    name: str = "table"
-    identifiers: tuple[str, ...] = ()  # columns of the table that no release may hold
-    violations: Violations = field(
-        default_factory=Violations
-    )  # of boundaries, as far as a release alone tells
-
-    @property
-    def holds(self) -> bool:
-        """Whether every requirement holds and no identifier was found."""
-        return not self.identifiers and all(verdict.holds for verdict in self.verdicts)
-
-    def __bool__(self) -> bool:
-        return self.holds
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """The JSON summary of `verify`."""
-        found = {"identifiers": list(self.identifiers)} if self.identifiers else {}
-        requirements = [each.summary() for each in self.verdicts]
-        return {"holds": self.holds, **found, **self.violations.summary(), "requirements": requirements}
-
-    def insist(self) -> None:
-        """Raise `RequirementViolated`: identifiers, and the first violating group of each requirement."""
-        problems = [
-            f"{self.name}: column {column} is an identifier; a release never holds one"
-            for column in self.identifiers
-        ]
-        problems += [verdict.violation for verdict in self.verdicts if verdict.violation is not None]
-        if problems:
-            raise RequirementViolated(*problems)
 
 
 def read(
@@ -184,7 +123,7 @@ def anonymize(
     table = frame if isinstance(frame, Table) else Table(frame)
     requirement = checked_requirement(requirement, names_of("sensitive", sensitive))
     if algorithm is None:
-        algorithm = Auto()
+        algorithm = table_methods()[DEFAULT]()
     elif not callable(getattr(algorithm, "run", None)) or isinstance(algorithm, type):
         raise ParameterError(
             "The algorithm parameter of anonymize must be an algorithm such as TopDownSpecialization(). "
@@ -225,6 +164,8 @@ def roll_up(
     categories are kept, or become "*". `columns` are those to keep, `target` is the class. Metrics compare with the
     earlier release.
     """
+    from masquerade.anonymize.rollup import roll_up as rolled_up
+
     table = _table_of(release) if isinstance(release, releases.Release) else release
     made = rolled_up(
         table if isinstance(table, Table) else Table(table),
@@ -250,19 +191,6 @@ def _table_of(release: releases.Release) -> Table:
     return Table(release.table, Schema(attribute(name) for name in release.table.column_names))
 
 
-def verify(frame: Any, requirement: Requirement, *, sensitive: Iterable[str] = ()) -> Verification:
-    """Does this table, as it is, satisfy the requirement? `sensitive` is for requirements that name none.
-
-    Boundaries are those of the table's schema; for a release it is that of its original.
-    """
-    table = frame if isinstance(frame, Table) else Table(frame)
-    asked = checked_requirement(requirement, names_of("sensitive", sensitive))
-    verdicts = with_coalitions(table, check.verify(table, asked))
-    violations = violations_alone(table, asked.qid_attributes)
-    verdicts = with_violations(verdicts, violations.certain, table.origin.name)
-    return Verification(verdicts, table.origin.name, violations=violations)
-
-
 def checked_requirement(requirement: object, sensitive: Sequence[str] = ()) -> Requirement:
     """Check that what a person gave is a requirement, and name the sensitive attribute that is given once."""
     if not isinstance(requirement, Requirement):
@@ -271,16 +199,6 @@ def checked_requirement(requirement: object, sensitive: Sequence[str] = ()) -> R
             f"or several joined with &. Got {given(requirement)} instead."
         )
     return with_sensitive_given_once(requirement, sensitive)
-
-
-def names_of(parameter: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Names of columns: several, or just one."""
-    listed = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else (names,)
-    if not all(isinstance(name, str) and name for name in listed):
-        raise ParameterError(
-            f"The {parameter} parameter must list names of columns. Got {given(names)} instead."
-        )
-    return listed
 
 
 def _check_word(parameter: str, word: object, allowed: tuple[str, ...]) -> None:

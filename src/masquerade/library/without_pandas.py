@@ -1,7 +1,8 @@
 """Hide pandas from a process that has no use for it.
 
 Wherever it is installed, pyarrow imports it to see whether it has been handed one of its frames; no command and no
-party of a trial has any, and the import takes longer than most jobs.
+party of a trial has any, and the import takes longer than most jobs. Only lifelines, which some models are fitted by,
+is made of such frames: once it is loaded, pandas is to be seen.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 
 
 def hide_pandas() -> None:
-    """Let nothing in this process import pandas from now on."""
+    """Let nothing in this process but lifelines import pandas from now on."""
     sys.meta_path.insert(0, _WithoutPandas())
 
 
@@ -19,5 +20,5 @@ class _WithoutPandas:
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
         """Say that there is no pandas, and leave all else to others."""
-        if name == "pandas":
+        if name == "pandas" and "lifelines" not in sys.modules:
             raise ModuleNotFoundError("hidden from this process", name=name)

@@ -7,6 +7,7 @@ A channel carries whole messages of any size as bytes, in order, each exactly on
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -81,7 +82,7 @@ class Channel(Protocol):
 
     @property
     def bytes_sent(self) -> int:
-        """Bytes of all messages sent, including our framing but not that of gRPC and TLS."""
+        """Bytes of all messages sent, including our framing but not that of TLS."""
 
     @property
     def bytes_received(self) -> int:
@@ -98,8 +99,24 @@ class Channel(Protocol):
     async def send(self, data: bytes) -> None:
         """Send one message; return when the transport has accepted it."""
 
+    def send_at_once(self, data: bytes) -> bool:
+        """Send one message if that takes no waiting; return whether it did."""
+
     async def receive(self) -> bytes:
         """Return the peer's next message, waiting for it if need be."""
+
+    def take(self) -> bytes | None:
+        """Return the peer's next message if it is there; PeerError if none will come. One thread may call this."""
+
+    on_change: Callable[[], None] | None
+    """Called, in the event loop, when `take` may have another answer than before."""
+
+    @property
+    def patience(self) -> float:
+        """How many seconds to wait for one message."""
+
+    def impatience(self) -> PeerError:
+        """Return the error for a peer that is waited for in vain."""
 
     async def failure(self) -> PeerError:
         """Wait until the channel fails, whether or not it is in use, and return the error."""

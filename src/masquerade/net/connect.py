@@ -17,11 +17,11 @@ from contextlib import asynccontextmanager
 from masquerade.errors import ParameterError, PeerRefused
 from masquerade.net.channel import Agreement, Channel, Node, Timings
 from masquerade.net.gathering import LOOK_EVERY, Gathering
-from masquerade.net.grpc_stream import ClientStream, serve
 from masquerade.net.identity import Identity
 from masquerade.net.leave_message import LeaveMessage, leave_message
 from masquerade.net.probe import probe
 from masquerade.net.stream_channel import FrameStream, StreamBroke
+from masquerade.net.tls_stream import ClientStream, serve
 from masquerade.net.transport import AcceptedStream, Transport
 from masquerade.net.trust import TrustStore
 
@@ -32,7 +32,7 @@ def _dial(peer: Node, identity: Identity, trust: TrustStore) -> FrameStream:
     return ClientStream(peer.address, identity, peer.name, trust.pin(peer.name))
 
 
-GRPC = Transport(_dial, probe, serve)
+TLS = Transport(_dial, probe, serve)
 
 
 class Listener:
@@ -79,7 +79,7 @@ class Listener:
             await gathering.welcome(stream)
         except StreamBroke:
             pass  # the caller hung up: it either dials again or is reported missing
-        except Exception as error:  # a bug of ours: reported by the session, not by gRPC's log
+        except Exception as error:  # a bug of ours: reported by the session
             gathering.abort(error)
 
 
@@ -89,7 +89,7 @@ async def listen(
     trust: TrustStore,
     address: str = "127.0.0.1:0",
     *,
-    transport: Transport = GRPC,
+    transport: Transport = TLS,
 ) -> AsyncIterator[Listener]:
     """Listen on an address (`host:port`; port 0 takes a free one, which `Listener.address` then holds)."""
     if not trust.names:

@@ -12,6 +12,7 @@ from masquerade.errors import (
     AnswerIsNo,
     BadInput,
     Bug,
+    ClusterError,
     MasqueradeError,
     NoCommonRecords,
     PeerError,
@@ -20,7 +21,7 @@ from masquerade.errors import (
     RequirementUnreachable,
 )
 
-_OWN = (BadInput, AnswerIsNo, Bug)
+_OWN = (BadInput, AnswerIsNo, ClusterError, Bug)
 _OF_ALL_RECORDS = (
     RequirementUnreachable,
     NoCommonRecords,

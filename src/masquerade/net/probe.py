@@ -1,4 +1,4 @@
-"""Diagnose why a peer does not answer: gRPC says little about a failed TLS handshake, so we try one ourselves.
+"""Diagnose why a peer does not answer: asyncio says little about a failed TLS handshake, so we try one ourselves.
 
 The probe trusts nothing and sends no data: it looks at the certificate presented and at whether ours is accepted.
 """
@@ -6,7 +6,6 @@ The probe trusts nothing and sends no data: it looks at the certificate presente
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 from dataclasses import dataclass
 from enum import Enum
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from masquerade.errors import PeerError, PeerRefused, PeerUnreachable
 from masquerade.net.channel import Node
 from masquerade.net.identity import Identity, fingerprint, out_of_date
+from masquerade.net.tls import looking
 from masquerade.net.trust import TrustStore
 
 _PATIENCE = 2.0
@@ -82,26 +82,24 @@ async def _shake_hands(
     identity: Identity,
     trust: TrustStore,
 ) -> Diagnosis:
-    context = _context()
     if_it_hangs_up = Finding.HANGS_UP
-    shows_ours = _show_ours(context, identity)
     try:
-        await writer.start_tls(context, server_hostname=peer.name)
+        await writer.start_tls(looking(identity), server_hostname=peer.name)
         der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         shown = x509.load_der_x509_certificate(der).public_bytes(Encoding.PEM)
         if shown != trust.pin(peer.name):
             return Diagnosis(Finding.STRANGER, shown)
         if out_of_date(shown) is not None:
             return Diagnosis(Finding.OUT_OF_DATE, shown)
-        # TLS 1.3: the other end checks our certificate only now. If it accepts it, it sends first; a gRPC server that
-        # does not closes the connection without sending anything.
-        if_it_hangs_up = Finding.REFUSES_US if shows_ours else Finding.FINE
+        # TLS 1.3: the other end checks our certificate only now. If it accepts it, it sends first; otherwise it closes
+        # the connection without sending anything.
+        if_it_hangs_up = Finding.REFUSES_US
         return Diagnosis(Finding.FINE if await reader.read(1) else if_it_hangs_up)
     except ssl.SSLEOFError:
         return Diagnosis(if_it_hangs_up)
     except ssl.SSLError as error:
         if "ALERT" in (error.reason or ""):
-            return Diagnosis(Finding.REFUSES_US if shows_ours else Finding.FINE)
+            return Diagnosis(Finding.REFUSES_US)
         return Diagnosis(Finding.NO_TLS)
     except OSError:
         return Diagnosis(if_it_hangs_up)
@@ -149,25 +147,3 @@ def explain(
             return PeerUnreachable(
                 peer.name, f"{at}: is there, but has not joined the session{within}; its log says why"
             )
-
-
-def _context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # the certificate is only compared with the pin
-    context.set_alpn_protocols(["h2"])
-    return context
-
-
-def _show_ours(context: ssl.SSLContext, identity: Identity) -> bool:
-    """Load our certificate into the context, if possible; through a memory file, so that the key never is on disk."""
-    if not hasattr(os, "memfd_create"):
-        return False  # the probe then cannot tell whether our certificate is refused
-    number = os.memfd_create("identity")
-    try:
-        os.write(number, identity.key + identity.certificate)
-        context.load_cert_chain(f"/proc/self/fd/{number}")
-    finally:
-        os.close(number)
-    return True

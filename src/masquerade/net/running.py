@@ -1,11 +1,10 @@
 """Run a session in an event loop that signals stop in an orderly way.
 
-An interrupt raised at an arbitrary point may hit gRPC in the middle of a callback, which swallows it or crashes. So
+An interrupt raised at an arbitrary point may hit the loop in the middle of a callback, and leave half of it done. So
 while a session runs, signals ask the loop to end it: peers are informed that we were stopped, sockets are closed, and
 only then KeyboardInterrupt is raised.
 
-All sessions of the main thread share one loop: gRPC may notify a loop of a call's end long after its session is over,
-which fails if that loop is closed.
+All sessions of the main thread share one loop.
 """
 
 from __future__ import annotations
@@ -73,10 +72,7 @@ def _runner() -> asyncio.Runner:
 
 
 async def _end_all_others(task: asyncio.Task[Any]) -> None:
-    """End the tasks that a session leaves running.
-
-    gRPC's own tasks end by themselves once a server has stopped, but may print an error if cancelled before.
-    """
+    """End the tasks that a session leaves running, those first that are about to end by themselves."""
     others = asyncio.all_tasks() - {task}
     if others:
         await asyncio.wait(others, timeout=_LAST_STEPS)

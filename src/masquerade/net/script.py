@@ -3,6 +3,9 @@
 A script is a generator. It yields `Send` and `Receive`, gets the received message back, and returns its result. It is
 independent of the transport: `net/memory.py` runs all parties of a test in one process, `net/session.py` runs one
 party over real channels.
+
+A peer that fails ends the session, whatever the script is doing, unless its moves are **tolerant**: then the peer's
+error is raised in the script, once, where it waits or at its next such move; the script may go on without that peer.
 """
 
 from __future__ import annotations
@@ -36,8 +39,30 @@ class Receive:
     kind: type[Message]
 
 
+@dataclass(frozen=True)
+class TolerantSend(Send):
+    """Send; should any peer fail, raise its PeerError in the script, once."""
+
+
+@dataclass(frozen=True)
+class TolerantReceive(Receive):
+    """Receive; should any peer fail, raise its PeerError in the script, once.
+
+    A `notice` may come in place of the message. With `skips`, messages of other kinds are thrown away until it comes.
+    """
+
+    notice: type[Message] | None = None
+    skips: bool = False
+
+
 Move = Send | Receive
 Script = Generator[Move, Any, Result]
+
+
+def kinds_of(move: Receive) -> tuple[type[Message], ...]:
+    """Return the kinds of messages that a move takes."""
+    notice = move.notice if isinstance(move, TolerantReceive) else None
+    return (move.kind,) if notice in (None, move.kind) else (move.kind, notice)
 
 
 def kind_of(message: Message | type[Message]) -> str:

@@ -1,4 +1,4 @@
-"""A channel over a stream of frames: numbering, pulses, silence, leave messages. Independent of gRPC.
+"""A channel over a stream of frames: numbering, pulses, silence, leave messages. Independent of TLS.
 
 Two tasks serve a channel: one reads frames as they come, so that peers that send to each other at the same time never
 deadlock; one keeps time. They notice failures whether or not the channel is in use.
@@ -14,7 +14,7 @@ from typing import Protocol
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerError, PeerUnreachable
 from masquerade.net.channel import Agreement, Node, Timings
-from masquerade.net.framing import Arrived, FrameError, Inbound, Outbound, Sign
+from masquerade.net.framing import CHUNK, Arrived, FrameError, Inbound, Outbound, Sign
 from masquerade.net.leave_message import DONE, LeaveMessage, blame
 
 _PULSES = 4  # a peer counts as silent after missing this many
@@ -34,6 +34,13 @@ class FrameStream(Protocol):
 
     async def write(self, frame: bytes) -> None:
         """Send a frame. StreamBroke when the peer can no longer receive it."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a frame can be sent without waiting, by `write_at_once`."""
+
+    def write_at_once(self, frame: bytes) -> None:
+        """Send a frame where there is room."""
 
     async def end(self) -> None:
         """Disconnect at once."""
@@ -61,8 +68,9 @@ class StreamChannel:
         self._on_failure = on_failure
         self._outbound = Outbound()
         self._inbound = Inbound(agreement.most_bytes)
+        self.on_change: Callable[[], None] | None = None
         self._inbox: deque[bytes] = deque()
-        self._inbox_bytes = 0
+        self._bytes_put = self._bytes_taken = 0  # of the inbox, each counted by one thread alone
         self._writing = asyncio.Lock()
         self._changed = asyncio.Event()  # a message, a leave message or a failure came
         self._failed: asyncio.Future[PeerError] = asyncio.get_running_loop().create_future()
@@ -92,25 +100,54 @@ class StreamChannel:
                 self.bytes_sent += len(frame)
             self.messages_sent += 1
 
+    def send_at_once(self, data: bytes) -> bool:
+        """Send one message if that takes no waiting; return whether it did."""
+        is_busy = self._writing.locked() or self._is_closed or len(data) > CHUNK
+        if is_busy or not self._stream.has_room:
+            return False
+        (frame,) = self._outbound.message(data)
+        self._stream.write_at_once(frame)
+        self._wrote = True
+        self.bytes_sent += len(frame)
+        self.messages_sent += 1
+        return True
+
+    def take(self) -> bytes | None:
+        """Return the peer's next message if it is there; PeerError if none will come. One thread may call this.
+
+        What a peer had said before it vanished is still delivered; one that gives up is heard at once.
+        """
+        if self._inbox and not self._gave_up:
+            data = self._inbox.popleft()
+            self._bytes_taken += len(data) + _UPKEEP
+            return data
+        self._check_open()
+        return None
+
     async def receive(self) -> bytes:
         """Return the peer's next message; PeerUnreachable after `patience` seconds without one."""
         try:
-            async with asyncio.timeout(self._timings.patience):
+            async with asyncio.timeout(self.patience):
                 while True:
                     self._changed.clear()
-                    if self._failed.done():
-                        raise self._failed.result()
-                    if self._inbox:
-                        data = self._inbox.popleft()
-                        self._inbox_bytes -= len(data) + _UPKEEP
+                    data = self.take()
+                    if data is not None:
                         return data
-                    self._check_open()
                     await self._changed.wait()
         except TimeoutError:
-            raise PeerUnreachable(
-                self.peer,
-                f"at {self._node.address} is alive, but has said nothing for {self._timings.patience:g} s",
-            ) from None
+            raise self.impatience() from None
+
+    @property
+    def patience(self) -> float:
+        """How many seconds to wait for one message."""
+        return self._timings.patience
+
+    def impatience(self) -> PeerUnreachable:
+        """Return the error for a peer that is waited for in vain."""
+        return PeerUnreachable(
+            self.peer,
+            f"at {self._node.address} is alive, but has said nothing for {self._timings.patience:g} s",
+        )
 
     async def failure(self) -> PeerError:
         """Wait until the channel fails and return the error."""
@@ -122,7 +159,7 @@ class StreamChannel:
             return
         leave = leave if leave is not None else DONE
         self._closing = True
-        self._changed.set()
+        self._notify()
         try:
             # A live peer gets time to read everything; after a failure we do not wait long.
             async with asyncio.timeout(self._timings.silence if leave.is_orderly else self._timings.grace):
@@ -141,6 +178,14 @@ class StreamChannel:
         with suppress(StreamBroke):
             await self._stream.end()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def _gave_up(self) -> bool:
+        return self._failed.done() and not isinstance(self._failed.result(), PeerUnreachable)
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._failed.done() or self._peer_left is not None or self._closing
 
     def _check_open(self) -> None:
         if self._failed.done():
@@ -182,7 +227,7 @@ class StreamChannel:
                     pass
         finally:
             self._over.set()
-            self._changed.set()
+            self._notify()
 
     async def _take(self, frame: bytes) -> bool:
         """Process a frame; return whether it was the last."""
@@ -197,7 +242,7 @@ class StreamChannel:
                 self._peer_left = leave  # this interrupts any message being sent
                 if not leave.is_orderly:
                     self._fail(blame(self.peer, leave, self._known))
-                self._changed.set()
+                self._notify()
                 async with self._writing:
                     await self._stream.write(self._outbound.heard())
                 return True
@@ -210,11 +255,11 @@ class StreamChannel:
         self.messages_received += 1
         if self._closing:
             return  # nobody will read it
-        self._inbox_bytes += len(message.data) + _UPKEEP
-        if self._inbox_bytes > self._agreement.most_bytes + _UPKEEP:
+        self._bytes_put += len(message.data) + _UPKEEP
+        if self._bytes_put - self._bytes_taken > self._agreement.most_bytes + _UPKEEP:
             raise FrameError(f"sent more than {self._agreement.most_bytes} bytes that nobody waits for")
         self._inbox.append(message.data)
-        self._changed.set()
+        self._notify()
 
     async def _keep_time(self) -> None:
         """Send pulses while we say nothing else, and count the peer's silence.
@@ -262,4 +307,9 @@ class StreamChannel:
             self._failed.set_result(error)
             if self._on_failure is not None:
                 self._on_failure(error)
+        self._notify()
+
+    def _notify(self) -> None:
         self._changed.set()
+        if self.on_change is not None:
+            self.on_change()

@@ -1,4 +1,4 @@
-"""What carries the frames of a session: gRPC in production (connect.py), memory in single-process tests."""
+"""What carries the frames of a session: TLS in production (connect.py), memory in single-process tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AcceptedStream(FrameStream, Protocol):
 
     @property
     def certificate(self) -> bytes:
-        """The certificate (PEM) that the dialling node presented and whose key it has proved to hold."""
+        """The certificate (PEM or DER) that the dialling node presented and whose key it has proved to hold."""
 
     @property
     def caller(self) -> str:

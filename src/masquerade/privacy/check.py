@@ -9,7 +9,7 @@ the people in the table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from masquerade.data.column import Coded
 from masquerade.data.encode import distinct, is_text, texts
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, pair_counts, value_counts
+from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts, weighted_counts
 from masquerade.engine.numbering import group_rows, rows_by_rank
 from masquerade.errors import DataError, ParameterError, Problem, RequirementViolated, one_line
 from masquerade.privacy.requirement import GroupRequirement, Requirement
@@ -46,6 +46,8 @@ class Verdict:
     coalition: tuple[str, ...] | None = None
     checks: int | None = None
     violations: int | None = None  # cells beyond a boundary, where the requirement is about them
+    # Of the table that was read: the first of the violating group.
+    row: int | None = field(default=None, compare=False)
 
     def summary(self) -> dict[str, object]:
         """The entry of a JSON summary."""
@@ -68,17 +70,33 @@ class Verdict:
         return entry
 
 
-def verify(frame: Any, requirement: Requirement, *, bind: bool = True) -> tuple[Verdict, ...]:
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """What a table has as a whole, where it is read a few groups at a time."""
+
+    rows: int
+    values: Mapping[str, tuple[tuple[str, ...], Counts]]  # of sensitive columns, and how often each occurs
+
+
+def verify(
+    frame: Any,
+    requirement: Requirement,
+    *,
+    bind: bool = True,
+    times: Counts | None = None,
+    whole: Whole | None = None,
+) -> tuple[Verdict, ...]:
     """One verdict for each part of the requirement, and for each that it wraps, on any frame or table.
 
     With `bind`, sensitive values that the requirement lists and the table does not have are an error. Do
     without when the requirement was bound to the original table: the release may have lost its rarest values
-    with suppressed rows.
+    with suppressed rows. `times` says how often each row occurs, where equal rows are given once; `whole` is what all
+    rows have, where the table is some of its groups.
     """
     table = frame if isinstance(frame, Table) else Table(frame)
     if not requirement.parts:
         raise ParameterError("a requirement must have at least one part; without any, every table would do")
-    reading = Reading(table, [*requirement.qid_attributes, *requirement.special_columns])
+    reading = Reading(table, [*requirement.qid_attributes, *requirement.special_columns], times, whole)
     parts = [each for part in requirement.parts for each in (part, *part.wrapped)]
     return tuple(_verdict(reading, part, bind) for part in parts)
 
@@ -93,9 +111,16 @@ def insist(verdicts: Sequence[Verdict]) -> None:
 class Reading:
     """A table as its reader sees it: each column read, and each QID grouped, once."""
 
-    def __init__(self, table: Table, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        table: Table,
+        names: Sequence[str],
+        times: Counts | None = None,
+        whole: Whole | None = None,
+    ) -> None:
+        """`times` is how often each row occurs, without it once; see `verify`."""
         self.name = table.origin.name
-        self._table = table
+        self._table, self._times, self._whole = table, times, whole
         self._columns: dict[str, tuple[NDArray[np.int32], pa.Array]] = {}
         self._groups: dict[frozenset[str], tuple[Counts, int]] = {}
         errors = []
@@ -117,9 +142,32 @@ class Reading:
             )
         return self._groups[key]
 
+    def counts(self, numbers: Ints, bound: int, rows: Rows | Flags | None = None) -> Counts:
+        """Count the rows with each number; `numbers` are those of all rows, or of these."""
+        if self._times is None:
+            return value_counts(numbers, bound)
+        times = self._times if rows is None else self._times[rows]
+        return weighted_counts(numbers, times, bound).astype(np.int64)
+
     def sensitive(self, name: str) -> Coded:
         """The codes of a sensitive column; a missing cell is a value like any other."""
-        return self._table.coded(name)
+        coded = self._table.coded(name)
+        if self._whole is None:
+            return coded
+        labels, _ = self._whole.values[name]
+        place = {_told_apart(label): at for at, label in enumerate(labels)}
+        here = np.array([place[_told_apart(label)] for label in coded.labels], np.int32)
+        return Coded(name, here.take(coded.codes), labels)
+
+    def whole(self, coded: Coded | None) -> Counts:
+        """How often each value of a sensitive column occurs; of none, how many rows there are."""
+        if self._whole is not None:
+            counts = self._whole.values[coded.name][1] if coded is not None else np.array([self._whole.rows])
+        elif coded is not None:
+            counts = self.counts(coded.codes, len(coded.labels))
+        else:
+            counts = self.counts(np.zeros(len(self._table), np.int8), 1)
+        return counts.reshape(1, -1)
 
     def cell(self, name: str, row: int) -> str:
         """One cell, as it is written."""
@@ -150,7 +198,7 @@ def _verdict(reading: Reading, part: GroupRequirement, bind: bool) -> Verdict:
         part.bind(coded.labels if coded is not None else ())
     if n_groups == 0:
         return Verdict(part, True, None, 0)
-    figures, good = _judge(part, labels, n_groups, coded)
+    figures, good = _judge(reading, part, labels, n_groups, coded)
     value = _json_number(figures.min() if part.worst == "smallest" else figures.max())
     if good.all():
         return Verdict(part, True, value, n_groups)
@@ -158,49 +206,58 @@ def _verdict(reading: Reading, part: GroupRequirement, bind: bool) -> Verdict:
     group = {name: reading.cell(name, row) for name in part.qid}
     shown = ", ".join(f"{name} = {_quoted(cell)}" for name, cell in group.items())
     label = labels[row]
-    complaint = _complaint(part, float(figures[label]), labels == label, coded)
+    complaint = _complaint(reading, part, float(figures[label]), labels == label, coded)
     violation = one_line(f"{reading.name}: {part} does not hold: group ({shown}) {complaint}")
-    return Verdict(part, False, value, n_groups, group, violation)
+    return Verdict(part, False, value, n_groups, group, violation, row=row)
 
 
-def _complaint(part: GroupRequirement, figure: float, members: NDArray[np.bool_], coded: Coded | None) -> str:
+def _complaint(
+    reading: Reading, part: GroupRequirement, figure: float, members: Flags, coded: Coded | None
+) -> str:
     """What is wrong with the group of these records."""
+    whole = reading.whole(coded)
     if coded is None:
-        size, everybody = np.count_nonzero(members), members.size
-        return part.explain(figure, np.array([[size]]), np.array([[everybody]]), ())
-    counts = value_counts(coded.codes[members], len(coded.labels)).reshape(1, -1)
-    return part.explain(figure, counts, coded.histogram(), coded.labels)
+        size = reading.counts(members.astype(np.int8), 2)[1]
+        return part.explain(figure, np.array([[size]]), whole, ())
+    counts = reading.counts(coded.codes[members], len(coded.labels), members).reshape(1, -1)
+    return part.explain(figure, counts, whole, coded.labels)
 
 
 def _judge(
-    part: GroupRequirement, labels: Counts, n_groups: int, coded: Coded | None
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    reading: Reading, part: GroupRequirement, labels: Counts, n_groups: int, coded: Coded | None
+) -> tuple[NDArray[Any], Flags]:
     """Each group's figure, and whether it satisfies the requirement."""
+    whole = reading.whole(coded)
     if coded is None:
-        sizes = value_counts(labels, n_groups).reshape(n_groups, 1)
-        whole = sizes.sum(axis=0, keepdims=True)
+        sizes = reading.counts(labels, n_groups).reshape(n_groups, 1)
         return part.figures(sizes, whole, ()), part.holds(sizes, whole, ())
-    whole = coded.histogram()
     figures, good = [], []
-    for histogram in _histograms(labels, n_groups, coded):
+    for histogram in _histograms(reading, labels, n_groups, coded):
         figures.append(part.figures(histogram, whole, coded.labels))
         good.append(part.holds(histogram, whole, coded.labels))
     return np.concatenate(figures), np.concatenate(good)
 
 
-def _histograms(labels: Counts, n_groups: int, coded: Coded) -> Iterator[Counts]:
+def _histograms(reading: Reading, labels: Counts, n_groups: int, coded: Coded) -> Iterator[Counts]:
     """The counts of each group over the sensitive values, in the groups' order, some groups at a time."""
     n_values = len(coded.labels)
     step = max(_CELLS_AT_A_TIME // n_values, 1)
     if n_groups <= step:
-        yield coded.histograms(labels, n_groups)
+        yield reading.counts(labels * n_values + coded.codes, n_groups * n_values).reshape(n_groups, n_values)
         return
     rows = rows_by_rank(labels, n_groups)
     labels, codes = labels[rows], coded.codes[rows]
     for first in range(0, n_groups, step):
         last = min(first + step, n_groups)
         start, stop = np.searchsorted(labels, [first, last])
-        yield pair_counts(labels[start:stop] - first, codes[start:stop], last - first, n_values)
+        keys = (labels[start:stop] - first) * n_values + codes[start:stop]
+        counts = reading.counts(keys, (last - first) * n_values, rows[start:stop])
+        yield counts.reshape(last - first, n_values)
+
+
+def _told_apart(label: str) -> object:
+    """What tells values apart: of a combination its members, which may be written alike."""
+    return getattr(label, "values", label)
 
 
 def _quoted(cell: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.crypto.circuit import Circuit
-from masquerade.crypto.count_circuits import row_distinct
+from masquerade.crypto.count_circuits import row_different, row_distinct
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import whole
 from masquerade.privacy.m_privacy.coalition_masks import Masks, Unions, everybody, popcount
@@ -109,6 +109,8 @@ class LDiversity(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """At least ℓ counts above 0."""
+        if row.prepared:
+            return row_different(row.n_values, row.width, self.l)
         return row_distinct(row.n_values, row.width, self.l, row.together)
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> Counts:

@@ -1,7 +1,8 @@
-"""Every requirement by the name that a job file, a request or a contract gives it.
+"""Every requirement by the name that a job file, a request or a contract gives it, and where its class is.
 
-Other packages add theirs by the entry point `masquerade.requirements`: the entry's object is a subclass of
-`GroupRequirement`, and its name the model's.
+A class is loaded when somebody looks at it, so a job loads the requirements that it names. Other packages add theirs by
+the entry point `masquerade.requirements`: the entry's object is a subclass of `GroupRequirement`, and its name the
+model's.
 """
 
 from __future__ import annotations
@@ -10,54 +11,50 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from masquerade.errors import ParameterError, hint
-from masquerade.plugins import plugins
-from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
-from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.constrained_k_anonymity import ConstrainedKAnonymity
-from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.m_privacy.requirement import MPrivateGroups
-from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
-from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
+from masquerade.plugins import loaded, plugins
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.privacy.t_closeness import TCloseness
 
 Model = type[GroupRequirement]
 
 GROUP = "masquerade.requirements"
+M_PRIVACY = "m-privacy"  # the one that wraps others
 
-_BUILT_IN: tuple[Model, ...] = (
-    KAnonymity,
-    LDiversity,
-    EntropyLDiversity,
-    RecursiveLDiversity,
-    TCloseness,
-    AlphaKAnonymity,
-    ConfidenceBounding,
-    PSensitiveKAnonymity,
-    ConstrainedKAnonymity,
-    MPrivateGroups,
-)
+BUILT_IN = {
+    "k-anonymity": "privacy.k_anonymity.KAnonymity",
+    "l-diversity": "privacy.l_diversity.LDiversity",
+    "entropy-l-diversity": "privacy.entropy_l_diversity.EntropyLDiversity",
+    "recursive-l-diversity": "privacy.recursive_l_diversity.RecursiveLDiversity",
+    "t-closeness": "privacy.t_closeness.TCloseness",
+    "alpha-k-anonymity": "privacy.alpha_k_anonymity.AlphaKAnonymity",
+    "confidence-bounding": "privacy.confidence_bounding.ConfidenceBounding",
+    "p-sensitive-k-anonymity": "privacy.p_sensitive_k_anonymity.PSensitiveKAnonymity",
+    "constrained-k-anonymity": "privacy.constrained_k_anonymity.ConstrainedKAnonymity",
+    M_PRIVACY: "privacy.m_privacy.requirement.MPrivateGroups",
+}
 
 
 class Registry(Mapping[str, Model]):
-    """The built-in models, then those of other packages, which are looked for once, when somebody first asks."""
+    """The built-in models, then those of other packages, which are looked for once, when none of ours is meant."""
 
     @cached_property
-    def _models(self) -> dict[str, Model]:
-        models = {model.model: model for model in _BUILT_IN}
-        others = plugins(GROUP, GroupRequirement, {*models})  # type: ignore[type-abstract] # of its subclasses
-        return models | {model.model: model for model in others}
+    def _others(self) -> dict[str, Model]:
+        found = plugins(GROUP, GroupRequirement, {*BUILT_IN})  # type: ignore[type-abstract] # of its subclasses
+        return {model.model: model for model in found}
 
     def __getitem__(self, name: str) -> Model:
-        return self._models[name]
+        home = BUILT_IN.get(name)
+        found: Model = loaded(home) if home is not None else self._others[name]
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in BUILT_IN or name in self._others
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._models)
+        yield from BUILT_IN
+        yield from self._others
 
     def __len__(self) -> int:
-        return len(self._models)
+        return len(BUILT_IN) + len(self._others)
 
     @property
     def plain(self) -> Mapping[str, Model]:
@@ -65,13 +62,8 @@ class Registry(Mapping[str, Model]):
         return {name: model for name, model in self.items() if not model.wraps}
 
     def declaring(self, what: str) -> tuple[str, ...]:
-        """The names of those that declare something of their own; see `GroupRequirement.declares`.
-
-        What they declare is for parties, who keep to no boundaries.
-        """
-        return tuple(
-            name for name, model in self.plain.items() if model.declares(what) and not model.within_boundaries
-        )
+        """The names of those that declare something of their own; see `GroupRequirement.declares`."""
+        return tuple(name for name, model in self.plain.items() if model.declares(what))
 
 
 REQUIREMENTS = Registry()

@@ -48,7 +48,8 @@ class SharedRow(NamedTuple):
     """The counts of one group as two parties share them: `n_values` numbers of `width` binary digits.
 
     The first `n_bounded` are the sensitive values that the requirement is about. `together` neighbours are shared as
-    one number. There are `n_records` records in all.
+    one number. There are `n_records` records in all. Where the parties' words are `prepared`, a circuit may ask for
+    them in other forms (`crypto/count_circuits.py`).
     """
 
     n_values: int
@@ -56,6 +57,7 @@ class SharedRow(NamedTuple):
     n_records: int
     width: int
     together: int = 1
+    prepared: bool = False
 
 
 class SharedCounts(NamedTuple):
@@ -157,7 +159,7 @@ class GroupRequirement(Requirement, Declared):
     )
     hereditary: ClassVar[bool] = False  # when a group violates, so does every part of it, and not just one
     compares_with_whole: bool = False  # a group's verdict depends on the records of other groups
-    within_boundaries: ClassVar[bool] = False  # no value may be generalised beyond its attribute's boundary
+    within_boundaries: bool = False  # no value may be generalised beyond its attribute's boundary
 
     # --- against colluding providers ---
     constraint: ClassVar[type[Constraint] | None] = (
@@ -372,6 +374,15 @@ Covers = Callable[[GroupRequirement, GroupRequirement], bool]
 def covers(one: GroupRequirement, other: GroupRequirement) -> bool:
     """Whether the other follows from the one."""
     return one.covers(other)
+
+
+def covers_against_insiders(one: GroupRequirement, other: GroupRequirement) -> bool:
+    """Whether the other follows from the one also where m-privacy wraps both.
+
+    What holds for all groups over more attributes need not hold over fewer, where a coalition can break their union.
+    """
+    same_groups = set(one.qid) == set(other.qid)
+    return (same_groups or one.monotone_in_records) and one.covers(other)
 
 
 def without_redundant(

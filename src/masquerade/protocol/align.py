@@ -1,74 +1,43 @@
 """Align: find the records that all parties have, without showing identifiers.
 
-Private set intersection by commutative encryption (Agrawal, Evfimievski, Srikant), for n parties. Each party hashes
-its identifiers to a group, shuffles them and blinds them with a secret of this session; then every list goes round
-until all parties have blinded it. Equal identifiers are then equal points, and nobody can tell whose identifier a
-point is: every party that a list passes through shuffles it, too.
+Two ways, of which the contract names one or leaves it to the sizes of the lists (`align = "auto" | "curve" | "oprf"`):
 
-The last party, the **comparer**, ends up with all lists, and answers which positions of each are common. An answer
-goes back the way its list came, and everybody undoes their shuffle on it. At the end all parties check that they
-hold the same people (protocol/same_people.py): a false answer ends the session before any record is used.
+    curve   commutative encryption (curve_alignment.py): about 0.1 ms of curve arithmetic an identifier and party
+    oprf    oblivious pseudo-random functions (oprf_alignment.py for two parties, oprf_star.py for more): a fixed 0.2 s
+            of curve arithmetic a pair, then some 1 µs an identifier
 
-    party      learns
-    everyone   which of its own people all parties have; the sizes of the lists that pass through it
-    comparer   also, for three or more parties, how many people each set of parties has in common, but not who
-
-To tell who, all parties would have to work together (docs/leakage.md). Rounds: 2 n, and two for the check. Bytes: each
-list of m identifiers travels n − 1 times (the comparer's n times) at 32 m bytes, and each answer back at 4 bytes for
-each common record. Operations: each party blinds every list once.
+Unless the way is the curve anyhow, all parties first tell each other how long their lists are, which each way shows
+all of them in any case, and a nonce. Below `FEW` identifiers on every list `auto` is the curve. At the end, whatever
+the way, all parties check that they hold the same people (same_people.py): a false answer ends the session before any
+record is used.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from masquerade.crypto.group import POINT_BYTES, Blinding, NotAPoint, OnDone, Points, as_points, hash_texts
-from masquerade.engine.counts import Rows, value_counts
-from masquerade.engine.numbering import distinct_values
+from masquerade.crypto.group import OnDone
+from masquerade.engine.counts import Rows
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.alignment_ways import BY_SIZE, CURVE
+from masquerade.protocol.contract import MOST_RECORDS
+from masquerade.protocol.curve_alignment import align_on_curve
+from masquerade.protocol.identifiers import Identifiers
+from masquerade.protocol.oprf_alignment import Announced, align_two
+from masquerade.protocol.oprf_star import align_several
 from masquerade.protocol.same_people import insist_on_same_people
 
-# More than enough for a country, and too few to try all nine-digit numbers.
-MOST_RECORDS = 20_000_000
+FEW = 2_000  # identifiers below which the curve is cheaper than the base transfers
+_NONCE_BYTES = 32
 
 
-class Blinded(Message, tag="blinded", frozen=True):
-    """A list of blinded identifiers, passed on from party to party."""
+class ListSize(Message, tag="list-size", frozen=True):
+    """How many identifiers the sender has, and its nonce."""
 
-    owner: int
-    points: bytes
-
-
-class Positions(Message, tag="positions", frozen=True):
-    """Which positions of a list are common, in the common order (four bytes each); passed back to its owner."""
-
-    owner: int
-    positions: bytes
-
-
-@dataclass(frozen=True)
-class Route:
-    """The path of one owner's list: through every party, to the comparer."""
-
-    owner: int
-    stops: tuple[int, ...]
-
-
-def routes(n: int) -> tuple[Route, ...]:
-    """Return the paths of all lists: from the owner on in ring order, the comparer last."""
-    comparer = n - 1
-    ways = []
-    for owner in range(comparer):
-        others = [(owner + step) % comparer for step in range(1, comparer)]
-        ways.append(Route(owner, (owner, *others, comparer)))
-    ways.append(Route(comparer, (comparer, *range(comparer), comparer)))
-    return tuple(ways)
+    records: int
+    nonce: bytes
 
 
 def align(
@@ -78,129 +47,42 @@ def align(
     session: bytes,
     most: int = MOST_RECORDS,
     on_done: OnDone | None = None,
+    way: str = BY_SIZE,
 ) -> Script[Rows]:
     """Return the rows of this party's common records, in an order that all parties share and none chose.
 
     `parties` in the contract's order; `identifiers` are normalised and different; `session` is fresh and public.
+    `on_done` is called with steps done, of (n + 1) steps an identifier for n parties.
     """
-    rows = yield from _common_rows(me, parties, identifiers, session, most, on_done)
-    found = (identifiers[row] for row in rows)
+    on_curve = way == CURVE
+    if not on_curve:
+        announced = yield from _announce(me, parties, len(identifiers), session, most)
+        most = max(announced.sizes)
+        on_curve = way == BY_SIZE and most < FEW
+    if on_curve:
+        rows = yield from align_on_curve(me, parties, identifiers, session, most, on_done)
+    elif len(parties) == 2:
+        rows = yield from align_two(me, parties, identifiers, announced, on_done)
+    else:
+        rows = yield from align_several(me, parties, identifiers, announced, on_done)
+    found = Identifiers.of(identifiers).take(rows)
     yield from insist_on_same_people(me, parties, found, session, comparer=len(parties) - 1)
     return rows
 
 
-def _common_rows(
-    me: int,
-    parties: Sequence[str],
-    identifiers: Sequence[bytes],
-    session: bytes,
-    most: int,
-    on_done: OnDone | None,
-) -> Script[Rows]:
-    comparer = len(parties) - 1
-    secret = Blinding()
-    order = _random_order(len(identifiers))
-    hashed = hash_texts([identifiers[row] for row in order], session, on_done)
-    own = secret.blind(hashed, on_done)
-    ways = routes(len(parties))
-    places = [(stop, way) for way in ways for stop, party in enumerate(way.stops) if party == me]
-    lists = sorted((stop, way.owner) for stop, way in places if stop > 0)
-    answers = sorted(
-        (len(way.stops) - stop, way.owner, stop) for stop, way in places if stop < len(way.stops) - 1
-    )
-    yield Send((parties[ways[me].stops[1]],), Blinded(me, own.tobytes()))
-    shuffles = {me: order}
-    finished: dict[int, Points] = {}
-    for stop, owner in lists:
-        stops = ways[owner].stops
-        sender = parties[stops[stop - 1]]
-        points = _checked((yield Receive(sender, Blinded)), sender, owner, most)
-        if owner == me:  # the comparer's own list, which has every party's secret in it already
-            if len(points) != len(own):
-                raise PeerBrokeProtocol(sender, f"sent back {len(points)} of {len(own)} blinded identifiers")
-            finished[owner] = points
-            continue
-        points = _blinded(secret, points, sender, on_done)
-        if me == comparer:
-            finished[owner] = points
-            continue
-        shuffles[owner] = _random_order(len(points))
-        yield Send((parties[stops[stop + 1]],), Blinded(owner, points[shuffles[owner]].tobytes()))
-
-    if me == comparer:
-        for owner, points in finished.items():
-            if owner != me and has_doubled(points):
-                doubt = ", if no other party had a hand in it" if len(parties) > 2 else ""
-                raise PeerBrokeProtocol(parties[owner], f"has a point on its list twice{doubt}")
-        found = common_positions([finished[owner] for owner in range(len(parties))])
-        for way, positions in zip(ways, found, strict=True):
-            yield Send((parties[way.stops[-2]],), _packed(way.owner, positions))
-    for _, owner, stop in answers:
-        stops = ways[owner].stops
-        sender = parties[stops[stop + 1]]
-        answer = _unpacked((yield Receive(sender, Positions)), sender, owner, len(shuffles[owner]))
-        undone = shuffles[owner][answer]
-        if owner == me:
-            mine = undone
-        else:
-            yield Send((parties[stops[stop - 1]],), _packed(owner, undone))
-    return mine
-
-
-def has_doubled(points: Points) -> bool:
-    """Return whether two points of a list are equal."""
-    return distinct_values(_texts(points))[0].size < len(points)
-
-
-def common_positions(lists: Sequence[Points]) -> list[Rows]:
-    """Return, for each list, the positions of the points that all lists have, in the order of the points."""
-    texts = [_texts(points) for points in lists]
-    orders = [np.argsort(text, kind="stable") for text in texts]
-    common = texts[0][orders[0]]
-    for text in texts[1:]:
-        common = common[np.isin(common, text)]
-    return [order[np.searchsorted(text[order], common)] for text, order in zip(texts, orders, strict=True)]
-
-
-def _texts(points: Points) -> NDArray[np.bytes_]:
-    """View points as texts, which sort: any total order of their bytes will do."""
-    return np.ascontiguousarray(points).reshape(-1).view(f"S{POINT_BYTES}")
-
-
-def _checked(message: Blinded, sender: str, owner: int, most: int) -> Points:
-    if message.owner != owner:
-        raise PeerBrokeProtocol(sender, f"sent the list of party {message.owner} in place of party {owner}'s")
-    try:
-        points = as_points(message.points)
-    except NotAPoint as error:
-        raise PeerBrokeProtocol(sender, f"sent a broken list: {error}") from None
-    if len(points) > most:
-        raise PeerBrokeProtocol(sender, f"sent {len(points)} identifiers; at most {most} are agreed")
-    return points
-
-
-def _blinded(secret: Blinding, points: Points, sender: str, on_done: OnDone | None) -> Points:
-    try:
-        return secret.blind(points, on_done)
-    except NotAPoint as error:
-        raise PeerBrokeProtocol(sender, f"sent {error}") from None
-
-
-def _packed(owner: int, positions: Rows) -> Positions:
-    return Positions(owner, positions.astype("<u4").tobytes())
-
-
-def _unpacked(message: Positions, sender: str, owner: int, size: int) -> Rows:
-    if message.owner != owner:
-        raise PeerBrokeProtocol(sender, f"answered party {message.owner} in place of party {owner}")
-    if len(message.positions) % 4:
-        raise PeerBrokeProtocol(sender, "sent broken positions")
-    positions = np.frombuffer(message.positions, "<u4").astype(np.intp)
-    if positions.size and (positions.max() >= size or value_counts(positions, size).max() > 1):
-        raise PeerBrokeProtocol(sender, "sent positions that are outside the list, or twice the same")
-    return positions
-
-
-def _random_order(n: int) -> Rows:
-    """Return a permutation drawn from the system's randomness: no generator state, no seed."""
-    return np.argsort(np.frombuffer(os.urandom(8 * n), np.uint64), kind="stable")
+def _announce(me: int, parties: Sequence[str], size: int, session: bytes, most: int) -> Script[Announced]:
+    """Exchange sizes and nonces; the text that comes of it names this alignment."""
+    own = ListSize(size, os.urandom(_NONCE_BYTES))
+    yield Send(tuple(name for number, name in enumerate(parties) if number != me), own)
+    sizes, text = [], b"align\0" + session
+    for number, name in enumerate(parties):
+        told: ListSize = own if number == me else (yield Receive(name, ListSize))
+        if number != me and not 0 <= told.records <= most:
+            raise PeerBrokeProtocol(name, f"announced {told.records} identifiers; at most {most} are agreed")
+        if len(told.nonce) != _NONCE_BYTES:
+            raise PeerBrokeProtocol(
+                name, f"sent a nonce of {len(told.nonce)} bytes instead of {_NONCE_BYTES}"
+            )
+        sizes.append(told.records)
+        text += told.records.to_bytes(8, "big") + told.nonce
+    return Announced(tuple(sizes), text)

@@ -5,11 +5,16 @@ Either way, the winner is the higher score, then the earlier attribute of the jo
 
 Leakage of `plain`: each round, every party learns every other party's best valid score and the attribute that has
 it, or that it has none or holds back. Rounds: 1. Messages: n (n − 1).
+
+`LastWinnerFirst` is the same where a party's bid cannot rise while others win. What a party has told then bounds what
+it has from above, so the winner of the last round tells its next bid first, and wins again where that beats all that
+the others have told; they tell theirs anew only where it does not. So everybody learns the bids that `plain` shows, or
+fewer. A winner that goes on waits for nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -46,27 +51,67 @@ class Winner:
     bid: Bid | None
 
 
+Offer = Callable[[], Bid | None]  # looks for this party's best candidate
+
+
 class ArgMax(Protocol):
     """A protocol that finds the winner of a round."""
 
-    def __call__(self, me: int, parties: Sequence[str], bid: Bid | None) -> Script[Winner | None]:
-        """Return the winner of this round; None when no party has a candidate."""
+    def __call__(self, me: int, parties: Sequence[str], offer: Offer) -> Script[Winner | None]:
+        """Return the winner of this round; None when no party has a candidate. `offer` is called where it is needed."""
 
 
-def plain(me: int, parties: Sequence[str], bid: Bid | None) -> Script[Winner | None]:
+def plain(me: int, parties: Sequence[str], offer: Offer) -> Script[Winner | None]:
     """Send the best score to every peer, and compare openly."""
+    bids = yield from _tell_all(me, parties, offer, range(len(parties)))
+    return _best(bids)
+
+
+class LastWinnerFirst:
+    """An `ArgMax` like `plain` for a session in which a party's bid cannot rise while others win."""
+
+    def __init__(self) -> None:
+        self._told: dict[int, Bid | None] = {}
+        self._last: Winner | None = None
+
+    def __call__(self, me: int, parties: Sequence[str], offer: Offer) -> Script[Winner | None]:
+        """Return the winner of this round; None when no party has a candidate."""
+        speakers = list(range(len(parties)))
+        if self._last is not None:
+            number = self._last.party
+            self._told |= yield from _tell_all(me, parties, offer, [number])
+            self._last = _best(self._told)
+            if self._last is not None and self._last.party == number:
+                return self._last
+            speakers.remove(number)
+        self._told |= yield from _tell_all(me, parties, offer, speakers)
+        self._last = _best(self._told)
+        return self._last
+
+
+def _tell_all(
+    me: int, parties: Sequence[str], offer: Offer, speakers: Sequence[int]
+) -> Script[dict[int, Bid | None]]:
+    """Return the bids of these parties, which they tell everybody."""
     peers = tuple(name for number, name in enumerate(parties) if number != me)
-    yield Send(peers, _best_score(bid))
-    bids: dict[int, Bid] = {} if bid is None else {me: bid}
-    for number, name in enumerate(parties):
+    bids: dict[int, Bid | None] = {}
+    if me in speakers:
+        bids[me] = offer()
+        yield Send(peers, _best_score(bids[me]))
+    for number in speakers:
         if number != me:
-            sent = yield Receive(name, BestScore)
-            if (heard := _bid(sent, name)) is not None:
-                bids[number] = heard
-    if not bids:
+            sent = yield Receive(parties[number], BestScore)
+            bids[number] = _bid(sent, parties[number])
+    return bids
+
+
+def _best(bids: Mapping[int, Bid | None]) -> Winner | None:
+    """Return whose bid wins; None where there is none."""
+    made = {number: bid for number, bid in bids.items() if bid is not None}
+    if not made:
         return None
-    party = min(bids, key=lambda number: (-bids[number].score, bids[number].position))
-    return Winner(party, bids[party])
+    party = min(made, key=lambda number: (-made[number].score, made[number].position))
+    return Winner(party, made[party])
 
 
 def _best_score(bid: Bid | None) -> BestScore:

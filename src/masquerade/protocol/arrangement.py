@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from masquerade.privacy.m_privacy.requirement import covers_against_insiders
-from masquerade.privacy.requirement import Covers, covers
+from masquerade.privacy.requirement import Covers, covers, covers_against_insiders
 
 PROVIDER = "provider"  # the default name of the column that names each record's provider
 Arrangement = Literal["vertical", "horizontal"]

@@ -17,7 +17,7 @@ from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.release import Release
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Receive, Script, Send
-from masquerade.protocol.columns import Columns, Received, read_columns, write_columns
+from masquerade.protocol.columns import Columns, Received, read_columns, restored, write_columns
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.gain import PERCENT
 from masquerade.protocol.joined_release import check_losses, joined_release
@@ -31,6 +31,7 @@ def side_by_side(contract: Contract, handed: Mapping[str, Columns]) -> pa.Table:
     """Return all columns in the joint order, of which each party handed in its own, in the common order of records."""
     parts: dict[str, pa.ChunkedArray] = {}
     rows: int | None = None
+    qid = {column.name for column in contract.qid_columns}
     for party, message in handed.items():
         names = contract.handed_in_by(party)
         table = read_columns(message, party, names, contract.most_records)
@@ -38,7 +39,8 @@ def side_by_side(contract: Contract, handed: Mapping[str, Columns]) -> pa.Table:
             raise PeerBrokeProtocol(party, f"sent {table.num_rows} records where others sent {rows}")
         if names:
             rows = table.num_rows
-        parts.update(zip(names, table.columns, strict=True))
+        for name in names:
+            parts[name] = restored(table.column(name), generalised=name in qid)
     return pa.table({name: parts[name] for name in contract.release_order})
 
 

@@ -7,12 +7,13 @@ sees the course of a release that is not made. What is written into the contract
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from masquerade.errors import ParameterError, Problem
-from masquerade.protocol.contract import without_floats
+from masquerade.forms.declared import parameters_of, without_floats
+from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.method import Agreed, AskedMethod, Preference, Proposal, SessionMethod
 from masquerade.protocol.method_choice import MethodChoice, PassedOver
 
@@ -53,12 +54,22 @@ class Automatic(AskedMethod):
     def candidates(self) -> tuple[Candidate, ...]:
         """The methods in their settings, the preferred ones first."""
         found = [
-            Candidate(method(**each.settings), each)
+            Candidate(method(**self._passed_on(method), **each.settings), each)
             for method in self.methods()
             for each in method.preferences
         ]
         found.sort(key=lambda each: each.preference.rank)
         return tuple(each for each in found if self.among is None or each.written in self.among)
+
+    def _passed_on(self, method: type[SessionMethod]) -> dict[str, Any]:
+        """Return the parameters of the choice that the method has, too."""
+        own = {each.name for each in parameters_of(method)}
+        return {each.name: getattr(self, each.name) for each in parameters_of(type(self)) if each.name in own}
+
+    def as_agreed(self, written: Written) -> Self:
+        """Return the choice with its own parameters as in a method that was agreed."""
+        own = {each.name: written[each.name] for each in parameters_of(type(self)) if each.name in written}
+        return replace(self, **own)
 
     @property
     def possible(self) -> tuple[SessionMethod, ...]:
@@ -68,6 +79,10 @@ class Automatic(AskedMethod):
     def restricted(self, permits: Callable[[SessionMethod], bool]) -> Self:
         """Return the choice among those candidates that are permitted; there may be none."""
         return replace(self, among=tuple(each.written for each in self.candidates if permits(each.method)))
+
+    def off_engine(self, parts: Sequence[GroupRequirement]) -> str | None:
+        """What is chosen is known too late."""
+        return "a method that is chosen may count in each party's own memory; tds and mondrian count on an engine"
 
     def agreed(self, proposal: Proposal, class_name: str | None) -> Agreed:
         """Return the first candidate that takes the proposal; where none does, the last one."""

@@ -32,19 +32,24 @@ def share_class(me: str, contract: Contract, own: Coded | None, n_rows: int) -> 
         return None
     if contract.class_from is None:
         assert own is not None
-        number, session = contract.parties.index(me), b"same classes\0" + contract.hash
-        different = yield from who_differs(number, contract.parties, _digest(own), session)
-        if different:
-            raise DataError(
-                f"class {name}: {me} has other classes than {', '.join(different)} for some of the {n_rows} common "
-                "records; agree on them, or let one party share its class"
-            )
+        yield from insist_on_same_classes(me, contract, own, n_rows)
         return own
     if contract.class_from == me:
         assert own is not None
         yield Send(tuple(party for party in contract.parties if party != me), _column(own))
         return own
     return _coded((yield Receive(contract.class_from, ClassColumn)), contract.class_from, name, n_rows)
+
+
+def insist_on_same_classes(me: str, contract: Contract, own: Coded, n_rows: int) -> Script[None]:
+    """Test with every other party whether it has the same classes; DataError where one has others."""
+    number, session = contract.parties.index(me), b"same classes\0" + contract.hash
+    different = yield from who_differs(number, contract.parties, _digest(own), session)
+    if different:
+        raise DataError(
+            f"class {contract.class_name}: {me} has other classes than {', '.join(different)} for some of the {n_rows} "
+            "common records; agree on them, or let one party share its class"
+        )
 
 
 def _digest(coded: Coded) -> bytes:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Meta
 
+from masquerade.data.encode import is_text
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message
-from masquerade.protocol.align import MOST_RECORDS
 from masquerade.protocol.arrow_stream import BadStream, read_stream, write_stream
+from masquerade.protocol.contract import MOST_RECORDS
 from masquerade.protocol.joint_histogram.pair import BackEnd
 from masquerade.utility.losses import AttributeLoss
 from masquerade.utility.queries import MOST_ERROR
@@ -55,6 +57,29 @@ class Received(Message, tag="received", frozen=True):
     error: Annotated[int, Meta(ge=0, le=100)] | None = (
         None  # of classifying by the release, in percent: gain.py
     )
+
+
+def compact(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Write each text once, and a cell as its number in as few bytes as all numbers fit in.
+
+    A raw column's own dictionary may name values of people who are not in common, in an order of its holder's: its
+    texts are numbered as they occur.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        if not is_text(plain.type):
+            return plain
+        column = plain.combine_chunks().dictionary_encode()
+    numbers = pa.from_numpy_dtype(np.min_scalar_type(-max(len(column.dictionary), 1)))
+    return pa.DictionaryArray.from_arrays(column.indices.cast(numbers), column.dictionary)
+
+
+def restored(column: pa.ChunkedArray, *, generalised: bool) -> pa.ChunkedArray:
+    """Return a column as it was before `compact`: with numbers of four bytes if it is generalised, else written out."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    text = column.type.value_type
+    return column.cast(pa.dictionary(pa.int32(), text) if generalised else text)
 
 
 def write_columns(columns: pa.Table) -> bytes:

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from masquerade.anonymize.preparation import refuse_unreachable
-from masquerade.data.column import Coded, Generalised
+from masquerade.data.chunked_table import ChunkedTable
+from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.table import Origin, Table
-from masquerade.errors import NoCommonRecords
+from masquerade.engine.chunks import Engine
+from masquerade.engine.counts import Rows
+from masquerade.errors import Bug, NoCommonRecords
 from masquerade.net.progress import OnStage, Stage
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.align import align
+from masquerade.protocol.attribute_terms import agreed_table
 from masquerade.protocol.classes import share_class
-from masquerade.protocol.columns import Columns, Received, ReportedStep, write_columns
+from masquerade.protocol.columns import Columns, Received, ReportedStep, compact, write_columns
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.engine_state import on_engine
 from masquerade.protocol.gain import own_part
 from masquerade.protocol.joint_histogram.pair import BackEnd
 from masquerade.protocol.listed_values import refuse_unknown_to
@@ -40,25 +45,98 @@ class CommonRecords:
     sensitive: dict[str, Coded]  # the sensitive columns that this party knows
     seconds: dict[str, float]  # taken so far, by part of the session
     aligned: float  # when the common records were known, by the performance counter
-
-
-def find_common_records(seat: Seat, preparing: Stage) -> Script[CommonRecords]:
-    """Align the tables and share the class; `preparing` is the stage that follows the alignment."""
-    name, contract, identifiers = seat.name, seat.contract, seat.identifiers
-    refuse_unknown_to(name, contract, seat.table)
-    seat.on_stage(Stage("aligning"))
-    started = time.perf_counter()
-    # Each party hashes its own list and blinds every list; the others' sizes, not known yet, are usually similar.
-    work = AlignProgress(seat.on_stage, len(identifiers) * (len(contract.parties) + 1))
-    me = contract.parties.index(name)
-    rows = yield from align(
-        me, contract.parties, identifiers, contract.hash, contract.most_records, work.more
+    kept: Rows | None = (
+        None  # the rows of `own` that all the rest is about, and that are released; None for all
     )
+
+    @property
+    def n_records(self) -> int:
+        """How many records all this is about."""
+        return len(self.own) if self.kept is None else int(self.kept.size)
+
+    def column(self, name: str) -> Column:
+        """Return one of this party's columns, whose domain is that of all common records."""
+        column = self.own.column(name)
+        return column if self.kept is None else column.of_rows(self.kept)
+
+    def only(self, rows: Rows) -> CommonRecords:
+        """Return the same for just these rows of `own`."""
+        if rows.size == len(self.own):
+            return self
+        classes = self.classes.of_rows(rows) if self.classes is not None else None
+        sensitive = {name: coded.of_rows(rows) for name, coded in self.sensitive.items()}
+        return replace(self, classes=classes, sensitive=sensitive, kept=rows)
+
+    @property
+    def left(self) -> Table:
+        """This party's rows that are released."""
+        return self.own if self.kept is None else self.own.take(self.kept)
+
+    @property
+    def n_common(self) -> int:
+        """How many records are common, released or not."""
+        return len(self.own)
+
+    @property
+    def has_raw_columns(self) -> bool:
+        """Whether the party's process has its raw columns."""
+        return True
+
+    def on_engine(self, engine: Engine, columns: Sequence[Column]) -> ChunkedTable:
+        """Put these columns, the classes and the known sensitive values into an engine's chunks."""
+        coded = [*self.sensitive.values(), *([self.classes] if self.classes is not None else [])]
+        return on_engine(engine, self.n_records, columns, coded)
+
+    def released(self, column: Generalised) -> Generalised:
+        """Return a column that is generalised as a whole, with the codes of all records."""
+        return column
+
+    def comparison(self, released: tuple[Generalised, ...]) -> Comparison:
+        """Return the released columns beside their originals."""
+        originals = self.own.columns(column.name for column in released)
+        return Comparison(originals, released, None, self.kept, {})
+
+    def query_error(self, comparison: Comparison) -> int | None:
+        """Return the error of queries about this party's own columns, as it may be told."""
+        return holders_error(comparison)
+
+
+def find_common_rows(seat: Seat) -> Script[Rows]:
+    """Align the tables in the way that the contract names; return the rows of the common records, in their order."""
+    contract = seat.contract
+    seat.on_stage(Stage("aligning"))
+    # Each party hashes its own list and blinds every list; the others' sizes, not known yet, are usually similar.
+    work = AlignProgress(seat.on_stage, len(seat.identifiers) * (len(contract.parties) + 1))
+    me = contract.parties.index(seat.name)
+    return (
+        yield from align(
+            me,
+            contract.parties,
+            seat.identifiers,
+            contract.hash,
+            contract.most_records,
+            work.more,
+            contract.aligned_by,
+        )
+    )
+
+
+def refuse_nobody(contract: Contract, rows: Rows) -> None:
+    """Raise NoCommonRecords if there is none."""
     if not rows.size:
         raise NoCommonRecords(
             f"the parties {', '.join(contract.parties)} have no record in common; do they use the same identifiers?"
         )
-    own = seat.table.take(rows)
+
+
+def find_common_records(seat: Seat, preparing: Stage) -> Script[CommonRecords]:
+    """Align the tables and share the class; `preparing` is the stage that follows the alignment."""
+    name, contract = seat.name, seat.contract
+    refuse_unknown_to(name, contract, seat.table)
+    started = time.perf_counter()
+    rows = yield from find_common_rows(seat)
+    refuse_nobody(contract, rows)
+    own = agreed_table(seat.table, contract.attributes).take(rows)
     aligned = time.perf_counter()
     seat.on_stage(preparing)
     needed = contract.columns_needed(name)
@@ -82,29 +160,34 @@ def hand_in(
     histograms_by: tuple[BackEnd, ...] = (),
 ) -> Script[int]:
     """Give the assembler this party's columns, generalised where they are in `released`. Return the common records."""
-    name, contract, own = seat.name, seat.contract, common.own
+    name, contract = seat.name, seat.contract
     seconds = dict(common.seconds)
     seconds["protocol"] = time.perf_counter() - common.aligned - seconds.get("prepare", 0.0)
     seat.before_showing()
     seat.on_stage(Stage("handing in"))
-    comparison = _comparison(own, tuple(released.values()))
+    comparison = common.comparison(tuple(released.values()))
+    if any(comparison.violations.values()):
+        raise Bug("a column is generalised beyond its boundaries; nothing was handed in")
+    left = common.left
     yield Send(
         (ASSEMBLER,),
         Columns(
-            table=write_columns(handed_in(name, contract, own, released)),
+            table=write_columns(handed_in(name, contract, left, released)),
             steps=tuple(steps) if seat.show_steps else (),
             losses=losses_of(comparison),
             left_out=tuple(seat.left_out),
             seconds=seconds,
+            suppressed=common.n_common - common.n_records,
             histograms_by=histograms_by,
-            query_error=holders_error(comparison),
+            query_error=common.query_error(comparison),
         ),
     )
     heard = yield Receive(ASSEMBLER, Received)
-    if seat.on_joined is not None and common.classes is not None and heard.error is not None:
+    wanted = seat.on_joined if common.has_raw_columns else None
+    if wanted is not None and common.classes is not None and heard.error is not None:
         mine = [column.name for column in contract.columns_of(name)]
-        seat.on_joined(own_part(own, mine, common.classes, heard.error))
-    return len(own)
+        wanted(own_part(left, mine, common.classes, heard.error))
+    return common.n_common
 
 
 @dataclass
@@ -152,16 +235,4 @@ def handed_in(name: str, contract: Contract, own: Table, released: Mapping[str, 
     }
     if contract.class_holder == name and contract.class_name is not None:
         cells[contract.class_name] = own.cells(contract.class_name)
-    return pa.table({each: _plain(column) for each, column in cells.items()})
-
-
-def _plain(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Strip a raw column's dictionary, which may name values of people who are not in common."""
-    if isinstance(column, pa.ChunkedArray) and pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
-    return column
-
-
-def _comparison(own: Table, released: tuple[Generalised, ...]) -> Comparison:
-    originals = own.columns(column.name for column in released)
-    return Comparison(originals, released, None, None, {})
+    return pa.table({each: compact(column) for each, column in cells.items()})

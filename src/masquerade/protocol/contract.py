@@ -9,28 +9,36 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from masquerade.errors import ParameterError
-from masquerade.forms.declared import read_declared
+from masquerade.forms.declared import read_declared, without_floats
 from masquerade.forms.json import read_json
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
+from masquerade.protocol.alignment_ways import BY_SIZE
 from masquerade.protocol.arrangement import Arrangement
+from masquerade.protocol.attribute_terms import AttributeTerms
 from masquerade.protocol.method_choice import MethodChoice
 
+# Identifiers of one party: more than enough for a country, and too few to try all nine-digit numbers.
+MOST_RECORDS = 20_000_000
 EVERYBODY = "*"  # the holder of a column that every party has, each about its own people
+
+OutcomeRole = Literal["duration", "event"]
+OUTCOMES: tuple[OutcomeRole, ...] = get_args(OutcomeRole)
+Role = Literal["attribute", "sensitive"] | OutcomeRole
 
 
 class Contribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One column of the release and the party that hands it in."""
+    """One column of the release, or of the records that a model is learned from, and the party that has it."""
 
     name: str
     holder: str
-    role: Literal["attribute", "sensitive"]
+    role: Role
 
 
 class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,13 +49,14 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     requirements: tuple[dict[str, Any], ...]
     method: dict[str, Any]  # its name and parameters; decimals are texts
     choice: MethodChoice | None = None  # why it is this method, if nobody named one
+    attributes: tuple[AttributeTerms, ...] = ()  # what is agreed about some of them
     class_name: str | None = None
     class_from: str | None = None  # who shares the class; None when every party holds it
     provider: str | None = None  # where all hold the same columns: the one that names each record's provider
     m: int = 0  # in that case: how many providers may collude
     keep_provider: bool = False
     normalize: Literal["none", "strip", "casefold"] = "strip"
-    most_records: int = 20_000_000
+    most_records: int = MOST_RECORDS
     version: int = PROTOCOL_VERSION
     nonce: str = msgspec.field(default_factory=lambda: secrets.token_hex(16))
 
@@ -72,6 +81,11 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "vertical" if self.provider is None else "horizontal"
 
     @property
+    def aligned_by(self) -> str:
+        """The way in which common records are found (protocol/align.py), if the arrangement is vertical."""
+        return str(self.method.get("align", BY_SIZE))
+
+    @property
     def requirement(self) -> Requirement:
         """All requirements."""
         return Conjunction(tuple(read_requirement(each) for each in self.requirements))
@@ -86,6 +100,17 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The columns that are generalised, in the joint order."""
         qid = self.requirement.qid_attributes
         return tuple(column for column in self.columns if column.role == "attribute" and column.name in qid)
+
+    @property
+    def bounded(self) -> tuple[str, ...]:
+        """The attributes whose values may be generalised only so far, of those that are generalised."""
+        limited = {each.name for each in self.attributes if each.is_bounded}
+        return tuple(column.name for column in self.qid_columns if column.name in limited)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each attribute that has another one than 1."""
+        return {each.name: each.priority for each in self.attributes if each.weight is not None}
 
     def columns_of(self, party: str) -> tuple[Contribution, ...]:
         """Return the columns that a party hands in, in the joint order, without the class."""
@@ -127,18 +152,10 @@ def written_requirement(part: GroupRequirement) -> dict[str, Any]:
 def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
     """Invert `written_requirement`."""
     parameters = dict(written)
-    model = REQUIREMENTS.plain.get(str(parameters.pop("model", None)))
-    if model is None:
+    model = REQUIREMENTS.get(str(parameters.pop("model", None)))
+    if model is None or model.wraps:
         raise ParameterError(f"contract: no requirement model {written.get('model')!r}")
     made, problems = read_declared(model, parameters)
     if made is None:
         raise ParameterError(*problems).within(f"contract: {model.model}")
     return made
-
-
-def without_floats(parameters: Mapping[str, object]) -> dict[str, Any]:
-    """Return the parameters with decimals as texts, as canonical JSON requires."""
-    return {
-        key: repr(value) if isinstance(value, float) else list(value) if isinstance(value, tuple) else value
-        for key, value in parameters.items()
-    }

@@ -108,7 +108,7 @@ def _columns(
                 column.name,
                 "generalised",
                 f"{_cell(column.name, schema)} for each common record, "
-                "no finer than every requirement over it allows",
+                f"no finer than every requirement over it allows{kept_to(contract, column.name)}",
                 over,
                 ({OTHERS: peers_see} if peers_see is not None else {})
                 | _shown("the released cells", shuffled_to),
@@ -121,6 +121,22 @@ def _columns(
                 about,
                 _shown("the raw cells", shuffled_to),
             )
+
+
+def kept_to(contract: Contract, name: str) -> str:
+    """Say how far a column is generalised, as agreed."""
+    terms = next((each for each in contract.attributes if each.name == name), None)
+    if terms is None:
+        return ""
+    said = []
+    widths = [
+        None if width is None else f"intervals of {width}" for width in (terms.min_width, terms.max_width)
+    ]
+    if finest := ", ".join(terms.min_generalization) or widths[0]:
+        said.append(f"nor than {finest}")
+    if coarsest := ", ".join(terms.max_generalization) or widths[1]:
+        said.append(f"and no coarser than {coarsest}")
+    return "".join(f", {each}" for each in said)
 
 
 def _shown(cells: str, shuffled_to: tuple[str, ...]) -> dict[str, str]:
@@ -157,9 +173,23 @@ def _peers_learn(contract: Contract, party: str, learn: Iterable[str]) -> Iterat
     yield f"{others}: how many complete records {party} has"
     if len(parties) > 2:
         yield f"{parties[-1]}: how many people each set of parties has in common, not who they are"
+    yield from _boundaries(contract, party, others)
     yield from learn
     yield from _checks(contract, party)
     yield "coordinator: that the session runs, its stage and number of rounds, and how many records are common"
+
+
+def _boundaries(contract: Contract, party: str, others: str) -> Iterator[str]:
+    """Yield what is learnt before the method starts within boundaries."""
+    if not contract.bounded:
+        return
+    limited = ", ".join(contract.bounded)
+    yield (
+        f"everybody: which of the common records, and so of their own people, the boundaries of {limited} leave out"
+    )
+    held = {column.name for column in contract.columns_of(party)}
+    if own := [name for name in contract.bounded if name in held]:
+        yield f"{others}: which of the others have the same most general allowed value of {', '.join(own)}"
 
 
 def _checks(contract: Contract, party: str) -> Iterator[str]:
@@ -175,6 +205,7 @@ def _checks(contract: Contract, party: str) -> Iterator[str]:
             bit = f"one bit each time, never about fewer than {least_size(part, contract.parts)} records"
             yield f"{', '.join(asking)}: whether {part} allows their best candidate, {bit}"
         elif party in asking:
+            yield f"{where}: the most children that a value has in {party}'s taxonomies, up to a power of two"
             yield f"{where}: whether {part} allows {party}'s best candidate, one bit each time it has the best of all"
 
 

@@ -17,22 +17,23 @@ from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, number, optional
 from masquerade.net.script import Script
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.arrangement import Arrangement
+from masquerade.protocol.boundaries.testers import untestable_within
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Assembly, Preference, Proposal, Seat
 from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
+from masquerade.protocol.vertical_method import VerticalMethod
 from masquerade.utility.scores import SCORES, score_named
 
 
 @dataclass(frozen=True)
-class JointSpecialization(SessionMethod):
+class JointSpecialization(VerticalMethod):
     """Algorithms 1 and 2 of the papers on secure data integration, with hidden or plain scores."""
 
     name: ClassVar[str] = TopDownSpecialization.name
     summary: ClassVar[str] = TopDownSpecialization.summary
-    arrangement: ClassVar[Arrangement] = "vertical"
+    boundaries = "columns"
     activity: ClassVar[str] = "aligning and specialising"
     preferences: ClassVar[tuple[Preference, ...]] = (Preference(30, "specializing takes QIDs of any kind"),)
 
@@ -62,12 +63,17 @@ class JointSpecialization(SessionMethod):
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
         """Scores that the other parties cannot recompute, and requirements that no secure check tests."""
         yield from super().refusals(proposal)
+        yield from untestable_within(proposal)
         if self.score is not None and not SCORES[self.score].recomputable:
             text = f'"{self.score}" cannot be recomputed by the other parties; use another score in a mashup'
             yield Problem(text, key=("score",))
         if proposal.holder is not None:
             for at, text in refuse_remote_sensitive(proposal.parts, proposal.holder):
                 yield Problem(text, key=("privacy", at))
+
+    def off_engine(self, parts: Sequence[GroupRequirement]) -> str | None:
+        """Nothing keeps it from an engine."""
+        return None
 
     def party(self, seat: Seat) -> Script[int]:
         """Align, share the class, specialise, check, hand in."""

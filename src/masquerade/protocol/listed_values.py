@@ -11,15 +11,23 @@ and refusing it would reveal something about people who are not in common. There
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
-from masquerade.data.table import Table
+from masquerade.data.column import Coded
 from masquerade.errors import ParameterError, Problem
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
 
 
+class HasValues(Protocol):
+    """A table, wherever its rows are."""
+
+    def coded(self, name: str) -> Coded:
+        """Return the values of a column."""
+
+
 def refuse_unknown_values(
-    parts: Iterable[GroupRequirement], table: Table, who: str = "nobody has a record"
+    parts: Iterable[GroupRequirement], table: HasValues, who: str = "nobody has a record"
 ) -> None:
     """Raise a problem for each requirement that lists values which no record of the table has.
 
@@ -43,7 +51,7 @@ def refuse_unknown_values(
         raise ParameterError(*problems)
 
 
-def refuse_unknown_to(name: str, contract: Contract, table: Table) -> None:
+def refuse_unknown_to(name: str, contract: Contract, table: HasValues) -> None:
     """Do the same for one party of a mashup and its own table, for the sensitive values that it hands in.
 
     Providers of the same columns are not checked: another provider may have the value.

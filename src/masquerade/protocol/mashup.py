@@ -24,13 +24,11 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.local_view import Candidate, LocalView, anonymity_loss
 from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Coded
-from masquerade.engine.counts import pair_counts, which_occur
+from masquerade.engine.counts import which_occur
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.argmax import ArgMax, Bid, Winner, plain
@@ -92,23 +90,28 @@ def mashup(
     strategy = participation if participation is not None else AlwaysTakePart()
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     rounds: list[Round] = []
+    offered: list[tuple[Candidate, Instruction]] = []  # this party's best, where this round has asked for it
+
+    def offer() -> Bid | None:
+        best = view.best(state) if strategy.takes_part(me) else None
+        offered.extend([best] if best is not None else [])
+        return Bid(best[0].score, best[0].position) if best is not None else None
+
     while True:
-        found = view.best(state) if strategy.takes_part(me) else None
-        bid = Bid(found[0].score, found[0].position) if found is not None else None
-        winner = yield from argmax(me, parties, bid)
+        offered.clear()
+        winner = yield from argmax(me, parties, offer)
         if winner is None:
             break
         candidate: Candidate | None = None
         if winner.party == me:
-            assert found is not None
-            candidate, instruction = found
+            ((candidate, instruction),) = offered
             if checks is not None:
                 valid = yield from checks.ask(instruction, state)
                 yield Send(peers, Settled(valid))
                 if not valid:
                     view.candidates.remove(candidate)
                     continue
-            packed = pack(instruction.children, instruction.n_children)
+            packed = pack(state.children(instruction), instruction.n_children)
             yield Send(peers, Instruct(candidate.position, candidate.value, instruction.n_children, packed))
             score = candidate.score
         else:
@@ -117,7 +120,8 @@ def mashup(
                 continue
             instruction = understood((yield Receive(name, Instruct)), name, winner, schema, state)
             score = checked_score(name, winner, instruction, view, state, classes)
-            if bid is not None and bid.beats(Bid(score, schema.attributes.index(instruction.attribute))):
+            theirs = Bid(score, schema.attributes.index(instruction.attribute))
+            if any(Bid(own.score, own.position).beats(theirs) for own, _ in offered):
                 doubt = ", if no other party had a hand in it" if len(peers) > 1 else ""
                 raise PeerBrokeProtocol(name, f"won the comparison with a worse candidate than ours{doubt}")
         numbers = state.specialise(instruction)
@@ -150,11 +154,9 @@ def understood(
         raise PeerBrokeProtocol(
             sender, f"won with another attribute than {attribute}, on which it instructed"
         )
-    values = state.carriers[attribute]
-    if message.value not in values:
+    if message.value not in state.carriers[attribute]:
         raise PeerBrokeProtocol(sender, f"instructed on a value of {attribute} that is not in the cut")
-    carriers = values[message.value]
-    n_carriers = state.n_rows if carriers is None else carriers.size
+    n_carriers = state.n_carriers(attribute, message.value)
     if not n_carriers:
         raise PeerBrokeProtocol(sender, f"instructed on a value of {attribute} that no record carries")
     if not 1 <= message.n_children <= n_carriers:
@@ -167,7 +169,7 @@ def understood(
         raise PeerBrokeProtocol(sender, f"sent a broken instruction on {attribute}: {error}") from None
     if not which_occur(children, message.n_children).all():
         raise PeerBrokeProtocol(sender, f"instructed on a child of {attribute} that no record goes to")
-    instruction = Instruction(attribute, message.value, message.n_children, children)
+    instruction = state.told(Instruction(attribute, message.value, message.n_children, children))
     if not state.allows(instruction):
         raise PeerBrokeProtocol(sender, f"specialised {attribute} against the requirement")
     return instruction
@@ -182,13 +184,7 @@ def checked_score(
     classes: Coded | None,
 ) -> int:
     """Recompute the winner's score from its instruction and the shared class; raise if it claimed another."""
-    carriers = state.carriers[instruction.attribute][instruction.value]
-    n_classes = len(classes.labels) if classes is not None else 1
-    if classes is None:
-        codes = np.zeros(instruction.children.size, np.int32)
-    else:
-        codes = classes.codes if carriers is None else classes.codes[carriers]
-    counts = pair_counts(instruction.children, codes, instruction.n_children, n_classes)
+    counts = state.class_counts(instruction, classes)
     loss = anonymity_loss(state, instruction) if view.score.weighs_anonymity else 0.0
     score = view.score.rate(view.score.base(counts), loss)
     if winner.bid is not None and winner.bid.score != score:
@@ -199,6 +195,6 @@ def checked_score(
 def _digest(state: PublicState) -> bytes:
     """Digest the groups of all QIDs, which all parties number the same way."""
     digest = hashlib.sha256()
-    for partition in state.partitions:
-        digest.update(partition.labels.astype("<i8").tobytes())
+    for labels in state.each_label():
+        digest.update(labels.astype("<i8").tobytes())
     return digest.digest()

@@ -7,18 +7,19 @@ parties and their columns, with the schema. It answers as far as it can from wha
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import pyarrow as pa
 
 from masquerade.anonymize.method import Method
-from masquerade.anonymize.release import Provenance, Release
+from masquerade.anonymize.release import Provenance
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
+from masquerade.engine.chunks import Engine
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import read_declared
 from masquerade.net.progress import OnStage, silent
@@ -30,6 +31,8 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
 from masquerade.protocol.gain import OwnPart
 from masquerade.protocol.method_choice import MethodChoice
+from masquerade.protocol.own_chunks import OwnChunks
+from masquerade.protocol.product import TABLE, Product
 
 ASSEMBLER = "assembler"
 REPORTED_SETTINGS = (
@@ -38,9 +41,12 @@ REPORTED_SETTINGS = (
     "third_party",
 )  # settings of a release that its summary reports, if present
 
+RoleName = Literal[
+    "class", "duration", "event"
+]  # of a column that a job or a request names apart from attributes
+
 OnStep = Callable[[ReportedStep], None]
 Judge = Callable[[pa.Table, str], float | None]  # a release's classification error, given the class
-Read = TypeVar("Read", bound="SessionMethod")
 
 
 @dataclass(frozen=True)
@@ -52,10 +58,20 @@ class Proposal:
     parties: tuple[str, ...] | None = None
     holder: Mapping[str, str] | None = None  # who holds each column
     schema: Schema | None = None
+    bounded: frozenset[str] = frozenset()  # attributes that may be generalised only so far, known to be
+
+    @property
+    def boundaries(self) -> frozenset[str]:
+        """All attributes that are known to have boundaries, be it agreed or in the schema."""
+        return self.bounded | {each.name for each in self.schema or () if each.is_bounded}
 
 
 def allowed() -> None:
     """Let everything be shown."""
+
+
+def forgotten(name: str, secret: bytes) -> None:
+    """Keep nothing."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +83,8 @@ class Seat:
     called before the first message that depends on the columns leaves (a class, a count, a bid), and once more before
     they are handed in; it may veto: what it raises ends the session. `notes` is where a method that can resume after an
     interruption saves its rounds. `on_joined` is called at the end with what the party's gain follows from, if there
-    is a class and the assembler has told the release's error.
+    is a class and the assembler has told the release's error. `keep` is called with a name and a secret that the party
+    needs to use what was made, to be written where only its owner may read it.
     """
 
     name: str
@@ -81,6 +98,9 @@ class Seat:
     before_showing: Callable[[], None] = allowed
     notes: Path | None = None
     on_joined: Callable[[OwnPart], None] | None = None
+    engine: Engine | None = None  # where a method that can (`off_engine`) counts its groups
+    chunks: OwnChunks | None = None  # the rows, where the engine has read them; `table` then has none
+    keep: Callable[[str, bytes], None] = forgotten
 
 
 @dataclass(frozen=True)
@@ -94,7 +114,6 @@ class Assembly:
 
     contract: Contract
     schema: Schema | None = None
-    weights: Mapping[str, float] = field(default_factory=dict)
     seed: int = 7
     on_stage: OnStage = silent
     provenance: Provenance = field(default_factory=Provenance)
@@ -123,6 +142,8 @@ class AskedMethod(Method):
     """What parties may be asked for: one method, or that one be chosen (automatic.py)."""
 
     arrangement: ClassVar[Arrangement]
+    makes: ClassVar[Product] = TABLE
+    roles: ClassVar[Mapping[RoleName, bool]] = {"class": False}  # that it has a use for; True: it needs one
 
     @property
     @abstractmethod
@@ -132,6 +153,10 @@ class AskedMethod(Method):
     @abstractmethod
     def restricted(self, permits: Callable[[SessionMethod], bool]) -> Self:
         """Return the same with fewer possible methods, if there was a choice."""
+
+    def as_agreed(self, written: Mapping[str, Any]) -> Self:
+        """Return the same with its parameters as in a method that was agreed, if there was a choice."""
+        return self
 
     @abstractmethod
     def agreed(self, proposal: Proposal, class_name: str | None) -> Agreed:
@@ -149,14 +174,41 @@ class AskedMethod(Method):
         """Yield what it cannot do, as far as known. Keys are below `algorithm`, or `privacy` and `attributes`."""
         yield from ()
 
+    def off_engine(self, parts: Sequence[GroupRequirement]) -> str | None:
+        """Return why a party that has an engine (`Seat.engine`) works in its own memory all the same: a sentence.
+
+        None: its groups are on the engine.
+        """
+        return f"by {self.name} each party counts in its own memory; tds and mondrian count on an engine"
+
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        """The columns that its parameters name; whoever asks must want all of them."""
+        return ()
+
+    def refused_roles(self, named: Container[str]) -> Iterator[Problem]:
+        """Yield the roles that it needs and nobody has named, and those named that it has no use for."""
+        for role in get_args(RoleName):
+            if self.roles.get(role) and role not in named:
+                yield Problem(f"missing; {self.name} needs the column of the {role}", key=("roles", role))
+            elif role not in self.roles and role in named:
+                yield Problem(f"{self.name} has no use for it; leave it out", key=("roles", role))
+
 
 @dataclass(frozen=True)
 class SessionMethod(AskedMethod):
-    """A method by which several parties make one release."""
+    """A method by which several parties make one release, learn one model (`learn/`), or answer (`joint_keys/`)."""
 
     activity: ClassVar[str]  # what the parties do while it runs, for human readers
-    preferences: ClassVar[tuple[Preference, ...]] = ()  # none: it is taken only by name
     resumes: ClassVar[bool] = False  # whether an interrupted session can resume from the parties' notes
+    preferences: ClassVar[tuple[Preference, ...]] = ()  # none: it is taken only by name
+    # How it keeps to boundaries of generalisation: each record to its own; all records of a column alike; not at all.
+    boundaries: ClassVar[Literal["records", "columns", "ignored"]] = "ignored"
+
+    @property
+    def outlives_parties(self) -> bool:
+        """Whether the others may go on when a party is lost."""
+        return False
 
     @classmethod
     def of(cls, contract: Contract) -> Self:
@@ -169,6 +221,16 @@ class SessionMethod(AskedMethod):
             raise ParameterError(*(problem.within("contract", ("method",)) for problem in problems))
         return made
 
+    @abstractmethod
+    def party(self, seat: Seat) -> Script[int]:
+        """Run one party's part from start to end. Return how many records it had in the session."""
+
+    @abstractmethod
+    def disclosure(
+        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
+    ) -> Disclosure:
+        """Return what leaves a party, and who gets to see it."""
+
     def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
         """Return the method with its defaults spelled out for these requirements, as written in a contract."""
         return self
@@ -176,19 +238,19 @@ class SessionMethod(AskedMethod):
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
         """Yield what it cannot do, as far as known. Keys are below `algorithm`, or `privacy` and `attributes`.
 
-        No party can tell alone which records its boundaries leave without a group, and to start from them before that
-        is known would show the others groups that are too small. So boundaries are refused, unless a method knows how.
+        Boundaries are refused, unless the method declares how it keeps to them.
         """
+        if self.boundaries != "ignored":
+            return
         for at, part in enumerate(proposal.parts):
             if part.within_boundaries:
                 yield Problem(
                     f"{self.name} keeps to no boundaries between parties; ask for k-anonymity",
                     key=("privacy", at),
                 )
-        for attribute in proposal.schema or ():
-            if attribute.is_bounded:
-                text = f"{self.name} keeps to no boundaries between parties; leave out max_generalization, max_width "
-                yield Problem(f"{text}and marks in the taxonomy", key=("attributes", attribute.name))
+        for name in sorted(proposal.boundaries):
+            text = f"{self.name} keeps to no boundaries between parties; leave out max_generalization, max_width "
+            yield Problem(f"{text}and marks in the taxonomy", key=("attributes", name))
 
     @property
     def possible(self) -> tuple[SessionMethod, ...]:
@@ -204,18 +266,8 @@ class SessionMethod(AskedMethod):
         return Agreed(self.fitted(proposal.parts, proposal.m, class_name))
 
     @abstractmethod
-    def party(self, seat: Seat) -> Script[int]:
-        """Run one party's part from start to end. Return how many records it had in the session."""
-
-    @abstractmethod
-    def assembler(self, assembly: Assembly) -> Script[Release]:
-        """Run the part of the assembler, which is no party: join, verify, and only then release."""
-
-    @abstractmethod
-    def disclosure(
-        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
-    ) -> Disclosure:
-        """Return what leaves a party, and who gets to see it."""
+    def assembler(self, assembly: Assembly) -> Script[Any]:
+        """Run the part of the assembler, which is no party: join, verify, and only then return what was made."""
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
         """Return how many rounds were run, from the tags of the first party's messages and the steps made."""
@@ -225,7 +277,8 @@ class SessionMethod(AskedMethod):
 def proposal_of(contract: Contract) -> Proposal:
     """Return the proposal that a contract makes."""
     holder = {column.name: column.holder for column in contract.columns}
-    return Proposal(contract.parts, contract.m, contract.parties, holder)
+    limited = frozenset(each.name for each in contract.attributes if each.is_bounded)
+    return Proposal(contract.parts, contract.m, contract.parties, holder, bounded=limited)
 
 
 def refuse(problems: Iterator[Problem]) -> None:

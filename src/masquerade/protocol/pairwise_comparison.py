@@ -27,10 +27,10 @@ OUTPUTS = ("left wins", "right wins")
 
 
 class Garbled(Message, tag="argmax-garbled", frozen=True):
-    """A garbled comparison: tables, labels of the garbler's bid, and tags where the evaluator may read the result."""
+    """A garbled comparison: tables, the seed of the labels of the garbler's bid, tags if the evaluator may read it."""
 
     tables: bytes
-    labels: bytes
+    seed: bytes
     tags: bytes
 
 
@@ -40,9 +40,10 @@ class GarblingSide:
     def __init__(self, session: bytes, width: int, *, is_left: bool) -> None:
         self._width = width
         self._mine, self._theirs = ("left", "right") if is_left else ("right", "left")
-        self._delta = Delta()
-        self._garbler = Garbler(derive_key(session, b"comparison"), self._delta)
         self._sender = TransferSender(session)
+        # The evaluator's labels are the rows of the transfers themselves, which differ by the sender's secret.
+        self._delta = Delta(self._sender.secret)
+        self._garbler = Garbler(derive_key(session, b"comparison"), self._delta)
         self._stock = _Stock(width)
 
     def setup(self) -> bytes:
@@ -53,19 +54,14 @@ class GarblingSide:
         """Process the peer's message of the base transfers."""
         self._sender.finish_setup(message)
 
-    def stock_up(
-        self, columns: bytes, n_rounds: int, peer: int, making: TripleMaking | None
-    ) -> tuple[bytes, bytes]:
-        """Make labels for `n_rounds` rounds and triples from the evaluator's choices. Return the messages for both."""
+    def stock_up(self, columns: bytes, n_rounds: int, peer: int, making: TripleMaking | None) -> bytes:
+        """Make labels for `n_rounds` rounds, and triples, from the evaluator's choices. Return the triples' message."""
         n_labels = n_rounds * self._width
-        n_triple_bits = len(making.choices) if making is not None else 0
+        n_triple_bits = making.transfers(peer) if making is not None else 0
         batch = self._sender.extend(columns, n_labels + n_triple_bits)
         for_labels, for_triples = batch.split([n_labels, n_triple_bits])
-        zeros, labels_message = for_labels.correlate_xor(self._delta.block)
-        self._stock.refill(zeros)
-        if making is None:
-            return labels_message, b""
-        return labels_message, making.correct(peer, *for_triples.random_bits())
+        self._stock.refill(for_labels.correlated_by_secret())
+        return making.correct(peer, *for_triples.random_bits()) if making is not None else b""
 
     def garble(self, bid: Bits, flips: bytes, *, reveal: bool) -> tuple[Garbling, Garbled]:
         """Garble the next comparisons; `flips` marks where the evaluator's bids differ from its transfer choices."""
@@ -76,9 +72,10 @@ class GarblingSide:
             )
         flipped = unpack(np.frombuffer(flips, np.uint8), self._width * n_bids).reshape(self._width, n_bids)
         zeros = corrected(self._stock.take(n_bids), flipped, self._delta)
-        garbling = self._garbler.garble(compare_bids(self._width, True), n_bids, {self._theirs: zeros})
+        circuit = compare_bids(self._width, True)
+        garbling = self._garbler.garble(circuit, n_bids, {self._theirs: zeros}, {self._mine: bid})
         tags = garbling.reveal(*OUTPUTS) if reveal else b""
-        return garbling, Garbled(garbling.tables, garbling.encode(self._mine, bid), tags)
+        return garbling, Garbled(garbling.tables, garbling.seed, tags)
 
 
 class EvaluatingSide:
@@ -91,7 +88,7 @@ class EvaluatingSide:
         self._receiver = TransferReceiver(session)
         self._stock = _Stock(width)
         self._choices: list[Bits] = []
-        self._ordered: list[ReceivedBatch] = []
+        self._triples_ordered: ReceivedBatch
         self._held: Labels | None = None
 
     def setup(self) -> bytes:
@@ -102,22 +99,20 @@ class EvaluatingSide:
         """Process the peer's message of the base transfers."""
         self._receiver.finish_setup(message)
 
-    def order(self, n_rounds: int, making: TripleMaking | None) -> bytes:
+    def order(self, n_rounds: int, peer: int, making: TripleMaking | None) -> bytes:
         """Draw choices for the labels of `n_rounds` rounds and for triples. Return the message to the garbler."""
         packed = np.frombuffer(os.urandom(n_rounds * -(-self._width // 8)), np.uint8).reshape(n_rounds, -1)
         rows = np.unpackbits(packed, axis=1, count=self._width, bitorder="little")
-        for_triples = making.choices if making is not None else np.zeros(0, np.uint8)
+        for_triples = making.choices(peer) if making is not None else np.zeros(0, np.uint8)
         columns, batch = self._receiver.extend(np.concatenate((rows.ravel(), for_triples)))
-        self._ordered = batch.split([rows.size, len(for_triples)])
+        for_labels, self._triples_ordered = batch.split([rows.size, len(for_triples)])
+        self._stock.refill(for_labels.correlated_by_secret())
         self._choices = list(rows)
         return columns
 
-    def stock_up(self, labels: bytes, correction: bytes, peer: int, making: TripleMaking | None) -> None:
-        """Process the garbler's answer to an order."""
-        for_labels, for_triples = self._ordered
-        self._stock.refill(for_labels.correlated_xor(labels))
-        if making is not None:
-            making.absorb(peer, for_triples.random_bits(), correction)
+    def stock_up(self, correction: bytes, peer: int, making: TripleMaking) -> None:
+        """Process the garbler's answer to an order of triples."""
+        making.absorb(peer, self._triples_ordered.random_bits(), correction)
 
     def flips(self, bid: Bits) -> bytes:
         """Return our bids for the next comparisons, masked by our choices in the transfers."""
@@ -130,10 +125,10 @@ class EvaluatingSide:
         """Evaluate the comparisons that the garbler sent."""
         if self._held is None:
             raise Bug("a comparison was evaluated before its bid was sent")
-        labels: dict[str, Labels | bytes] = {self._mine: self._held, self._theirs: garbled.labels}
-        n_bids = self._held.shape[1]
+        labels, n_bids = {self._mine: self._held}, self._held.shape[1]
         self._held = None
-        return self._evaluator.evaluate(compare_bids(self._width, True), n_bids, garbled.tables, labels)
+        circuit = compare_bids(self._width, True)
+        return self._evaluator.evaluate(circuit, n_bids, garbled.tables, labels, garbled.seed)
 
 
 class _Stock:

@@ -9,13 +9,15 @@ account.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from masquerade.utility.scores import fixed
 
 
 class Participation(Protocol):
     """A strategy, with its account of what the parties have contributed."""
+
+    holds_back: ClassVar[bool]  # whether a party may offer nothing in one round, and something in the next
 
     def takes_part(self, me: int) -> bool:
         """Return whether to offer a candidate in this round."""
@@ -26,6 +28,8 @@ class Participation(Protocol):
 
 class AlwaysTakePart:
     """Algorithm 1."""
+
+    holds_back: ClassVar[bool] = False
 
     def takes_part(self, me: int) -> bool:
         """Return True."""
@@ -42,6 +46,8 @@ class TakePartWhenEven:
     Who holds no attribute of a QID (`bystanders`), as a clinic that brings the diseases alone, can win no round: to
     wait for it would end the game at once.
     """
+
+    holds_back: ClassVar[bool] = True
 
     n_parties: int
     epsilon: float = 0.01

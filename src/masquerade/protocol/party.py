@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.public_state import PublicState
 from masquerade.crypto.circuits_library import BidWords
-from masquerade.data.column import Coded
-from masquerade.data.table import Table
+from masquerade.engine.chunks import Engine
 from masquerade.errors import Bug
 from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.protocol.argmax import ArgMax, plain
+from masquerade.protocol.argmax import ArgMax, LastWinnerFirst, plain
+from masquerade.protocol.boundaries.start import start_within_boundaries
 from masquerade.protocol.columns import ReportedStep
-from masquerade.protocol.common_records import find_common_records, hand_in
+from masquerade.protocol.common_records import CommonRecords, hand_in
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.engine_records import find_records
+from masquerade.protocol.engine_state import EngineState
 from masquerade.protocol.mashup import JointSchema, Round, mashup
 from masquerade.protocol.method import Seat
 from masquerade.protocol.participation import Participation
@@ -37,21 +39,28 @@ def party(
     """
     name, contract, on_stage = seat.name, seat.contract, seat.on_stage
     me = contract.parties.index(name)
-    common = yield from find_common_records(
+    common = yield from find_records(
         seat, Stage("preparing the comparisons" if hides_scores else "specialising")
     )
-    own, classes, sensitive = common.own, common.classes, common.sensitive
-    score = score_named(score_name, contract.class_name is not None)
-    view, state, schema = _prepared(name, contract, own, classes, sensitive, score)
     seat.before_showing()
-    argmax: ArgMax = plain
     before = time.perf_counter()
-    checks = yield from prepare_checks(RemoteChecks, me, contract, sensitive, len(own))
+    common, start = yield from start_within_boundaries(name, contract, common, on_stage, whole_columns=True)
+    score = score_named(score_name, contract.class_name is not None)
+    view, state, schema = _prepared(name, contract, common, score, seat.engine)
+    for instruction in start.instructions():
+        numbers = state.specialise(instruction)
+        if instruction.attribute in view.own:
+            view.start(instruction, numbers)
+    # A score that is constant, of candidates that can only become invalid, bounds a party's bids while others win.
+    falling = not score.weighs_anonymity and not participation.holds_back
+    argmax: ArgMax = LastWinnerFirst() if falling else plain
+    own = [common.column(each.name) for each in contract.qid_columns if each.holder == name]
+    checks = yield from prepare_checks(RemoteChecks, me, contract, common.sensitive, own, common.n_records)
     if hides_scores:
-        words = bid_words(score, len(own), len(schema.attributes))
+        words = bid_words(score, common.n_records, len(schema.attributes))
         argmax = yield from prepare(me, contract.parties, words)
         on_stage(Stage("specialising"))
-    if hides_scores or checks is not None:
+    if hides_scores or checks is not None or contract.bounded:
         common.seconds["prepare"] = time.perf_counter() - before
     made = 0
 
@@ -69,7 +78,7 @@ def party(
         schema,
         view,
         state,
-        classes,
+        common.classes,
         argmax=argmax,
         checks=checks,
         participation=participation,
@@ -77,7 +86,11 @@ def party(
     )
     if not all(partition.holds() for partition in state.partitions):
         raise Bug("the mashup arrived at groups that the requirement refuses; nothing was handed in")
-    released = {each.name: view.released(each.name) for each in contract.qid_columns if each.holder == name}
+    released = {
+        each.name: common.released(view.released(each.name))
+        for each in contract.qid_columns
+        if each.holder == name
+    }
     return (
         yield from hand_in(
             seat,
@@ -90,12 +103,7 @@ def party(
 
 
 def _prepared(
-    name: str,
-    contract: Contract,
-    own: Table,
-    classes: Coded | None,
-    sensitive: dict[str, Coded],
-    score: Score,
+    name: str, contract: Contract, common: CommonRecords, score: Score, engine: Engine | None = None
 ) -> tuple[LocalView, PublicState, JointSchema]:
     parts = contract.parts
     joint = contract.qid_columns
@@ -106,11 +114,17 @@ def _prepared(
     # The group sizes implied by requirements on other parties' sensitive values are checked here, before any request.
     holder = {column.name: column.holder for column in contract.columns}
     sizes = [KAnonymity(part.qid, part.implied_size) for part in parts if remote_qid(part, holder)]
-    state = PublicState(schema.attributes, [*parts, *sizes], sensitive, len(own))
     columns = {
-        position: own.column(column.name) for position, column in enumerate(joint) if column.holder == name
+        position: common.column(column.name) for position, column in enumerate(joint) if column.holder == name
     }
-    return LocalView(columns, classes, score), state, schema
+    if engine is None:
+        state = PublicState(schema.attributes, [*parts, *sizes], common.sensitive, common.n_records)
+        return LocalView(columns, common.classes, score), state, schema
+    own = tuple(columns.values())
+    table = common.on_engine(engine, own)
+    counted = EngineState(table, schema.attributes, [*parts, *sizes], common.sensitive)
+    target = common.classes.name if common.classes is not None else None
+    return LocalView(columns, None, score, counted.scored(own, target)), counted, schema
 
 
 def bid_words(score: Score, n_records: int, n_attributes: int) -> BidWords:

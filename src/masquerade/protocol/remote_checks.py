@@ -2,7 +2,7 @@
 
 Before the winner of a round instructs, it and the holder of each such attribute obtain shares of the joint histogram of
 the groups that the split would make and the sensitive values, and a circuit says whether every group satisfies
-(protocol/joint_histogram*). When one does not, the winner withdraws its candidate and never offers it again.
+(`sensitive_checks.py`). When one does not, the winner withdraws its candidate and never offers it again.
 
 A winner may lie about its groups, so the circuit itself adds up each one, and refuses what is neither empty nor as
 large as the contract's requirements make every group (`least_size`): what is asked about fewer people is answered no,
@@ -16,11 +16,9 @@ once for each value of its cut that twice as many records carry, and who withdra
     who may have to ask    once: how many different sensitive values there are (`sensitive_checks.py`)
 
 The winner asks whenever it holds any attribute of the requirement's QID, also when its candidate is of another one:
-then no record counts. Rows are padded to ⌊n / s⌋, with s the size that every group has anyway. So the holder cannot
-tell from what travels which attribute, how many children or how many carriers a refused candidate has.
-
-Cost of a check, for n records, P = ⌊n / s⌋ and Q sensitive values: n·P·Q words of AES on each side (or n·Q / 100
-encryptions, where that is cheaper: `joint_histogram/`), and a circuit of some 4·w·P·Q ANDs.
+then no record counts. All groups of that QID take part, each with ⌊g / s⌋ rows for g records, with s the size that
+every group has anyway, and no more than the winner may split a group into. So the holder cannot tell from what travels
+which attribute, how many children or how many carriers a refused candidate has. Cost: see `sensitive_checks.py`.
 """
 
 from __future__ import annotations
@@ -28,18 +26,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from masquerade.anonymize.instruction import Instruction
+from masquerade.anonymize.partition import Partition
 from masquerade.anonymize.public_state import PublicState
 from masquerade.engine.numbering import renumber
-from masquerade.errors import Bug, PeerBrokeProtocol
+from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script
-from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
+from masquerade.protocol.joint_histogram.split_counts import Groups
 from masquerade.protocol.remote_sensitive import least_size
-from masquerade.protocol.sensitive_checks import Check, Labels, SensitiveChecks, remote_parts
+from masquerade.protocol.sensitive_checks import Labels, SensitiveChecks, remote_parts
 
 
 class Settled(Message, tag="settled", frozen=True):
@@ -66,19 +65,18 @@ class RemoteChecks(SensitiveChecks):
     def ask(self, instruction: Instruction, state: PublicState) -> Script[bool]:
         """Return whether our instruction, which passes all tests we can make alone, also passes the others."""
         valid = True
-        for check in self.checks:
+        for at, check in enumerate(self.checks):
             if self.me in check.asking:
-                labels = self._groups(check, instruction, state)
-                answer = yield from self._judged(check, self.me, labels)
+                answer = yield from self._judged(at, self.me, state, instruction)
                 valid = valid and answer
         return valid
 
     def instructs(self, winner: int, state: PublicState) -> Script[bool]:
         """Answer the winner's checks of attributes that we hold. Return whether it instructs, and may."""
         name, allowed = self.contract.parties[winner], True
-        for check, labels in zip(self.checks, self.own, strict=True):
-            if labels is not None and winner in check.asking:
-                answer = yield from self._judged(check, winner, labels)
+        for at, check in enumerate(self.checks):
+            if check.holder == self.me and winner in check.asking:
+                answer = yield from self._judged(at, winner, state)
                 allowed = allowed and answer
         settled: Settled = yield Receive(name, Settled)
         if settled.instructs and not allowed:
@@ -92,37 +90,38 @@ class RemoteChecks(SensitiveChecks):
         self.withdrawn[name] += 1
         held = {column.name for column in self.contract.columns_of(name)}
         most = sum(
-            (self.n_records if rows is None else rows.size) >= 2 * least
+            n_carriers >= 2 * least
             for attribute, least in self.least.items()
             if attribute in held
-            for rows in state.carriers[attribute].values()
+            for n_carriers in state.all_carriers(attribute)
         )
         if self.withdrawn[name] > most:
             raise PeerBrokeProtocol(
                 name, f"withdrew {self.withdrawn[name]} candidates, and its cut has {most} values to split"
             )
 
-    def _groups(self, check: Check, instruction: Instruction, state: PublicState) -> Labels:
-        """Return each record's group after the instruction; records that it does not touch count nowhere."""
-        nowhere = check.bounds(self.n_records).labels[1]
-        labels: Labels = np.full(self.n_records, nowhere, np.uint64)
-        if instruction.attribute in check.part.qid:
-            partition = next(each for each in state.partitions if {*each.qid} == {*check.part.qid})
-            carriers = state.carriers[instruction.attribute][instruction.value]
-            groups, found = renumber(*partition.keys(carriers, instruction))
-            if found.size > nowhere:
-                raise Bug("a split makes more groups than their size allows")
-            labels[slice(None) if carriers is None else carriers] = groups
-        return labels
+    def _judged(
+        self, at: int, winner: int, state: PublicState, instruction: Instruction | None = None
+    ) -> Script[bool]:
+        """Return whether all groups that the winner's instruction would make satisfy; only the winner has it."""
+        check = self.checks[at]
+        partition = next(each for each in state.partitions if {*each.qid} == {*check.part.qid})
+        filled = partition.sizes > 0
+        groups = self._groups(winner, partition.rows_by_group(), partition.sizes[filled], check.least)
+        parts = self._parts(groups, partition, state, instruction) if instruction is not None else None
+        everything = [int(groups.n_parts.sum())]
+        (good,) = yield from self._parts_satisfy(at, winner, groups, parts, check.least, everything)
+        return bool(good)
 
-    def _judged(self, check: Check, winner: int, labels: Labels) -> Script[bool]:
-        return (
-            yield from rows_satisfy(
-                self.pairs[check.holder, winner],
-                labels,
-                partial(check.circuit, self.n_records),
-                check.bounds(self.n_records),
-                grouped_by=1,
-                own=self._whole(check, labels),
-            )
-        )
+    def _parts(
+        self, groups: Groups, partition: Partition, state: PublicState, instruction: Instruction
+    ) -> Labels:
+        """Return each record's part of its group, group by group; records that we do not touch count nowhere."""
+        parts: Labels = np.full(self.n_records, groups.most, np.uint64)
+        if instruction.attribute in partition.qid:
+            carriers, keys, bound = state.split_keys(partition, instruction)
+            numbers, found = renumber(keys, bound)
+            group = found // instruction.n_children
+            part = np.arange(found.size) - np.searchsorted(group, group)
+            parts[slice(None) if carriers is None else carriers] = part[numbers]
+        return parts[groups.rows]

@@ -12,15 +12,16 @@ parties.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Script
 from masquerade.protocol.equality import who_differs
+from masquerade.protocol.identifiers import Identifiers
 
 
 def insist_on_same_people(
-    me: int, parties: Sequence[str], identifiers: Iterable[bytes], session: bytes, comparer: int
+    me: int, parties: Sequence[str], identifiers: Sequence[bytes], session: bytes, comparer: int
 ) -> Script[None]:
     """Raise PeerBrokeProtocol unless all parties hold these identifiers in this order.
 
@@ -35,8 +36,10 @@ def insist_on_same_people(
     raise PeerBrokeProtocol(name, f"cannot account for the people that it made us take to be common{doubt}")
 
 
-def _digest(identifiers: Iterable[bytes]) -> bytes:
-    digest = hashlib.sha512()
-    for each in identifiers:
-        digest.update(len(each).to_bytes(8, "little") + each)
+def _digest(identifiers: Sequence[bytes]) -> bytes:
+    people = Identifiers.of(identifiers)
+    digest = hashlib.sha512(len(people).to_bytes(8, "little"))
+    digest.update(people.lengths().astype("<u8").tobytes())
+    for part in people.parts():
+        digest.update(b"".join(part))
     return digest.digest()

@@ -12,8 +12,8 @@ equal; no candidate, and holding back, is a word below all others and looks like
 Who learns what, each round: everyone the winner's number, or that the game is over; nothing else.
 
 Cost of a round, for bids of w bits: an evaluator sends w bits; a garbler about 3·w garbled gates and w labels, some
-112·w bytes; for n ≥ 3, each party then tells each peer 2·n(n − 2) + n bits in all. Messages that wait for each other: 3
-for two parties, 3 + ⌈log₂(n − 1)⌉ for more. Ahead: 128 base transfers a pair and session, 32·w bytes a pair and round.
+96·w bytes; for n ≥ 3, each party then tells each peer 2·n(n − 2) + n bits in all. Messages that wait for each other: 3
+for two parties, 3 + ⌈log₂(n − 1)⌉ for more. Ahead: 128 base transfers a pair and session, 4·w bytes a pair and round.
 
 What it does not protect against: a party that does not follow the protocol can make a wrong winner come out. Whoever
 had a better candidate notices when the winner instructs (`mashup` recomputes its score), and everybody whose candidate
@@ -30,10 +30,11 @@ import numpy as np
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuits_library import BidWords, undefeated
 from masquerade.crypto.gmw import SharedEvaluation
+from masquerade.crypto.holders import HeldCircuit, hold
 from masquerade.crypto.triples import TripleMaking, Triples
 from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.argmax import Bid, Winner
+from masquerade.protocol.argmax import Bid, Offer, Winner
 from masquerade.protocol.blaming import blaming
 from masquerade.protocol.pairwise_comparison import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
 from masquerade.protocol.pairwise_setup import set_up_pairs
@@ -50,9 +51,8 @@ class Order(Message, tag="argmax-order", frozen=True):
 
 
 class Delivery(Message, tag="argmax-delivery", frozen=True):
-    """The garbler's answer to an order."""
+    """The garbler's answer to an order of triples."""
 
-    labels: bytes
     triples: bytes
 
 
@@ -109,13 +109,13 @@ class SecureArgMax:
         self._peers = tuple(name for number, name in enumerate(parties) if number != me)
         self._triples: Triples | None = None
 
-    def __call__(self, me: int, parties: Sequence[str], bid: Bid | None) -> Script[Winner | None]:
+    def __call__(self, me: int, parties: Sequence[str], offer: Offer) -> Script[Winner | None]:
         """Return the winner of this round; None when no party has a candidate."""
         if me != self._me or tuple(parties) != self._parties:
             raise Bug("a comparison was prepared for other parties")
         if not self._rounds_left:
             yield from self.stock_up(self._rounds_ahead)
-        (winner,) = yield from self.each([bid])
+        (winner,) = yield from self.each([offer()])
         return winner
 
     def each(self, bids: Sequence[Bid | None]) -> Script[list[Winner | None]]:
@@ -142,21 +142,23 @@ class SecureArgMax:
     def stock_up(self, rounds: int) -> Script[None]:
         """Make labels and triples for this many comparisons, when none is left."""
         n = len(self._parties)
-        making = TripleMaking(rounds * undefeated(n).n_and) if n > 2 else None
+        making = TripleMaking(self._held(), self._me, 8 * -(-rounds // 8)) if n > 2 else None
         for number, evaluating in self._evaluating.items():
-            yield Send((self._parties[number],), Order(evaluating.order(rounds, making)))
+            yield Send((self._parties[number],), Order(evaluating.order(rounds, number, making)))
         for number, garbling in self._garbling.items():
             name = self._parties[number]
             order = yield Receive(name, Order)
             with blaming(name, _READ):
                 told = garbling.stock_up(order.columns, rounds, number, making)
-            yield Send((name,), Delivery(*told))
-        for number, evaluating in self._evaluating.items():
-            name = self._parties[number]
-            delivery = yield Receive(name, Delivery)
-            with blaming(name, _READ):
-                evaluating.stock_up(delivery.labels, delivery.triples, number, making)
-        self._triples = making.triples(n) if making is not None else None
+            if making is not None:
+                yield Send((name,), Delivery(told))
+        if making is not None:
+            for number, evaluating in self._evaluating.items():
+                name = self._parties[number]
+                delivery = yield Receive(name, Delivery)
+                with blaming(name, _READ):
+                    evaluating.stock_up(delivery.triples, number, making)
+        self._triples = making.triples() if making is not None else None
         self._rounds_left = rounds
 
     def _of_two(self, word: Bits) -> Script[Bits]:
@@ -182,11 +184,15 @@ class SecureArgMax:
     def _of_many(self, word: Bits) -> Script[Bits]:
         """Compare all pairs of more than two parties, then find who won all of its own comparisons."""
         shares = yield from self._compare_pairs(word)
-        n = len(self._parties)
         if self._triples is None:
             raise Bug("no triples are in stock")
-        part = SharedEvaluation(undefeated(n), self._me, n, shares, self._triples)
-        return (yield from evaluate_and_open(part, self._peers, "winner"))
+        part = SharedEvaluation(self._held(), self._me, shares, self._triples)
+        return (yield from evaluate_and_open(part, self._me, self._parties, "winner"))
+
+    def _held(self) -> HeldCircuit:
+        """The circuit of the comparisons' results, of all of which every party holds a share."""
+        n = len(self._parties)
+        return hold(undefeated(n), n)
 
     def _compare_pairs(self, word: Bits) -> Script[dict[str, Bits]]:
         """Return this party's shares of all comparisons' results: zeros for those between others.

@@ -1,17 +1,22 @@
 """Evaluate a circuit on shares, and open its outputs to all parties.
 
-Each layer of ANDs takes one message to every peer, and opening one more. All parties' messages of a layer are equally
-long, so that one of another length is its sender's fault.
+Among two or three parties each layer of ANDs takes one message to every peer, and so does opening. From four on, all
+send theirs to the first party, which combines them and sends everybody what they open: 2(n − 1) messages instead of
+n(n − 1), of which two wait for each other. The shares that it sees are uniform bits but for their sum, which everybody
+learns. How long each message is follows from the circuit, so that one of another length is its sender's fault.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from masquerade.crypto.bits import Bits
-from masquerade.crypto.gmw import SharedEvaluation, opened, share_message
+from masquerade.crypto.gmw import SharedEvaluation, ZeroShares, opened, share_message
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.blaming import blaming
 
 
 class Masked(Message, tag="shared-masked", frozen=True):
@@ -26,21 +31,83 @@ class Share(Message, tag="shared-result", frozen=True):
     data: bytes
 
 
-def evaluate_and_open(part: SharedEvaluation, peers: Sequence[str], *outputs: str) -> Script[Bits]:
-    """Run this party's part of the evaluation. Return these outputs, which all parties learn."""
+class Opened(Message, tag="shared-opened", frozen=True):
+    """What all parties' shares open: the masked operands of one layer of ANDs."""
+
+    data: bytes
+
+
+class Outputs(Message, tag="shared-outputs", frozen=True):
+    """What all parties' shares of the outputs open."""
+
+    data: bytes
+
+
+FROM_ONE = 4  # parties, from which on one of them combines what all have masked
+
+
+def evaluate(part: SharedEvaluation, me: int, parties: Sequence[str]) -> Script[None]:
+    """Run this party's part of an evaluation, up to its shares of the outputs."""
+    peers = [name for number, name in enumerate(parties) if number != me]
     while part.message is not None:
-        part.hear((yield from exchange(Masked, part.message, peers)))
+        if len(parties) < FROM_ONE:
+            yield Send(tuple(peers), Masked(part.message))
+            part.hear((yield from _masked(part, peers)))
+        elif me == 0:
+            heard = yield from _masked(part, peers)
+            combined = part.combine(heard)
+            yield Send(tuple(peers), Opened(combined))
+            part.take(combined)
+        else:
+            yield Send((parties[0],), Masked(part.message))
+            opened = yield Receive(parties[0], Opened)
+            with blaming(parties[0]):
+                part.take(opened.data)
+
+
+def evaluate_and_open(
+    part: SharedEvaluation, me: int, parties: Sequence[str], *outputs: str, zeros: ZeroShares | None = None
+) -> Script[Bits]:
+    """Run this party's part of the evaluation. Return these outputs, which all parties learn.
+
+    Without shares of `zeros` the shares of the outputs are told as they are: where each is an AND of operands that all
+    parties hold.
+    """
+    yield from evaluate(part, me, parties)
     own = part.shares(*outputs)
-    return opened(own, (yield from exchange(Share, share_message(own), peers)))
+    if zeros is not None:
+        own ^= zeros.draw(own.shape)
+    ours = share_message(own)
+    peers = tuple(name for number, name in enumerate(parties) if number != me)
+    if len(parties) < FROM_ONE:
+        yield Send(peers, Share(ours))
+        return opened(own, (yield from _equally_long(Share, len(ours), peers)))
+    if me == 0:
+        result = opened(own, (yield from _equally_long(Share, len(ours), peers)))
+        yield Send(peers, Outputs(share_message(result)))
+        return result
+    yield Send((parties[0],), Share(ours))
+    (combined,) = yield from _equally_long(Outputs, len(ours), parties[:1])
+    return opened(np.zeros_like(own), [combined])
 
 
-def exchange(kind: type[Masked | Share], ours: bytes, peers: Sequence[str]) -> Script[list[bytes]]:
-    """Send bytes to every peer, and receive equally many from each."""
-    yield Send(tuple(peers), kind(ours))
+def _equally_long(kind: type[Share | Outputs], size: int, peers: Sequence[str]) -> Script[list[bytes]]:
+    """Receive as many bytes from each peer."""
     heard = []
     for name in peers:
         theirs = yield Receive(name, kind)
-        if len(theirs.data) != len(ours):
-            raise PeerBrokeProtocol(name, f"sent {len(theirs.data)} bytes where the message has {len(ours)}")
+        if len(theirs.data) != size:
+            raise PeerBrokeProtocol(name, f"sent {len(theirs.data)} bytes where the message has {size}")
+        heard.append(theirs.data)
+    return heard
+
+
+def _masked(part: SharedEvaluation, peers: Sequence[str]) -> Script[list[bytes]]:
+    """Receive what every peer has masked of this layer."""
+    heard = []
+    for name, expected in zip(peers, part.message_bytes, strict=True):
+        theirs = yield Receive(name, Masked)
+        if len(theirs.data) != expected:
+            raise PeerBrokeProtocol(name, f"sent {len(theirs.data)} bytes where the message has {expected}")
         heard.append(theirs.data)
     return heard

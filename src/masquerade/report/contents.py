@@ -200,7 +200,7 @@ def _trees(release: Release) -> list[Section]:
     by_attribute: dict[str, list[Step]] = {}
     for step in release.steps:
         by_attribute.setdefault(step.attribute, []).append(step)
-    trees, total = [], int(release.table.num_rows)
+    trees, total = [], release.released
     for column in release.columns:
         splits = by_attribute.get(column.name, ())
         widths = widths_section(column, total, rows if splits else INTERVALS)

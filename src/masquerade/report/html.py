@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from masquerade.anonymize.release import Release
@@ -25,28 +25,30 @@ def write_report(release: Release, path: Path) -> None:
 
 def render_report(release: Release, table_sha256: str = "") -> str:
     """Return the report's HTML, which is deterministic for a release; it may name the file that holds the table."""
-    return render("template.html", **contents(release, table_sha256))
+    return render("release.html", **contents(release, table_sha256))
 
 
 def render(template: str, **values: Any) -> str:
     """Return a page of this room with the values in it, all of them escaped, and the style of every page."""
-    return _template(template).render(style=_style(), **values)
+    return pages().get_template(template).render(style=page_style(), **values)
 
 
 @cache
-def _template(name: str) -> Template:
-    environment = Environment(
+def pages() -> Environment:
+    """Return the templates of this room; each extends `page.html`, which has what a page may load: nothing."""
+    return Environment(
+        loader=FunctionLoader(_file),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_presentable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.from_string(_file(name))
 
 
 @cache
-def _style() -> Markup:
+def page_style() -> Markup:
+    """Return the style of every page and of the charts in it."""
     return Markup(chart_style() + _file("style.css"))  # noqa: S704 # our own files
 
 

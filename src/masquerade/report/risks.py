@@ -7,55 +7,84 @@ from typing import Any
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.engine.numbering import group_rows
+from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.report.charts import Bar, bar_chart
 from masquerade.report.wording import figure, percent
-from masquerade.risk.attacks.attack import Scene
+from masquerade.risk.attacks.attack import Finding, GroupCounts, Scene
 from masquerade.risk.attacks.registry import attack
 from masquerade.risk.coded_table import CodedTable
 from masquerade.risk.greedy_key import greedy_key
-from masquerade.risk.partition import Partition, partition_by
+from masquerade.risk.group_ground import GroupGround
+from masquerade.risk.partition import Partition
 
 _MOST_SETS = 12
 
 
 def risks_section(release: Release) -> dict[str, Any] | None:
     """Return the findings and the chart; None if nothing was released, or nothing generalised."""
-    if not release.table.num_rows or not release.columns:
+    found = attacks_on(release)
+    if not found:
         return None
-    qid = tuple(column.name for column in release.columns)
-    scene = Scene(Table(release.table), Schema([]), qid, tuple(release.sensitive))
     findings = [
-        {"name": each.name.replace("-", " "), "value": figure(each.value), "meaning": each.meaning}
-        for each in attack(scene)
+        {"name": attack_title(each.name), "value": figure(each.value), "meaning": each.meaning}
+        for each in found
     ]
     return {"findings": findings, "chart": _by_attribute_set(release)}
 
 
+def attacks_on(release: Release) -> list[Finding]:
+    """Play the attacks that need nothing but the release; none if nothing was released, or nothing generalised.
+
+    Of a release in chunks, by the counts of its groups.
+    """
+    if not release.table.num_rows or not release.columns:
+        return []
+    counted = None
+    if release.released_rows is not None:
+        counted = GroupCounts(release.group_sizes, release.group_values)
+    qid = tuple(column.name for column in release.columns)
+    providers = [name for each in release.verdicts for name in each.requirement.provider_columns]
+    colluding = [
+        each.requirement.m for each in release.verdicts if isinstance(each.requirement, MPrivateGroups)
+    ]
+    scene = Scene(
+        Table(release.table),
+        Schema([]),
+        qid,
+        tuple(release.sensitive),
+        provider=next((name for name in providers if name in release.table.column_names), None),
+        colluding=max([1, *colluding]),
+        counted=counted,
+    )
+    return attack(scene)
+
+
+def attack_title(name: str) -> str:
+    """Return an attack's name as people read it."""
+    return name.replace("-", " ")
+
+
 def _by_attribute_set(release: Release) -> Any:
     """Draw the marketer's risk for whoever knows one attribute, two, and so on: the most telling ones first."""
-    columns = release.columns
-    table = CodedTable(
-        tuple(column.name for column in columns),
-        tuple(column.codes for column in columns),
-        tuple(max(len(column.labels), 1) for column in columns),
-        int(release.table.num_rows),
-    )
-    _, everything = group_rows(zip(table.codes, table.bounds, strict=True), table.rows)
+    columns, names = release.columns, [column.name for column in release.columns]
+    bounds = tuple(max(len(column.labels), 1) for column in columns)
+    ground: Partition | GroupGround
+    if release.group_codes:  # of a release in chunks
+        ground = GroupGround.of(release.group_codes, bounds, release.group_sizes)
+    else:
+        codes = tuple(column.codes for column in columns)
+        ground = Partition.of(CodedTable(tuple(names), codes, bounds, int(release.table.num_rows)))
+    everything = release.group_sizes.size
     key = greedy_key(
-        Partition.of(table),
-        range(table.width),
-        lambda extent: extent.groups == everything,
-        [1.0] * table.width,
+        ground, range(len(columns)), lambda extent: extent.groups == everything, [1.0] * len(columns)
     )
     order = key or (0,)
     bars = []
     for known in range(1, min(len(order), _MOST_SETS) + 1):
-        groups = partition_by(table, order[:known])
-        smallest = int(groups.smallest)
-        names = ", ".join(table.names[at] for at in order[:known])
-        note = f"(highest {percent(1 / smallest)})"
-        bars.append(Bar(names, groups.extent.groups / table.rows, note))
+        ground = ground.refined(order[known - 1])
+        note = f"(highest {percent(1 / ground.smallest)})"
+        told = ", ".join(names[at] for at in order[:known])
+        bars.append(Bar(told, ground.extent.groups / release.released, note))
     return bar_chart(
         bars, title="Chance of finding a record, by what is known of a person", maximum=1.0, write=percent
     )

@@ -19,7 +19,7 @@ def distributions(release: Release) -> list[dict[str, Any]]:
 
 
 def _distribution(release: Release, name: str) -> dict[str, Any]:
-    after = _counted(code(name, release.table.column(name)))
+    after = release.values_after.get(name) or _counted(code(name, release.table.column(name)))
     before = release.sensitive_before.get(name) if release.suppressed else after
     ordered = sorted(after, key=lambda value: (-after[value], value))
     total, total_before = sum(after.values()), sum((before or {}).values())

@@ -49,7 +49,7 @@ def _sentences(release: Release) -> Iterator[str]:
                 f"Whoever knows {_some(asked.qid)} of a person has at least {least} to choose from; "
                 f"{figure(asked.required_size)} {'was' if asked.required_size == 1 else 'were'} required."
             )
-    rows = int(release.table.num_rows)
+    rows = release.released
     left_out = [
         f"{counted(n, 'row')} {'was' if n == 1 else 'were'} {why}"
         for n, why in (
@@ -122,7 +122,7 @@ def _figures(release: Release) -> Iterator[tuple[str, str]]:
     if release.dropped_rows is not None:
         yield "Dropped for missing cells", count(release.dropped_rows)
     yield "Suppressed", count(release.suppressed)
-    yield "Released", count(int(release.table.num_rows))
+    yield "Released", count(release.released)
     yield "Groups", count(int(release.group_sizes.size))
     if release.seconds:
         yield "Time", duration(sum(release.seconds.values()))

@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from masquerade.risk.coded_table import CodedTable
-from masquerade.risk.ground import Extent, Measure
+from masquerade.risk.ground import Extent, Ground, Measure
 from masquerade.risk.hitting_set import columns_of
-from masquerade.risk.partition import Partition
 
 
 @dataclass(frozen=True)
@@ -26,23 +24,23 @@ class QuasiIdentifier:
 
 
 def minimal_quasi_identifiers(
-    table: CodedTable, measure: Measure, at_least: int, most_columns: int
+    everything: Ground, width: int, measure: Measure, at_least: int, most_columns: int
 ) -> Iterator[QuasiIdentifier]:
-    """Yield them, the smaller ones first; `at_least` groups or pairs must be told apart."""
-    search = _Search(table, measure, at_least)
+    """Yield them, the smaller ones first; `at_least` groups or pairs must be told apart, by some of `width` columns."""
+    search = _Search(everything, width, measure, at_least)
     if search.everything.extent.of(measure) >= at_least:  # even no column at all is enough
         yield QuasiIdentifier((), search.everything.extent)
         return
-    for size in range(1, min(most_columns, table.width) + 1):
+    for size in range(1, min(most_columns, width) + 1):
         yield from list(search.of_size(size))
 
 
 class _Search:
-    def __init__(self, table: CodedTable, measure: Measure, at_least: int) -> None:
-        self.table, self.measure, self.at_least = table, measure, at_least
-        self.everything = Partition.of(table)
-        alone = [self.everything.extent_with(column) for column in range(table.width)]
-        none = self.everything.extent.pairs
+    def __init__(self, everything: Ground, width: int, measure: Measure, at_least: int) -> None:
+        self.everything, self.width, self.measure, self.at_least = everything, width, measure, at_least
+        alone = [everything.extent_with(column) for column in range(width)]
+        none = everything.extent.pairs
+        self.values = [extent.groups for extent in alone]
         self.pairs = [extent.pairs - none for extent in alone]
         self.found = list[int]()
 
@@ -51,9 +49,9 @@ class _Search:
             self.found.append(sum(1 << column for column in each.columns))
             yield each
 
-    def _below(self, groups: Partition, chosen: int, first: int, size: int) -> Iterator[QuasiIdentifier]:
+    def _below(self, groups: Ground, chosen: int, first: int, size: int) -> Iterator[QuasiIdentifier]:
         """Add `size` columns, none before `first`, to the chosen ones."""
-        for column in range(first, self.table.width - size + 1):
+        for column in range(first, self.width - size + 1):
             if not self._within_reach(groups.extent, column, size):
                 return  # later columns can only do what this one and they could
             mask = chosen | 1 << column
@@ -71,6 +69,6 @@ class _Search:
         if self.measure == "separation":
             return extent.pairs + sum(sorted(self.pairs[first:])[-size:]) >= self.at_least
         groups = extent.groups
-        for bound in sorted(self.table.bounds[first:])[-size:]:
+        for bound in sorted(self.values[first:])[-size:]:
             groups *= bound
         return groups >= self.at_least

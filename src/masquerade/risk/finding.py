@@ -15,13 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
 
 from masquerade.data.table import Table
 from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.risk.all_keys import minimal_quasi_identifiers
 from masquerade.risk.coded_table import CodedTable
-from masquerade.risk.exact_key import exact_key
+from masquerade.risk.exact_key import TableRows, exact_key
 from masquerade.risk.greedy_key import greedy_key
 from masquerade.risk.ground import Ground, Measure, ratio
 from masquerade.risk.partition import Partition, partition_by
@@ -29,6 +32,9 @@ from masquerade.risk.row_sample import Sampled, SampleSize, draw_pairs
 from masquerade.risk.sample_sizes import covered_for_beta, pairs_for_beta, pairs_for_key, tuples_for_key
 from masquerade.risk.sampled_pairs import SampledPairs
 from masquerade.risk.targets import at_least
+
+if TYPE_CHECKING:
+    from masquerade.risk.chunked_ground import ChunkedGround
 
 
 @dataclass(frozen=True)
@@ -125,9 +131,9 @@ def find_keys(
     if size is not None and size >= whole.of(question.measure) and held.whole:
         size = None  # then all is looked at
     if question.all:
-        found = _all(question, table, weights)
+        found = _all(question, Partition.of(table), weights)
     elif question.exact:
-        found = [exact_key(table, weights, seed)]
+        found = [exact_key(TableRows.of(table), weights, seed)]
     else:
         found = [_greedy(question, _ground(question, held, table, size, seed), size, weights)]
     ratios = [ratio(partition_by(table, each).extent, whole, question.measure) for each in found]
@@ -143,13 +149,46 @@ def find_keys(
     )
 
 
-def _all(question: Question, table: CodedTable, weights: list[float]) -> list[tuple[int, ...]]:
+def find_keys_in_chunks(
+    question: Question, ground: ChunkedGround, weights: list[float], seed: int = 7
+) -> Keys:
+    """Answer the question on a table that stays in chunks; ratios are of all rows, also where a sample decides."""
+    from masquerade.risk.chunked_rows import ChunkedRows, sampled_rows
+
+    width, whole = len(ground.names), ground.whole
+    size = question.sample(width, ground.rows)
+    if size is not None and size >= whole.of(question.measure):
+        size = None  # then all is looked at
+    if question.all:
+        found = _all(question, ground, weights)
+    elif question.exact:
+        found = [exact_key(ChunkedRows.of(ground), weights, seed)]
+    elif size is None:
+        found = [_greedy(question, ground, None, weights)]
+    else:
+        table = sampled_rows(ground, question.sample_rows(width)(ground.rows), seed)
+        sample = Sampled(pa.table({}), ground.rows, np.arange(table.rows))
+        found = [_greedy(question, _ground(question, sample, table, size, seed), size, weights)]
+    ratios = [ratio(ground.by(each).extent, whole, question.measure) for each in found]
+    named = [tuple(ground.names[at] for at in each) for each in found]
+    return Keys(
+        named[0],
+        ratios[0],
+        question.measure,
+        size,
+        ground.rows - ground.by(range(width)).extent.groups,
+        ground.rows,
+        tuple(zip(named, ratios, strict=True)) if question.all else None,
+    )
+
+
+def _all(question: Question, ground: Ground, weights: list[float]) -> list[tuple[int, ...]]:
     """Return all minimal quasi-identifiers, the lightest first, of these the one with the highest ratio."""
     assert question.beta is not None
-    goal = at_least(question.beta, Partition.of(table).whole, question.measure)
+    goal = at_least(question.beta, ground.whole, question.measure)
     found = sorted(
         (sum(weights[at] for at in each.columns), -each.extent.of(question.measure), each.columns)
-        for each in minimal_quasi_identifiers(table, question.measure, goal, question.max_size)
+        for each in minimal_quasi_identifiers(ground, len(weights), question.measure, goal, question.max_size)
     )
     if not found:
         raise AnswerIsNo(
@@ -164,6 +203,8 @@ def _ground(question: Question, held: Sampled, table: CodedTable, size: int | No
         return Partition.of(table)
     if question.measure == "separation":
         return SampledPairs.of(table, *draw_pairs(held.rows, size, held.sample, seed))
+    if not held.whole and size == table.rows:  # the table is the sample
+        return Partition.of(table)
     return Partition.of(table.take(held.sample[:size]))
 
 

@@ -32,7 +32,7 @@ def fuzzy_duplicates(table: CodedTable, rate: float, max_size: int = 3) -> Fuzzy
         raise ParameterError(f"rate must be above 0 and below 1; got {rate}")
     goal = at_least(1 - rate, Partition.of(table).whole, "distinct")
     found = min(
-        minimal_quasi_identifiers(table, "distinct", goal, max_size),
+        minimal_quasi_identifiers(Partition.of(table), table.width, "distinct", goal, max_size),
         key=lambda each: (each.extent.groups, len(each.columns), each.columns),
         default=None,
     )

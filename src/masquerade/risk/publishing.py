@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from masquerade.data.table import Table
 from masquerade.errors import AnswerIsNo, ParameterError
@@ -16,6 +18,9 @@ from masquerade.risk.row_sample import Sampled, SampleSize, draw_pairs
 from masquerade.risk.sample_sizes import least_sample_for_masking, masked_beta
 from masquerade.risk.sampled_pairs import SampledPairs
 from masquerade.risk.targets import at_most
+
+if TYPE_CHECKING:
+    from masquerade.risk.chunked_ground import ChunkedGround
 
 
 @dataclass(frozen=True)
@@ -106,9 +111,51 @@ def choose_columns(
             ground = SampledPairs.of(table, *draw_pairs(held.rows, size, held.sample, seed))
         else:
             ground = Partition.of(table.take(held.sample[:size]))
-    most = at_most(beta, ground.whole, measure)
+    chosen = _chosen(ground, table.names, weights, measure, beta, always, never)
+    reached = ratio(partition_by(table, chosen).extent, whole, measure) if chosen else 0.0
+    return _masked(table.names, chosen, reached, measure, size, held.rows)
 
-    fixed = [table.names.index(name) for name in dict.fromkeys(always)]
+
+def choose_columns_in_chunks(
+    limit: Limit,
+    ground: ChunkedGround,
+    weights: list[float],
+    *,
+    always: tuple[str, ...] = (),
+    never: tuple[str, ...] = (),
+    seed: int = 7,
+) -> Masked:
+    """Choose among the columns of a table that stays in chunks; the ratio told is that of all rows."""
+    from masquerade.risk.chunked_rows import sampled_rows
+
+    names, measure, whole = ground.names, limit.measure, ground.whole
+    size, beta = limit.sample, limit.beta
+    if size is not None and size >= whole.of(measure):
+        size = None  # then all is looked at
+    looked_at: Ground = ground
+    if size is not None:
+        beta = limit.within_sample(len(names))
+        table = sampled_rows(ground, limit.sample_rows()(ground.rows), seed)
+        looked_at = Partition.of(table)
+        if measure == "separation":
+            pairs = draw_pairs(ground.rows, size, np.arange(table.rows), seed)
+            looked_at = SampledPairs.of(table, *pairs)
+    chosen = _chosen(looked_at, names, weights, measure, beta, always, never)
+    reached = ratio(ground.by(chosen).extent, whole, measure) if chosen else 0.0
+    return _masked(names, chosen, reached, measure, size, ground.rows)
+
+
+def _chosen(
+    ground: Ground,
+    names: tuple[str, ...],
+    weights: list[float],
+    measure: Measure,
+    beta: float,
+    always: tuple[str, ...],
+    never: tuple[str, ...],
+) -> list[int]:
+    most = at_most(beta, ground.whole, measure)
+    fixed = [names.index(name) for name in dict.fromkeys(always)]
     for column in fixed:
         ground = ground.refined(column)
     if fixed and ground.extent.of(measure) > most:
@@ -117,13 +164,12 @@ def choose_columns(
             f"{', '.join(always)}: to be published always, but their {measure} ratio is {share:.6g}; "
             f"at most {beta:.6g} is allowed"
         )
-    free = [at for at, name in enumerate(table.names) if at not in fixed and name not in never]
-    chosen = sorted([*fixed, *publishable(ground, free, measure, most, weights)])
-    return Masked(
-        tuple(table.names[at] for at in chosen),
-        ratio(partition_by(table, chosen).extent, whole, measure) if chosen else 0.0,
-        measure,
-        size,
-        tuple(name for at, name in enumerate(table.names) if at not in chosen),
-        held.rows,
-    )
+    free = [at for at, name in enumerate(names) if at not in fixed and name not in never]
+    return sorted([*fixed, *publishable(ground, free, measure, most, weights)])
+
+
+def _masked(
+    names: tuple[str, ...], chosen: list[int], reached: float, measure: Measure, size: int | None, rows: int
+) -> Masked:
+    withheld = tuple(name for at, name in enumerate(names) if at not in chosen)
+    return Masked(tuple(names[at] for at in chosen), reached, measure, size, withheld, rows)

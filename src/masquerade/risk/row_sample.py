@@ -46,23 +46,29 @@ class Sampled:
 class RowSample:
     """Takes rows as they come, and holds those that the sample may need."""
 
-    def __init__(self, size: SampleSize, seed: int, held_bytes: int = HELD_BYTES) -> None:
-        self._size, self._held_bytes = size, held_bytes
+    def __init__(
+        self, size: SampleSize, seed: int, held_bytes: int = HELD_BYTES, expected: int | None = None
+    ) -> None:
+        """Prepare to take rows; `expected` is how many will come, if it is known: then nothing is held in vain."""
+        self._size, self._held_bytes, self._expected = size, held_bytes, expected or 0
         self._random = np.random.default_rng(seed)
         self._tables: list[pa.Table] = []
         self._numbers: list[NDArray[np.float64]] = []
-        self._rows, self._whole = 0, True
+        self._rows, self._bytes, self._whole = 0, 0, True
 
     def add(self, batch: pa.Table) -> None:
         """Take the next rows."""
         if not batch.num_rows:
             return
         numbers = self._random.random(batch.num_rows)
+        if not self._rows and self._expected:
+            self._whole = batch.nbytes * self._expected <= self._held_bytes * batch.num_rows
         self._rows += batch.num_rows
         self._tables.append(batch)
         self._numbers.append(numbers)
         if self._whole:
-            self._whole = sum(each.nbytes for each in self._tables) <= self._held_bytes
+            self._bytes += batch.nbytes
+            self._whole = self._bytes <= self._held_bytes
             if not self._whole:
                 self._let_go()
         else:
@@ -78,18 +84,28 @@ class RowSample:
             return Sampled(table, self._rows, sample)
         return Sampled(table.take(pa.array(sample)), self._rows, np.arange(sample.size))
 
+    @property
+    def _to_come(self) -> int:
+        """The rows that the sample is of, as far as it is known."""
+        return max(self._rows, self._expected)
+
     def _needed(self) -> float:
-        size = min(self._size(self._rows), self._rows)
-        return size + _MARGIN * math.sqrt(size) + _MARGIN
+        return self._bound() * self._to_come
 
     def _bound(self) -> float:
-        return self._needed() / self._rows
+        return share_below(self._size(self._to_come), self._to_come)
 
     def _let_go(self) -> None:
         table, numbers = pa.concat_tables(self._tables), np.concatenate(self._numbers)
         kept, its_numbers = _below(self._bound(), table, numbers)
         # Copied, so that the batches themselves are freed.
         self._tables, self._numbers = [kept.combine_chunks()], [its_numbers]
+
+
+def share_below(size: int, rows: int) -> float:
+    """Return below which bound at least so many of the random numbers of all rows are, but for a very small chance."""
+    size = min(size, rows)
+    return (size + _MARGIN * math.sqrt(size) + _MARGIN) / rows
 
 
 def _below(

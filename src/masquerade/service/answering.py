@@ -12,13 +12,16 @@ from dataclasses import replace
 
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError
-from masquerade.methods import unnamed_method, written_method
+from masquerade.methods import product_of, unnamed_method, written_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import ARRANGEMENTS
-from masquerade.protocol.contract import Contribution, written_requirement
+from masquerade.protocol.attribute_terms import AttributeTerms
+from masquerade.protocol.contract import Contribution, Role, written_requirement
 from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod, proposal_of
 from masquerade.protocol.method_choice import MethodChoice
+from masquerade.protocol.product import ANSWER
+from masquerade.service.boundaries import joint_terms, offered_terms
 from masquerade.service.card import SchemaCard
 from masquerade.service.further_releases import (
     against_roll_up,
@@ -31,6 +34,7 @@ from masquerade.service.kinds import KINDS
 from masquerade.service.ledger import Ledger
 from masquerade.service.offers import Load, Offer, Refusal
 from masquerade.service.policy import Policy
+from masquerade.service.ratio_grants import against_number
 from masquerade.service.request import Request
 from masquerade.service.reservations import (
     against_method,
@@ -59,14 +63,21 @@ def answer(
     kind = KINDS[request.kind]
     mine = _contributed(request, card)
     method = _permitted(policy, request, mine, schema)
-    parts, m = _insisted(policy, request, mine), kind.least_m(policy, request)
-    draft = _draft(request, method, card, mine, parts, m)
+    m = kind.least_m(policy, request) if request.method.makes.has_groups else 0
+    parts = _insisted(policy, request, mine)
+    limits, contradictions = offered_terms(mine, schema, policy.boundaries, request.terms)
+    if not request.method.makes.has_groups:  # nothing shows a value of a column, however general
+        limits, contradictions = (), []
+    draft = _draft(request, method, card, mine, parts, m, limits)
     reasons = [
+        *contradictions,
         *against_request(policy, request, card, mine, load.now),
         *kind.reservations(policy, request, card),
         *against_schema(request.method, mine, schema),
         *against_snapshot(policy, card, ledger, load.now),
     ]
+    if request.method.makes is ANSWER:
+        reasons += against_number(policy, draft, card, ledger, runs=False)
     busy = load.running >= policy.sessions
     if busy:
         reasons.append(f"{load.running} sessions are running; at most {policy.sessions} at once are allowed")
@@ -76,7 +87,7 @@ def answer(
         if known is not None:
             method, draft = _as_agreed(known, request, method, card, mine, draft)
         reasons += against_roll_up(known, draft)
-    elif before := _earlier(policy, card, ledger):
+    elif before := _earlier(policy, request, card, ledger):
         drafts = [(each, *_as_agreed(each, request, method, card, mine, draft)) for each in before]
         nearest, method, draft = min(drafts, key=lambda each: len(differences(each[0], each[2])))
         if second := against_second(nearest, draft):
@@ -93,14 +104,16 @@ def answer(
         requirements=draft.requirements,
         price=kind.price(policy.price.listed, card, priced_columns(request, card)),
         holds_class=holds_class,
-        shares_class=holds_class and policy.share_class,
+        # A model's class stays where it is: whoever holds it computes with it.
+        shares_class=holds_class and (policy.share_class or not request.method.makes.has_groups),
         records=card.records if policy.publish_records else None,
         needs_approval=policy.needs_approval,
         show_progress=policy.show_progress,
         kind=request.kind,
         m=draft.m,
         axes=kind.axes(schema, names),
-        joint_k=kind.joint_k(policy, request),
+        attributes=draft.attributes,
+        joint_k=kind.joint_k(policy, request) if request.method.makes.has_groups else 0,
         service=policy.service,
         methods=tuple(map(written_method, method.possible)) if request.algorithm is None else (),
     )
@@ -113,8 +126,10 @@ def accepts(
     ledger: Ledger,
     load: Load,
     schema: Schema | None = None,
+    *,
+    runs: bool = False,
 ) -> tuple[str, ...]:
-    """Return the reasons why the policy does not let the party sign this deal; empty when it may.
+    """Return the reasons why the policy does not let the party sign this deal, or run it now; empty when it may.
 
     The coordinator put the deal together and is not trusted: everything that concerns this party is recomputed.
     """
@@ -142,6 +157,9 @@ def accepts(
         reasons += [f"the deal lacks {part}, which the policy insists on" for part in lacking]
         if terms.m < answered.m:
             reasons.append(f"the deal has m = {terms.m}; the policy insists on {answered.m}")
+        own = {column.name for column in answered.columns}
+        if {each for each in terms.attributes if each.name in own} != {*answered.attributes}:
+            reasons.append("the deal has other boundaries than offered")
         if {*terms.axes} != {*answered.axes}:
             reasons.append("the deal generalises attributes in another way than offered")
         if deal.prices.get(card.party) != answered.price:
@@ -163,10 +181,12 @@ def accepts(
     if deal.choice is not None and not _follows(deal.choice, terms, agreed_on):
         reasons.append("the deal gives a reason for its method that does not follow from its terms")
     reasons += [problem.sentence for problem in request.method.refusals(proposal)]
+    if product_of(terms) is ANSWER:
+        reasons += against_number(policy, terms, card, ledger, runs=runs)
     if terms.source is not None:
         reasons += against_roll_up(_released(card, ledger).get(terms.source), terms)
     else:
-        against = [against_second(each, terms) for each in _earlier(policy, card, ledger)]
+        against = [against_second(each, terms) for each in _earlier(policy, request, card, ledger)]
         fewest: list[str] = min(against, key=len, default=[])
         reasons += fewest
     return tuple(dict.fromkeys(reasons))
@@ -176,12 +196,11 @@ def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]
     """Return the party's columns among those wanted, except those for which the request names another contributor."""
     holder = KINDS[request.kind].holder(card.party)
     found = []
-    for name in request.attributes:
+    for name in request.contributed:
         column = card.column(name)
         if column is not None and request.providers.get(name, card.party) == card.party:
-            found.append(
-                Contribution(name, holder, "attribute" if column.role == "attribute" else "sensitive")
-            )
+            declared: Role = "attribute" if column.role == "attribute" else "sensitive"
+            found.append(Contribution(name, holder, request.outcomes.get(name, declared)))
     return tuple(found)
 
 
@@ -192,9 +211,11 @@ def priced_columns(request: Request, card: SchemaCard) -> list[str]:
     return [column.name for column in _contributed(request, card)] + ([name] if holds_class and name else [])
 
 
-def _earlier(policy: Policy, card: SchemaCard, ledger: Ledger) -> tuple[Terms, ...]:
-    """Return the terms of the releases that a further one must repeat or be made of."""
-    return () if policy.allow_rerelease else tuple(_released(card, ledger).values())
+def _earlier(policy: Policy, request: Request, card: SchemaCard, ledger: Ledger) -> tuple[Terms, ...]:
+    """Return the terms of the releases that a further one must repeat or be made of, if it has groups to cut."""
+    if policy.allow_rerelease or not request.method.makes.has_groups:
+        return ()
+    return tuple(_released(card, ledger).values())
 
 
 def _released(card: SchemaCard, ledger: Ledger) -> dict[str, Terms]:
@@ -202,7 +223,7 @@ def _released(card: SchemaCard, ledger: Ledger) -> dict[str, Terms]:
     if card.snapshot is None:
         return {}
     terms = (each.terms for each in ledger.of_snapshot(card.dataset, card.snapshot))
-    return {each.hash.hex(): each for each in terms if each.source is None}
+    return {each.hash.hex(): each for each in terms if each.source is None and product_of(each).has_groups}
 
 
 def _permitted(
@@ -224,7 +245,13 @@ def _follows(choice: MethodChoice, terms: Terms, proposal: Proposal) -> bool:
         ways = method.ways(proposal, terms.class_name)
         return written_method(method) in refusing or terms.method in map(written_method, ways)
 
-    agreed = unnamed_method(terms.kind).restricted(named).agreed(proposal, terms.class_name)
+    try:
+        left = unnamed_method(terms.kind).as_agreed(terms.method).restricted(named)
+    except ParameterError:  # words that the choice does not have
+        return False
+    if not left.possible:
+        return False
+    agreed = left.agreed(proposal, terms.class_name)
     return (
         agreed.choice is not None
         and written_method(agreed.method) == terms.method
@@ -240,18 +267,20 @@ def _draft(
     mine: Sequence[Contribution],
     parts: Sequence[GroupRequirement],
     m: int,
+    limits: tuple[AttributeTerms, ...],
 ) -> Terms:
     """Return the terms of a request as far as this party knows them; see further_releases.py."""
     own = {column.name: column for column in mine}
     return Terms(
         provisions=(Provision(card.party, card.dataset, card.snapshot or "", card.schema),),
-        columns=tuple(own.get(name) or Contribution(name, "", "attribute") for name in request.attributes),
+        columns=tuple(own.get(name) or Contribution(name, "", "attribute") for name in request.contributed),
         requirements=tuple(map(written_requirement, parts)),
         method=written_method(method.agreed(Proposal(tuple(parts), m), request.class_name).method),
         class_name=request.class_name,
         normalize=request.normalize,
         kind=request.kind,
         m=m,
+        attributes=limits,
     )
 
 
@@ -276,11 +305,19 @@ def _as_agreed(
         )
     )
     method = again if again.possible else method
-    return method, _draft(request, method, card, mine, parts, m)
+    limits = draft.attributes
+    if request.kind == earlier.kind and request.method.makes.has_groups:
+        limits = joint_terms(mine, [limits, earlier.attributes])
+    return method, _draft(request, method, card, mine, parts, m, limits)
 
 
 def _insisted(policy: Policy, request: Request, mine: Sequence[Contribution]) -> tuple[GroupRequirement, ...]:
-    """Return the wished requirements, with a k that is large enough over every QID, and those that the policy adds."""
+    """Return the wished requirements, with a k that is large enough over every QID, and those that the policy adds.
+
+    Of a model or an answer no group is released that could be too small: these are granted by name.
+    """
+    if not request.method.makes.has_groups:
+        return request.privacy
     wanted = set(request.attributes)
     own = [column.name for column in mine if column.role == "attribute"]
     parts = [*request.privacy, *(part for part, _ in triggered(policy, request, own) if part is not None)]

@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field
 
 from masquerade.errors import hint
 
-ColumnRole = Literal["attribute", "sensitive", "class"]
+ColumnRole = Literal["attribute", "sensitive", "class", "duration", "event"]
 
 FLAT = "flat"  # the source of a taxonomy that was made of the values that occur
 
@@ -57,7 +57,10 @@ class ColumnCard(_Card):
     kind: Annotated[Literal["categorical", "continuous", "date"], Field(description="what its values are")]
     role: Annotated[
         ColumnRole,
-        Field(description="only an attribute can be in a QID; the others are released as they are"),
+        Field(
+            description="only an attribute can be in a QID; sensitive columns and the class are released as they are;"
+            " duration and event are for models of survival, and never released"
+        ),
     ] = "attribute"
     taxonomy: Annotated[TaxonomyCard | None, Field(description="its taxonomy; null: none is published")] = (
         None

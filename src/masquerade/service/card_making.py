@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from masquerade.data.continuum import write_number
-from masquerade.data.schema import Attribute, Schema
+from masquerade.data.schema import Attribute, AttributeKind, Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError
 from masquerade.net.identity import check_name
+from masquerade.protocol.contract import OutcomeRole
 from masquerade.service.canonical import digest
 from masquerade.service.card import FLAT, ColumnCard, ColumnRole, SchemaCard, TaxonomyCard
 
 _FINEST = 100
+_KINDS: Mapping[ColumnRole, AttributeKind] = {"duration": "continuous"}  # of columns outside the schema
 
 
 def card_of(
@@ -24,6 +26,7 @@ def card_of(
     key: bytes,
     sensitive: Iterable[str] = (),
     classes: Iterable[str] = (),
+    outcomes: Mapping[str, OutcomeRole] = {},
     records: int | None = None,
     snapshot: str | None = None,
     horizontal: bool = False,
@@ -31,17 +34,19 @@ def card_of(
     """Make the card of a dataset.
 
     `schema` has the attributes; `sensitive` and `classes` name columns that are released unchanged, in the schema or
-    not. `key` is the dataset's secret: bounds are few enough to be guessed from a plain digest. `records` is the true
-    number, which is rounded here.
+    not; `outcomes` those of survival, which models alone are learned from. `key` is the dataset's secret: bounds are
+    few enough to be guessed from a plain digest. `records` is the true number, which is rounded here.
     """
     check_name(party)
     roles: dict[str, ColumnRole] = dict.fromkeys(schema.names, "attribute")
     roles |= dict.fromkeys(sensitive, "sensitive")
     roles |= dict.fromkeys(classes, "class")
+    roles |= outcomes
     if identifier in roles:
         raise ParameterError(f'{dataset}: "{identifier}" identifies people; it is never released')
     columns = [
-        _column(schema[name] if name in schema else Attribute(name), role) for name, role in roles.items()
+        _column(schema[name] if name in schema else Attribute(name, _KINDS.get(role, "categorical")), role)
+        for name, role in roles.items()
     ]
     described = [_described(schema[name]) for name in schema.names if roles[name] == "attribute"]
     return SchemaCard(

@@ -11,8 +11,8 @@ from masquerade.forms.declared import words_of
 from masquerade.forms.form import fill
 from masquerade.forms.problems import Problems
 from masquerade.job.model import Job
-from masquerade.job.requirements import M_PRIVACY, requirement_of
-from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.job.requirements import requirement_of
+from masquerade.privacy.registry import M_PRIVACY, REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.service.canonical import MOST_WHOLE
 

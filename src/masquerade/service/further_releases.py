@@ -14,6 +14,8 @@ from collections.abc import Iterable
 
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import ARRANGEMENTS
+from masquerade.protocol.attribute_terms import AttributeTerms
+from masquerade.service.boundaries import written_terms
 from masquerade.service.terms import Terms
 
 
@@ -61,6 +63,8 @@ def rolls_up(earlier: Terms, asked: Terms) -> bool:
         and wanted <= had
         and asked.class_name in (None, earlier.class_name)
         and asked.m <= earlier.m
+        # Merging groups makes values more general, and nobody could tell which records would have to leave.
+        and not any(each.is_bounded for each in (*asked.attributes, *earlier.attributes))
         and all(any(covers(new, old) for new in asked.parts) for old in agreed_before(earlier, wanted))
         and (wanted < had or asked.parts != earlier.parts)
     )
@@ -98,6 +102,11 @@ def _aspects(terms: Terms, earlier: Terms) -> dict[str, str]:
         "method": str(terms.method.get("name")),
         "version of the protocol": str(terms.version),
     }
+    known = {column.name for column in terms.columns if column.holder} or {c.name for c in terms.columns}
+    for name in sorted(known & {c.name for c in earlier.columns}):
+        told = next((each for each in terms.attributes if each.name == name), AttributeTerms(name))
+        if told.says_something or any(each.name == name for each in earlier.attributes):
+            aspects[f"boundary of {name}"] = str(written_terms(told) or "none")
     for each in terms.provisions:
         aspects[f"table of {each.party}"] = each.snapshot[:12]
         aspects[f"schema of {each.party}"] = each.schema[:12]

@@ -19,6 +19,7 @@ from masquerade.audit.chain import ChainCheck, LineError, Record, read_line
 from masquerade.audit.chained_file import RECOVERED, ChainedFile, reading
 from masquerade.audit.head import head_path, read_head
 from masquerade.errors import DataError, ParameterError, Problem, one_line
+from masquerade.methods import product_of
 from masquerade.service.terms import Deal, Terms
 
 _RELEASE = "release"
@@ -87,7 +88,8 @@ class Ledger:
 
 def append(path: Path, record: Released) -> None:
     """Append one line to an intact ledger, unless the release is in it; return once it is on disk."""
-    if Ledger.load(path).has(record):
+    known = Ledger.load(path).has(record)
+    if known and not product_of(record.terms).every_run_counts:
         return
     with ChainedFile(path, "ledger") as file:
         file.append((_RELEASE, msgspec.to_builtins(record)))

@@ -1,7 +1,7 @@
 """From the parties' answers to one deal that every policy accepts, or to all the reasons why none exists.
 
 The requirement is the strictest of all: whatever any party insists on holds, and parts covered by others are left out.
-In a horizontal session the same goes for m, the number of colluding providers.
+In a horizontal session the same goes for m, the number of colluding providers, and for boundaries.
 When an answer lacks something that another party insists on, the joint requirement goes back as a counter-offer. A
 policy only ever adds to what it is asked, over QIDs of a finite set, so this ends, as a rule in the second or third
 round. The order of the answers does not matter. No I/O here.
@@ -21,6 +21,7 @@ from masquerade.protocol.contract import Contribution, written_requirement
 from masquerade.protocol.method import ASSEMBLER, AskedMethod, Proposal
 from masquerade.protocol.method import Agreed as AgreedMethod
 from masquerade.protocol.method_choice import MethodChoice, PassedOver
+from masquerade.service.boundaries import joint_terms
 from masquerade.service.kinds import KINDS
 from masquerade.service.kinds.kind import THE_REQUEST, Reason, proposal
 from masquerade.service.offers import Offer, Refusal, names_of
@@ -157,14 +158,15 @@ def _conflicts(
     kind = KINDS[request.kind]
     if complete and len(offers) < 2:
         yield THE_REQUEST, f"a {kind.title} needs at least two parties; {len(offers)} can contribute"
-    if complete and not joint:
+    has_groups = request.method.makes.has_groups
+    if complete and not joint and has_groups:
         yield THE_REQUEST, "nobody asks for a privacy requirement; give at least one [[privacy]] entry"
     for offer in offers:
         if offer.party in (ASSEMBLER, THE_REQUEST):
             yield offer.party, f'"{offer.party}" cannot name a party here; take another'
         holder = kind.holder(offer.party)
         foreign = [column.name for column in offer.columns if column.holder != holder]
-        unasked = [column.name for column in offer.columns if column.name not in request.attributes]
+        unasked = [column.name for column in offer.columns if column.name not in request.contributed]
         if foreign or unasked:
             yield (
                 offer.party,
@@ -178,7 +180,7 @@ def _conflicts(
             yield offer.party, f"asks for a requirement over {names_of(unknown)}, which is not wanted"
     yield from _about_roles(request, offers, offered, joint)
     yield from kind.conflicts(request, offers, complete=complete)
-    if joint:
+    if joint or not has_groups:
         yield from _about_method(request, method, offers, offered, joint, m, complete=complete)
     records = kind.records(offers)
     if records is not None and (complete or kind.each_bounds_records):
@@ -280,7 +282,7 @@ def _deal(
     source: str | None,
 ) -> Deal:
     held = {column.name: column for offer in offers for column in offer.columns}
-    wanted = [held[name] for name in request.attributes]
+    wanted = [held[name] for name in request.contributed]
     columns: list[Contribution] = sorted(wanted, key=lambda column: column.role == "sensitive")  # stable
     kind = KINDS[request.kind]
     agreed = _agreed_method(request, method, offers, proposal(joint, m, offers, complete=True))
@@ -295,6 +297,7 @@ def _deal(
         kind=request.kind,
         m=m,
         axes=tuple(axis for column in columns if (axis := offers[0].axis(column.name)) is not None),
+        attributes=joint_terms(columns, [offer.attributes for offer in offers]),
         source=source,
     )
     return Deal(

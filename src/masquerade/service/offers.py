@@ -10,6 +10,7 @@ import msgspec
 
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.attribute_terms import AttributeTerms
 from masquerade.protocol.contract import Contribution
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.request import Kind
@@ -33,6 +34,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     kind: Kind = "vertical"  # of the request that it answers
     m: int = 0  # in a horizontal session: the least number of colluding providers to withstand
     axes: tuple[Axis, ...] = ()  # in a horizontal session: how each of the columns is generalised
+    attributes: tuple[AttributeTerms, ...] = ()  # how far its columns are generalised, and what they weigh
     joint_k: LeastK = 0  # over all attributes of all parties together; 0: over the QIDs asked for alone
     service: ServiceLevel = ServiceLevel()
     methods: tuple[

@@ -10,14 +10,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from masquerade.data.schema import Schema
 from masquerade.errors import Key, ParameterError, Problem, hint
 from masquerade.forms.declared import parameters_of
 from masquerade.forms.form import Form, key, read_form
 from masquerade.forms.problems import Problems
 from masquerade.forms.rules import quoted
-from masquerade.methods import full_name, methods_between_parties, parameters_by_method
+from masquerade.methods import full_name, learning_methods, methods_between_parties, parameters_by_method
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.joint_keys.method import LEAST_RECORDS
 from masquerade.protocol.method import SessionMethod
+from masquerade.service.boundaries import PolicyBoundary
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.card import SchemaCard, unknown_column
 from masquerade.service.form_values import read_privacy
@@ -27,6 +30,7 @@ from masquerade.service.terms import PriceList, ServiceLevel
 ANY = "*"  # in `purposes`: any purpose; in a requirement's qid: all attributes that this party releases
 
 WEEK = 7 * 86_400  # seconds
+MOST_RATIOS = 1_000_000
 MOST_SECONDS = 3_600  # of a response time: what takes longer is no answer
 
 _CENTS = "a whole number of cents, of at least 0"
@@ -47,6 +51,24 @@ class Prices(BaseModel):
         return PriceList(**self.model_dump())
 
 
+class JointKeyGrants(BaseModel):
+    """`[joint_keys]`: what may be told of how far this party's columns and others' together identify people."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    ratios: Annotated[int, Field(ge=0, le=MOST_RATIOS)] = key(
+        0, description=f"a whole number from 0 to {MOST_RATIOS}: so many of one snapshot, in all; 0 for none"
+    )
+    columns: Texts = key((), description='a list of columns, such as ["age"]; without it, all attributes')
+    precision: Share = key(
+        "0.01",
+        description="a number of at least 0 and at most 1: the finest steps of a ratio; 0 for exact ones",
+    )
+    least_records: Annotated[int, Field(ge=1, le=MOST_WHOLE)] = key(
+        LEAST_RECORDS, description="a whole number of at least 1: over fewer common records no ratio is told"
+    )
+
+
 class Policy(Form):
     """What a party agrees to, for one dataset."""
 
@@ -64,8 +86,16 @@ class Policy(Form):
         {},
         description='a table of methods and what is allowed of each, such as { tds = { argmax = ["secure"] } }',
     )
+    learn: Texts = key(
+        (), description='a list of methods that learn a model, such as ["logistic"], or ["*"] for any'
+    )
+    tables: bool = key(True, description="true or false")
+    joint_keys: JointKeyGrants = key(JointKeyGrants(), description="a table, written [joint_keys]")
     least_m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(  # None: no horizontal sessions
         None, description=f"a whole number from 0 to {MOST_COLLUDING}: so many other providers may collude"
+    )
+    boundaries: dict[Text, PolicyBoundary] = key(
+        {}, description="a table for each attribute that has some, such as [boundaries.age]"
     )
     price: Prices = key(Prices(), description="a table, written [price]")
     sessions: Annotated[int, Field(ge=1, le=1000)] = key(4, description="a whole number from 1 to 1000")
@@ -107,6 +137,11 @@ class Policy(Form):
                 "needs publish_records = true: it tells what a release costs at most",
             )
         yield from self._about_methods()
+        known_models = learning_methods()
+        for name in self.learn:
+            if name != ANY and name not in known_models:
+                text = f'no method "{name}" for models{hint(name, known_models)}; there are {", ".join(known_models)}'
+                yield ("learn",), text
         for position, part in enumerate(self.privacy):
             if part.only_sizes and ANY in part.qid:
                 yield ("privacy", position, "qid"), "missing; for a k over all attributes write least_k"
@@ -144,6 +179,10 @@ class Policy(Form):
             allowed = limits.get(each.name) or each.granted
             if allowed:
                 yield each.name, str(getattr(method, each.name)), allowed
+
+    def allows_model(self, name: str) -> bool:
+        """Return whether parties may learn a model by this method."""
+        return ANY in self.learn or name in self.learn
 
     def allows_user(self, user: str) -> bool:
         """Return whether this user may make requests and receive a release."""
@@ -189,12 +228,27 @@ def read_policy(content: Mapping[str, Any], source: str = "policy") -> Policy:
     return read_form(Policy, content, source)
 
 
-def check_policy(policy: Policy, card: SchemaCard, source: str = "policy") -> None:
-    """Refuse a policy that names columns of this party that the dataset does not have.
+def check_policy(
+    policy: Policy, card: SchemaCard, source: str = "policy", schema: Schema | None = None
+) -> None:
+    """Refuse a policy that names columns of this party that the dataset does not have, or values that they do not.
 
-    A QID may name attributes of other parties; columns with a price and sensitive columns must be in the dataset.
+    A QID may name attributes of other parties; columns with a price and sensitive columns must be in the dataset. The
+    values of boundaries are held against the taxonomies of `schema`.
     """
     problems = Problems(source)
+    for name, boundary in policy.boundaries.items():
+        column = card.column(name)
+        if column is None:
+            problems.add(("boundaries", name), unknown_column(card, name))
+        elif column.role != "attribute":
+            problems.add(("boundaries", name), "it is released as it is, and has no boundaries")
+        elif schema is not None and name in schema:
+            for word, problem in boundary.problems(schema[name]):
+                problems.add(("boundaries", name, word), problem)
+    for name in policy.joint_keys.columns:
+        if card.column(name) is None:
+            problems.add(("joint_keys", "columns"), unknown_column(card, name))
     for name in policy.price.attributes:
         if card.column(name) is None:
             problems.add(("price", "attributes"), unknown_column(card, name))

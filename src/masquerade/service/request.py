@@ -21,18 +21,23 @@ from masquerade.errors import Key, ParameterError, Problem, nearest
 from masquerade.forms.form import Form, fill, key, kinds_of_keys, known_keys
 from masquerade.forms.problems import Problems
 from masquerade.methods import (
-    askable_methods,
+    learning_methods,
     methods_between_parties,
     parameters_by_method,
+    questions,
     read_method,
+    requestable_methods,
     unnamed_method,
     written_method,
 )
 from masquerade.net.identity import Identity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import ARRANGEMENTS, Arrangement
-from masquerade.protocol.contract import written_requirement
-from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod
+from masquerade.protocol.attribute_terms import AttributeTerms
+from masquerade.protocol.contract import OUTCOMES, OutcomeRole, written_requirement
+from masquerade.protocol.learn.method import LearningProposal
+from masquerade.protocol.method import AskedMethod, Proposal, RoleName, SessionMethod
+from masquerade.service.boundaries import RequestedTerms, written_terms
 from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text
 from masquerade.service.client_signature import ClientSignature, signed_by
 from masquerade.service.form_values import read_privacy
@@ -47,6 +52,7 @@ Kind = Arrangement
 
 MOST_COLLUDING = 1_000
 DEFAULT_KIND: Kind = "vertical"
+_OF_TABLES = ("most_error", "most_ncp", "most_query_error", "m", "boundaries")
 _NAMES = 'a list of names, such as ["age", "job"]'
 
 
@@ -92,6 +98,10 @@ class Request(Form):
     purpose: Text | None = key(None, description='a purpose, such as "research"')
     attributes: Texts = key((), description=_NAMES)  # in the order of the joint schema
     class_name: Text | None = key(None, alias="class", description='a name, such as "income"')
+    duration: Text | None = key(
+        None, description='a name, such as "months": how long each record was followed'
+    )
+    event: Text | None = key(None, description='a name, such as "died": whether that ended by the event')
     privacy: Annotated[tuple[GroupRequirement, ...], Field(strict=False)] = key(
         (), description="a list of tables, each written [[privacy]] in double brackets"
     )
@@ -128,6 +138,10 @@ class Request(Form):
     normalize: Literal["none", "strip", "casefold"] = key(
         "strip", description='one of "none", "strip", "casefold"', only="vertical"
     )
+    boundaries: dict[Text, RequestedTerms] = key(
+        {},
+        description="a table for each attribute that has some, such as [boundaries.age]",
+    )
     deadline: Seconds | None = key(
         None, description="a date and time with its zone, such as 2030-01-31T12:00:00Z, or seconds since 1970"
     )
@@ -154,7 +168,9 @@ class Request(Form):
                 del content["signed"]
         homes = {
             each.name: name
-            for name, own in parameters_by_method(methods_between_parties()).items()
+            for name, own in parameters_by_method(
+                (*learning_methods().values(), *questions().values(), *methods_between_parties())
+            ).items()
             for each in own
         }
         for word in [each for each in content if each in homes and each not in known_keys(cls)]:
@@ -173,6 +189,14 @@ class Request(Form):
                 yield ("attributes",), f'"{name}" is listed twice'
         if self.class_name is not None and self.class_name in self.attributes:
             yield ("class",), f'"{self.class_name}" is among the attributes too; the class is released anyway'
+        for name, role in self.outcomes.items():
+            if name in self.attributes:
+                yield (
+                    (role,),
+                    f'"{name}" is among the attributes too; a model cannot be told what it predicts',
+                )
+        if len(set(self.roles.values())) < len(self.roles):
+            yield (*self.roles,)[-1:], "names the column of another role too; each has its own"
         if self.most_error is not None and self.class_name is None:
             yield ("most_error",), "needs a class to be wrong about; name it in class"
         for position, part in enumerate(self.privacy):
@@ -181,6 +205,11 @@ class Request(Form):
                     yield ("privacy", position, "qid"), _unlisted(name, self.attributes)
             if part.sensitive is not None and part.sensitive not in self.released:
                 yield ("privacy", position, "sensitive"), _unlisted(part.sensitive, self.released)
+        for name in self.boundaries:
+            if name not in self.attributes:
+                yield ("boundaries", name), _unlisted(name, self.attributes)
+        if self.boundaries and not self.method.makes.has_groups:
+            yield ("boundaries",), "belongs to requests for tables: a model shows no value of a column"
         for name in self.providers:
             if name not in self.released:
                 yield ("providers", name), _unlisted(name, self.released)
@@ -206,21 +235,68 @@ class Request(Form):
 
     def _about_method(self) -> Iterator[tuple[Key, Problem]]:
         """Yield what the method cannot do with any parties; its objections to requirements depend on who takes part."""
-        known = Proposal(self.privacy, self.colluding)
+        for problem in self.method.refused_roles(self.roles):
+            yield problem.key[1:], problem
+        made = self.method.makes
+        for name in () if made.has_groups else _OF_TABLES:
+            if getattr(self, name):
+                yield (name,), Problem(f"belongs to requests for tables; {self.method.name} {made.comes}")
+        known = self._known()
         try:
             self.method.agreed(known, self.class_name)
         except ParameterError as error:
             for problem in error.within("").problems:
                 yield ("algorithm", *problem.key), problem
             return
+        for name in self.method.named_columns:
+            if name not in self.attributes:
+                yield ("algorithm",), Problem(_unlisted(name, self.attributes))
         for problem in self.method.refusals(known):
-            if problem.key[:1] != ("privacy",):
+            if problem.key[:1] == ("privacy",):
+                if not self.method.makes.has_groups:  # whoever takes part
+                    yield problem.key, problem
+            else:
                 yield ("algorithm", *problem.key), problem
+
+    def _known(self) -> Proposal:
+        """Return what the request itself tells of a session."""
+        if self.method.makes.has_groups:
+            return Proposal(self.privacy, self.colluding)
+        return LearningProposal(self.privacy, arrangement=self.kind, tries_again=True)
+
+    @property
+    def roles(self) -> dict[RoleName, str]:
+        """The columns that are named apart from the attributes."""
+        named: dict[RoleName, str | None] = {
+            "class": self.class_name,
+            "duration": self.duration,
+            "event": self.event,
+        }
+        return {role: name for role, name in named.items() if name is not None}
+
+    @property
+    def outcomes(self) -> dict[str, OutcomeRole]:
+        """The roles of the columns that tell of survival, by name; contracts list them with the attributes."""
+        return {self.roles[role]: role for role in OUTCOMES if role in self.roles}
+
+    @property
+    def contributed(self) -> tuple[str, ...]:
+        """Every wanted column except the class, about which parties agree by itself."""
+        return (*self.attributes, *self.outcomes)
 
     @property
     def released(self) -> tuple[str, ...]:
         """Every wanted column, including the class."""
-        return (*self.attributes, self.class_name) if self.class_name is not None else self.attributes
+        return (*self.attributes, *self.roles.values())
+
+    def key_of(self, column: str) -> str:
+        """Return the key that names a wanted column."""
+        return next((role for role, name in self.roles.items() if name == column), "attributes")
+
+    @property
+    def terms(self) -> dict[str, AttributeTerms]:
+        """What is wished for attributes, by name."""
+        return {name: each.terms(name) for name, each in self.boundaries.items()}
 
     @property
     def method(self) -> AskedMethod:
@@ -229,7 +305,9 @@ class Request(Form):
 
     @property
     def colluding(self) -> int:
-        """How many providers may collude."""
+        """How many providers may collude; nothing is promised about that where no groups are released."""
+        if not self.method.makes.has_groups:
+            return 0
         return ARRANGEMENTS[self.kind].default_m if self.m is None else self.m
 
     @property
@@ -252,11 +330,16 @@ class Request(Form):
 
     def content(self) -> dict[str, Any]:
         """Return the request as canonical JSON can hold it; `read_request` reads it back."""
-        plain = self.model_dump(by_alias=True, exclude={"privacy", "algorithm", "signed"})
+        plain = self.model_dump(by_alias=True, exclude={"privacy", "algorithm", "signed", "boundaries"})
         written = {key: list(each) if isinstance(each, tuple) else each for key, each in plain.items()}
         return written | {
             "privacy": [written_requirement(part) for part in self.privacy],
             "algorithm": written_method(self.algorithm) if self.algorithm is not None else None,
+            **(
+                {"boundaries": {name: written_terms(each) for name, each in self.terms.items()}}
+                if self.boundaries
+                else {}
+            ),
             **({"signed": msgspec.to_builtins(self.signed)} if self.signed is not None else {}),
         }
 
@@ -282,7 +365,7 @@ def _unlisted(name: str, listed: Iterable[str]) -> str:
 def _method(table: Mapping[str, Any], arrangement: Kind, problems: Problems) -> SessionMethod | None:
     """Return the method that a request names; None where it leaves the choice."""
     usual = unnamed_method(arrangement).name
-    method, _, wrong = read_method(askable_methods(arrangement), table, usual, in_job=False)
+    method, _, wrong = read_method(requestable_methods(arrangement), table, usual, in_job=False)
     for problem in wrong:
         problems.broken(("algorithm", *problem.key), problem)
     return method if isinstance(method, SessionMethod) else None

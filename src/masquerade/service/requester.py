@@ -20,7 +20,18 @@ from masquerade.service.request import Request, read_request
 from masquerade.service.terms import Deal
 
 _STAY = (
-    *("user", "purpose", "kind", "class_name", "budget", "deadline", "attempts", "normalize"),
+    *(
+        "user",
+        "purpose",
+        "kind",
+        "class_name",
+        "duration",
+        "event",
+        "budget",
+        "deadline",
+        "attempts",
+        "normalize",
+    ),
     *("most_error", "most_ncp", "most_query_error"),
 )
 

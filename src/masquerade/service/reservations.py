@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from masquerade.data.schema import Schema
 from masquerade.errors import hint
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import Contribution, read_requirement, written_requirement
+from masquerade.protocol.contract import OUTCOMES, Contribution, read_requirement, written_requirement
 from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod
+from masquerade.protocol.product import ANSWER, MODEL, TABLE, Product
 from masquerade.service.card import SchemaCard, unknown_column
+from masquerade.service.fitness import unfit_columns
 from masquerade.service.ledger import Ledger
 from masquerade.service.policy import ANY, Policy
+from masquerade.service.ratio_grants import against_columns, against_question
 from masquerade.service.request import Request
 
 
@@ -45,12 +48,31 @@ def against_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, now: int)
 
 
 def against_method(policy: Policy, method: SessionMethod) -> Iterator[str]:
-    """Yield the policy's objections to a method and its parameters."""
-    if policy.methods and method.name not in policy.methods:
-        yield f'method "{method.name}" is not allowed; allowed: {", ".join(policy.methods)}'
+    """Yield the policy's objections to a method and its parameters, by what it makes."""
+    yield from _GRANTS[method.makes](policy, method)
     for name, asked, allowed in policy.allowed(method):
         if asked not in allowed:
             yield f'{name} "{asked}" is not allowed; allowed: {", ".join(allowed)}'
+
+
+def _against_model(policy: Policy, method: SessionMethod) -> Iterator[str]:
+    if not policy.allows_model(method.name):
+        granted = ", ".join(policy.learn) or "none"
+        yield f'models by "{method.name}" are not allowed; allowed: {granted}'
+
+
+def _against_table(policy: Policy, method: SessionMethod) -> Iterator[str]:
+    if not policy.tables:
+        yield f"tables are not published; models that may be learned: {', '.join(policy.learn) or 'none'}"
+    if policy.methods and method.name not in policy.methods:
+        yield f'method "{method.name}" is not allowed; allowed: {", ".join(policy.methods)}'
+
+
+_GRANTS: Mapping[Product, Callable[[Policy, SessionMethod], Iterator[str]]] = {
+    TABLE: _against_table,
+    MODEL: _against_model,
+    ANSWER: against_question,
+}
 
 
 def against_schema(method: AskedMethod, mine: Sequence[Contribution], schema: Schema | None) -> Iterator[str]:
@@ -105,7 +127,9 @@ def _about_columns(
             yield unknown_column(card, name)
     if card.identifier in request.released:
         yield f'"{card.identifier}" identifies people; it is never released'
-    raw = {column.name for column in mine if column.role != "attribute"}
+    for name, objection in unfit_columns(request, card):
+        yield f'"{name}" {objection}'
+    raw = {column.name for column in mine if column.role not in ("attribute", *OUTCOMES)}
     for name in sorted(raw & {name for part in request.privacy for name in part.qid}):
         yield f'"{name}" is sensitive and released as it is; it cannot be in a QID'
     own = [column.name for column in mine if column.role == "attribute"]
@@ -116,8 +140,10 @@ def _about_columns(
     named = request.class_name
     if named is not None and request.providers.get(named, card.party) == card.party:
         column = card.column(named)
-        if column is not None and column.role == "attribute":
+        if column is not None and column.role == "attribute" and request.method.makes.has_groups:
             yield f'"{named}" is an attribute and generalised; it cannot be the class, which is released as it is'
-    for part, model in triggered(policy, request, own):
+    if request.method.makes is ANSWER:
+        yield from against_columns(policy, mine)
+    for part, model in triggered(policy, request, own) if request.method.makes.has_groups else ():
         if part is None:
             yield f"{model.model} on {model.sensitive} is required, and no attribute of its QID is wanted"

@@ -18,8 +18,16 @@ from masquerade.forms.problems import Problems
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.arrangement import ARRANGEMENTS
-from masquerade.protocol.contract import Contract, Contribution, read_requirement, written_requirement
+from masquerade.protocol.attribute_terms import AttributeTerms
+from masquerade.protocol.contract import (
+    OUTCOMES,
+    Contract,
+    Contribution,
+    read_requirement,
+    written_requirement,
+)
 from masquerade.protocol.method_choice import MethodChoice
+from masquerade.service.boundaries import written_terms
 from masquerade.service.canonical import canonical, digest
 from masquerade.service.client_signature import ClientSignature
 from masquerade.service.form_values import read_privacy
@@ -84,6 +92,9 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Kind = "vertical"  # whether the parties hold different columns or different people
     m: int = 0  # in a horizontal session: the number of providers that may collude
     axes: tuple[Axis, ...] = ()  # in a horizontal session, in the order of the columns
+    attributes: tuple[
+        AttributeTerms, ...
+    ] = ()  # in the order of the columns, those about which something is agreed
     source: str | None = None  # the hash of earlier terms: their release is rolled up, and no protocol runs
     version: int = PROTOCOL_VERSION
 
@@ -113,6 +124,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             columns=self.columns,
             requirements=self.requirements,
             method=self.method,
+            attributes=self.attributes,
             class_name=self.class_name,
             class_from=self.class_from,
             provider=ARRANGEMENTS[self.kind].provider,
@@ -167,8 +179,9 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         content = {
             "user": self.user,
             "purpose": self.purpose,
-            "attributes": [column.name for column in terms.columns],
+            "attributes": [column.name for column in terms.columns if column.role not in OUTCOMES],
             "class": terms.class_name,
+            **{str(column.role): column.name for column in terms.columns if column.role in OUTCOMES},
             "privacy": list(terms.requirements),
             "most_error": self.most_error,
             "most_ncp": self.most_ncp,
@@ -182,6 +195,7 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "show_progress": self.show_progress,
             "signed": msgspec.to_builtins(self.signed),
             "providers": holders,
+            "boundaries": {each.name: written_terms(each) for each in terms.attributes},
             "normalize": terms.normalize,
             "m": terms.m,
             "parties": list(terms.parties),

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.data.column import Coded, Column, Generalised
@@ -19,7 +20,7 @@ from masquerade.data.continuum import MISSING_CELL
 from masquerade.data.encode import missing_rows
 from masquerade.data.released_range import allowed_cells, released_range
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, value_counts
+from masquerade.engine.counts import Counts, Ints, value_counts
 from masquerade.engine.numbering import distinct_codes, group_rows
 from masquerade.errors import DataError
 from masquerade.utility.penalties import Penalties
@@ -35,6 +36,9 @@ class Comparison:
     kept: NDArray[np.intp] | None  # which input rows were released, in order; None when all were
     weights: Mapping[str, float]  # of the attributes; one that is missing weighs 1
     unseen: int = 0  # further suppressed rows, of which only the number is known here
+    told_violations: int | None = (
+        None  # where others have the originals: what they say of cells beyond boundaries
+    )
 
     @property
     def rows(self) -> int:
@@ -85,6 +89,27 @@ class Comparison:
         """The number of released rows with each code, one array per column."""
         return tuple(column.counts() for column in self.released)
 
+    def rank_counts(self, at: int) -> Counts:
+        """Count the released rows with each original rank, in the column at this place."""
+        original = self.originals[at]
+        ranks = original.ranks if self.kept is None else original.ranks.take(self.kept)
+        return value_counts(ranks, original.domain.size)
+
+    @cached_property
+    def majorities(self) -> int | None:
+        """The number of released rows that have the most frequent class of their group; None without a class."""
+        classes = self.released_classes
+        if classes is None or self.classes is None:
+            return None
+        pairs: list[tuple[Ints, int]] = [
+            (self.groups, self.group_sizes.size),
+            (classes, len(self.classes.labels)),
+        ]
+        labels, n_pairs = group_rows(pairs, self.released_rows)
+        group_of_pair = np.empty(n_pairs, np.int64)
+        group_of_pair[labels] = self.groups
+        return largest_of_groups(group_of_pair, value_counts(labels, n_pairs))
+
     @cached_property
     def released_classes(self) -> NDArray[np.int32] | None:
         """The class of each released row."""
@@ -111,6 +136,12 @@ class Comparison:
         }
 
 
+def largest_of_groups(groups: Counts, counts: Counts) -> int:
+    """Add up the largest count of each group; counts of one group follow each other."""
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    return int(np.maximum.reduceat(counts, starts).sum()) if starts.size else 0
+
+
 def compare(
     original: Table, release: Any, qid_attributes: Iterable[str], target: str | None = None
 ) -> Comparison:
@@ -123,17 +154,12 @@ def compare(
     for name in wanted:
         original.schema[name]  # an unknown name is an error that lists the known ones
     names = [name for name in original.schema.names if name in wanted]
-    if len(finished) != len(original):
-        raise DataError.about(
-            finished.origin.name,
-            f"{len(finished)} rows, but {original.origin.name} has {len(original)} complete ones; "
-            'row i of the release must be row i of the input (order = "input", nothing suppressed)',
-        )
+    refuse_other_rows(finished.origin.name, len(finished), original.origin.name, len(original))
     originals = original.columns(names)
     released, errors = [], []
     for column in originals:
         try:
-            released.append(_read_back(column, finished))
+            released.append(read_back(column, finished))
         except DataError as error:
             errors.append(error)
     if gathered := DataError.gather(errors):
@@ -147,7 +173,17 @@ def compare(
     )
 
 
-def _read_back(original: Column, release: Table) -> Generalised:
+def refuse_other_rows(release: str, released: int, original: str, complete: int) -> None:
+    """Raise DataError unless a release has as many rows as its original has complete ones."""
+    if released != complete:
+        raise DataError.about(
+            release,
+            f"{released} rows, but {original} has {complete} complete ones; "
+            'row i of the release must be row i of the input (order = "input", nothing suppressed)',
+        )
+
+
+def read_back(original: Column, release: Table) -> Generalised:
     """Read a release's column back, each distinct cell as its range of ranks."""
     name, domain = original.name, original.domain
     empty = missing_rows(release.cells(name))
@@ -169,3 +205,25 @@ def _read_back(original: Column, release: Table) -> Generalised:
         text = 'is not a generalisation of its original: is this release in input order (order = "input")?'
         raise wrong(int(np.argmax(outside)), text)
     return Generalised(name, coded.codes, coded.labels, lo, hi, domain)
+
+
+def refuse_other_order(original: Table, release: Table, names: Iterable[str]) -> None:
+    """Raise DataError if columns published unchanged show that the rows are in another order."""
+    for name in dict.fromkeys(names):
+        if name not in release.arrow.column_names or _written_anew(original.cells(name).type):
+            continue
+        before, after = original.coded(name), release.coded(name)
+        place = {label: code for code, label in enumerate(before.labels)}
+        same = np.array([place.get(label, -1) for label in after.labels], np.int64)
+        different = same[after.codes] != before.codes
+        if different.any():
+            row = int(np.argmax(different))
+            cells = f'"{after.labels[after.codes[row]]}" was "{before.labels[before.codes[row]]}"'
+            text = f'{cells} in {original.problem("", row).place}: is this release in input order (order = "input")?'
+            raise DataError(release.problem(text, row, name))
+
+
+def _written_anew(kind: pa.DataType) -> bool:
+    """Return whether files may write such values differently from how they are shown: then texts prove nothing."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_temporal(kind) or pa.types.is_decimal(kind))

@@ -8,14 +8,14 @@ n parties give the figures that it gives.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from operator import mul
 
 import numpy as np
 
-from masquerade.data.column import Column, Generalised
+from masquerade.data.column import Generalised
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts, value_counts
+from masquerade.engine.counts import Counts
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.penalties import certainty_penalties, leaf_losses, nodes, relative_heights
 
@@ -52,11 +52,9 @@ def losses_of(comparison: Comparison) -> dict[str, AttributeLoss]:
     """Return the losses of every attribute."""
     totals = [comparison.totals(each) for each in (leaf_losses, certainty_penalties, relative_heights)]
     losses = {}
-    for original, column, counts in zip(
-        comparison.originals, comparison.released, comparison.code_counts, strict=True
-    ):
+    for at, (column, counts) in enumerate(zip(comparison.released, comparison.code_counts, strict=True)):
         parts = (rounded(total[column.name], comparison.rows) for total in totals)
-        heights = _climbed(comparison, original, column, counts)
+        heights = _climbed(comparison, at, column, counts)
         losses[column.name] = AttributeLoss(
             *parts, *(rounded(height, comparison.released_rows) for height in heights)
         )
@@ -64,19 +62,27 @@ def losses_of(comparison: Comparison) -> dict[str, AttributeLoss]:
 
 
 def joined_losses(losses: Sequence[AttributeLoss], rows: Sequence[int]) -> AttributeLoss:
-    """Return an attribute's loss over several holders' rows, of which none is suppressed."""
+    """Return an attribute's loss over the released rows of several holders."""
     totals = (sum(map(mul, figures, rows)) for figures in zip(*map(astuple, losses), strict=True))
     return AttributeLoss(*(round(total / sum(rows)) for total in totals))
 
 
-def _climbed(
-    comparison: Comparison, original: Column, column: Generalised, counts: Counts
-) -> tuple[int, int]:
+def with_suppressed(loss: AttributeLoss, released: int, suppressed: int) -> AttributeLoss:
+    """Return a loss over released rows as one over the suppressed ones, too, which lose everything."""
+
+    def over_all(mean: int) -> int:
+        return rounded(mean * released / UNIT + suppressed, released + suppressed)
+
+    return replace(
+        loss, leaves=over_all(loss.leaves), certainty=over_all(loss.certainty), height=over_all(loss.height)
+    )
+
+
+def _climbed(comparison: Comparison, at: int, column: Generalised, counts: Counts) -> tuple[int, int]:
     """Return Σ Height and Σ PL over the released cells, where a chain of single children is one node."""
     taxonomy = column.domain
     if not isinstance(taxonomy, Taxonomy):
         return 0, 0
-    ranks = original.ranks if comparison.kept is None else original.ranks[comparison.kept]
-    path = int(value_counts(ranks, taxonomy.size) @ np.array(taxonomy.leaf_depths, np.int64))
+    path = int(comparison.rank_counts(at) @ np.array(taxonomy.leaf_depths, np.int64))
     depths = np.array([node.depth for node in nodes(column, taxonomy)], np.int64)
     return path - int(counts @ depths), path

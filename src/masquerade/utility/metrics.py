@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from masquerade.engine.counts import Ints, value_counts
-from masquerade.engine.numbering import group_rows
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import UNIT, AttributeLoss, losses_of
 
@@ -85,22 +83,8 @@ def average_group_size(comparison: Comparison) -> float | None:
 
 def majority(comparison: Comparison) -> int | None:
     """Count the rows that do not have their group's majority class, plus the suppressed rows."""
-    classes = comparison.released_classes
-    if classes is None or comparison.classes is None:
-        return None
-    pairs: list[tuple[Ints, int]] = [
-        (comparison.groups, comparison.group_sizes.size),
-        (classes, len(comparison.classes.labels)),
-    ]
-    labels, n_pairs = group_rows(pairs, comparison.released_rows)
-    if n_pairs == 0:
-        return comparison.suppressed
-    group_of_pair = np.empty(n_pairs, np.int64)
-    group_of_pair[labels] = comparison.groups
-    # Pairs are numbered group by group, so those of a group are contiguous.
-    starts = np.flatnonzero(np.diff(group_of_pair, prepend=-1))
-    largest = np.maximum.reduceat(value_counts(labels, n_pairs), starts)
-    return comparison.released_rows - int(largest.sum()) + comparison.suppressed
+    most = comparison.majorities
+    return None if most is None else comparison.released_rows - most + comparison.suppressed
 
 
 def classification_metric(comparison: Comparison) -> float | None:
@@ -147,10 +131,10 @@ def information_loss(losses: Mapping[str, AttributeLoss], rows: int) -> float:
 def violations(comparison: Comparison) -> int | None:
     """Definition 5 of constrained k-anonymity: the released cells that go beyond the boundary of their original value.
 
-    None where no attribute has boundaries, or nobody has all originals.
+    None where no attribute has boundaries. Where nobody has all originals, what their holders say.
     """
     if all(original.boundary is None for original in comparison.originals):
-        return None
+        return comparison.told_violations
     return sum(comparison.violations.values())
 
 

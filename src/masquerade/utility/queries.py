@@ -32,7 +32,11 @@ _DECIMALS = 4  # of what is published
 HOLDERS_UNIT = 100  # a holder tells its error in hundredths
 MOST_ERROR = round(HOLDERS_UNIT / _FLOOR)  # in that unit: all records, where there is none
 _HOLDERS_QUERIES = 500
+_SEED = 7
 _FEWEST_RECORDS = 100  # of fewer, one more or less would show in the figure
+
+
+Shares = NDArray[np.float64]
 
 
 class Predicate(NamedTuple):
@@ -61,14 +65,22 @@ class QueryError:
         return told | ({"over": self.over} if self.over is not None else {})
 
 
-def query_error(comparison: Comparison, n_queries: int = 2500, seed: int = 7) -> QueryError:
+def query_error(comparison: Comparison, n_queries: int = 2500, seed: int = _SEED) -> QueryError:
     """Measure the error of random queries; suppressed rows count in the true answers but in no estimate."""
     sizes = [column.domain.size for column in comparison.originals]
     queries = random_queries(sizes, n_queries, seed)
-    true, estimates = true_answers(comparison, queries), estimated_answers(comparison, queries)
-    errors = np.abs(estimates - true) / np.maximum(true, _FLOOR * max(comparison.rows, 1))
+    return _error(*answers(comparison, queries), comparison.rows)
+
+
+def answers(comparison: Comparison, queries: Sequence[Query]) -> tuple[Shares, Shares]:
+    """Answer each query on the original, and estimate it from the release; both add up over chunks of rows."""
+    return true_answers(comparison, queries), estimated_answers(comparison, queries)
+
+
+def _error(true: Shares, estimates: Shares, rows: int) -> QueryError:
+    errors = np.abs(estimates - true) / np.maximum(true, _FLOOR * max(rows, 1))
     mean, median = (round(float(each), _DECIMALS) for each in (errors.mean(), np.median(errors)))
-    return QueryError(mean, median, n_queries)
+    return QueryError(mean, median, true.size)
 
 
 def holders_error(comparison: Comparison) -> int | None:
@@ -76,9 +88,20 @@ def holders_error(comparison: Comparison) -> int | None:
 
     None without columns, or with so few records that the figure might tell one of them.
     """
+    queries = queries_of_holder(comparison)
+    return None if queries is None else error_of_holder(*answers(comparison, queries), comparison.rows)
+
+
+def queries_of_holder(comparison: Comparison) -> list[Query] | None:
+    """Return the queries by which a holder measures its error; None where it must not tell it."""
     if not comparison.originals or comparison.rows < _FEWEST_RECORDS:
         return None
-    return round(HOLDERS_UNIT * query_error(comparison, _HOLDERS_QUERIES).mean)
+    return random_queries([column.domain.size for column in comparison.originals], _HOLDERS_QUERIES, _SEED)
+
+
+def error_of_holder(true: Shares, estimates: Shares, rows: int) -> int:
+    """Return the error in whole hundredths, given the answers of all queries."""
+    return round(HOLDERS_UNIT * _error(true, estimates, rows).mean)
 
 
 def joined_error(told: Sequence[int | None], weights: Sequence[int], over: str) -> QueryError | None:

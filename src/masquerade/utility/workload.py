@@ -107,33 +107,30 @@ class SelectionMeasurer:
 
     def measure(self, comparison: Comparison) -> Selections:
         """Hold the records that each selection means in the release against those that it means in the table."""
+        return selections_of(self.log, self.counts(comparison))
+
+    def counts(self, comparison: Comparison) -> Counts:
+        """Count the records of each different selection, in the order of the log; counts of chunks add up.
+
+        A row has the records that it means; those of the release that it may mean, means for certain, and may mean and
+        does; and 1 where one table cannot tell them.
+        """
         released = {column.name: column for column in comparison.released}
-        figures = []
-        for wanted, times in self._wanted.items():
+        rows: list[list[int]] = []
+        for wanted in _different(self.log):
             truth = self._meant(wanted, {}, comparison)
             chance = self._meant(wanted, released, comparison)
-            if truth is not None and chance is not None:
-                figures += [self._figures(truth.must, chance, comparison)] * times
-        unknown = sum(self._wanted.values()) - len(figures)
-        if not figures:
-            return Selections(0, None, None, None, unknown)
-        precision, recall, exact = (round(float(mean), _DECIMALS) for mean in np.mean(figures, axis=0))
-        return Selections(len(figures), precision, recall, exact, unknown)
-
-    @cached_property
-    def _wanted(self) -> Counter[Condition]:
-        return Counter(wanted for query in self.log.queries for wanted in query.wanted)
+            if truth is None or chance is None:
+                rows.append([0, 0, 0, 0, 1])
+                continue
+            here = truth.must if comparison.kept is None else truth.must[comparison.kept]
+            flags = (truth.must, chance.may, chance.must, here & chance.may)
+            rows.append([*(int(np.count_nonzero(each)) for each in flags), 0])
+        return np.array(rows, np.int64).reshape(-1, 5)
 
     @cached_property
     def _names(self) -> dict[str, str]:
         return self.log.check_columns([*self.table.arrow.column_names, *self.table.schema.identifiers])
-
-    def _figures(self, truth: Flags, chance: Chance, comparison: Comparison) -> tuple[float, float, float]:
-        here = truth if comparison.kept is None else truth[comparison.kept]
-        may, must, meant = (int(np.count_nonzero(each)) for each in (chance.may, chance.must, truth))
-        precision = int(np.count_nonzero(here & chance.may)) / may if may else 1.0
-        recall = must / meant if meant else 1.0
-        return precision, recall, float(may == must == meant)
 
     def _meant(
         self, condition: Condition, released: Mapping[str, Generalised], comparison: Comparison
@@ -210,6 +207,27 @@ class SelectionMeasurer:
         raw = encode(plain, table.cells(name), table.problem, keep_missing=table.keeps_missing)
         found = ranks_where(compared, raw.domain, attribute.kind)
         return None if found is None else found.must[raw.ranks]
+
+
+def selections_of(log: QueryLog, counts: Counts) -> Selections:
+    """Return how exactly selections are answered, given the counts of each different one."""
+    figures = []
+    for times, (meant, may, must, right, unknown) in zip(
+        _different(log).values(), counts.tolist(), strict=True
+    ):
+        if not unknown:
+            precision, recall = right / may if may else 1.0, must / meant if meant else 1.0
+            figures += [(precision, recall, float(may == must == meant))] * times
+    not_measured = sum(_different(log).values()) - len(figures)
+    if not figures:
+        return Selections(0, None, None, None, not_measured)
+    precision, recall, exact = (round(float(mean), _DECIMALS) for mean in np.mean(figures, axis=0))
+    return Selections(len(figures), precision, recall, exact, not_measured)
+
+
+def _different(log: QueryLog) -> Counter[Condition]:
+    """Count how often each selection is asked for."""
+    return Counter(wanted for query in log.queries for wanted in query.wanted)
 
 
 def _sure(flags: Flags) -> Chance:

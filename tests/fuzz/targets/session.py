@@ -65,7 +65,7 @@ def scripts_of(method: type[SessionMethod], chosen: dict[str, Any]) -> dict[str,
         each for each in (SCHEMA, STEPWISE) if not refusals(method, chosen, REQUIREMENT, session, each)
     )
     made = method(**chosen).fitted(REQUIREMENT.parts, session.m, "class")
-    contract = session.contract(made, REQUIREMENT)
+    contract = session.contract(made, REQUIREMENT, schema)
     scripts: dict[str, Any] = {ASSEMBLER: made.assembler(Assembly(contract, schema))}
     for name in session.parties:
         scripts[name] = seated(name, contract, *session.table_of(name, contract, FRAME, schema))

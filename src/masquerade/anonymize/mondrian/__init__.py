@@ -8,6 +8,7 @@ partition.py             the loop over batches of groups
 hidden_cuts.py           undoes cuts between providers whose parts look alike and violate as one group
 qids.py                  which QIDs are cut together
 linked_qids.py           the loop for several QIDs that share attributes
+linked_parts.py          which of their cuts are allowed
 axes.py, trees.py        the dimensions: what a group covers along each, and where it would be cut
 predicate_axes.py        the dimensions of a workload's predicates, along which is cut first
 candidates.py            the cuts along one dimension, by a pass over the records

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.choices import (
@@ -48,6 +48,10 @@ from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
 from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
 from masquerade.utility.workload import edges_of
+
+if TYPE_CHECKING:
+    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+    from masquerade.data.chunked_table import ChunkedTable
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,10 @@ class Mondrian(MondrianVariant):
         if variant is not self:
             return variant.run(table, requirement, on_step)
         task = prepare(table, requirement, self)
-        classes, edges = self.counted_class(table, task), self._edges(table, task.columns)
+        classes, edges = (
+            self.counted_class(table, task),
+            self._edges(table.arrow.column_names, table.schema, task.columns),
+        )
         released = {
             column.name: column
             for parts in linked(task.parts)
@@ -154,6 +161,45 @@ class Mondrian(MondrianVariant):
         }
         return task.outcome(released[column.name] for column in task.columns)
 
+    def run_on_chunks(
+        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+    ) -> ChunkedOutcome:
+        """Cut until no cut is allowed: large groups by counts of the chunks, then each in one memory."""
+        from masquerade.anonymize.chunked.multidimensional import Dimensions, released_in_chunks
+        from masquerade.anonymize.chunked.preparation import prepare_chunks
+        from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
+
+        variant = self.fitted(without_redundant(requirement.parts)) if self.provider_aware else self
+        if variant is not self:
+            return variant.run_on_chunks(table, requirement, on_step)
+        task = prepare_chunks(table, requirement, self)
+        classes = self.target if self._counts_class else None
+        coded = table.coded[classes] if classes is not None else None
+        edges = self._edges(table.wanted.used, table.schema, task.columns)
+        released = {}
+        for parts in linked(task.parts):
+            own = tuple(column for column in task.columns if any(column.name in part.qid for part in parts))
+            dimensions, choice = Dimensions(own, edges=edges), self._choice(own, table.schema, coded)
+            released.update(
+                cut_by_value_in_chunks(
+                    task.table,
+                    dimensions,
+                    parts,
+                    choice,
+                    self.strict,
+                    classes,
+                    self.merge or "violating",
+                )
+            )
+        return released_in_chunks(task, released)
+
+    @property
+    def _counts_class(self) -> bool:
+        """Whether cuts are chosen by the class."""
+        if self.priority is not None:
+            return bool(self.priority.get(GAIN)) and self.target is not None
+        return self.choose == INFORMATION_GAIN and self.target is not None
+
     def counted_class(self, table: Table, task: Prepared) -> Coded | None:
         """Return the class, if cuts are chosen by it."""
         if self.priority is not None and self.priority.get(GAIN) and self.target is not None:
@@ -164,13 +210,12 @@ class Mondrian(MondrianVariant):
     def _has_purpose(self) -> bool:
         return self.priority is not None or self.workload is not None
 
-    def _edges(self, table: Table, columns: Sequence[Column]) -> dict[str, Counts]:
-        """Return where the workload's predicates cut."""
+    def _edges(self, known: Sequence[str], schema: Schema, columns: Sequence[Column]) -> dict[str, Counts]:
+        """Return where the workload's predicates cut; they may name the known columns."""
         if self.workload is None:
             return {}
-        known = [*table.arrow.column_names, *table.schema.identifiers]
-        domains = {column.name: (column.domain, table.schema[column.name].kind) for column in columns}
-        return edges_of(kept_query_log(self.workload), known, domains)
+        domains = {column.name: (column.domain, schema[column.name].kind) for column in columns}
+        return edges_of(kept_query_log(self.workload), [*known, *schema.identifiers], domains)
 
     def _choice(self, columns: Sequence[Column], schema: Schema, classes: Coded | None) -> Choice:
         """Return which cut of these columns is made."""

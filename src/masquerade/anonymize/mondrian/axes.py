@@ -36,6 +36,11 @@ class Batch:
         """Number of groups."""
         return int(self.sizes.size)
 
+    @property
+    def n_records(self) -> int:
+        """Number of rows of all groups."""
+        return int(self.rows.size)
+
     @cached_property
     def starts(self) -> Counts:
         """Return the offset of each group's first row."""
@@ -145,12 +150,16 @@ class TaxonomyAxis(Axis):
         """Find the lowest node that covers each group."""
         ranks = self.column.ranks.take(batch.rows)
         starts = batch.starts
-        last = np.maximum.reduceat(ranks, starts)
-        node = self._leaf.take(np.minimum.reduceat(ranks, starts))
-        while (short := np.flatnonzero(self.hi.take(node) <= last)).size:
-            node[short] = self._parent[node[short]]
+        node = self.lowest(np.minimum.reduceat(ranks, starts), np.maximum.reduceat(ranks, starts))
         can_split = self.n_children[node] > 0
         return View(ranks, self.lo[node], self.hi[node], self.widths[node], can_split, node)
+
+    def lowest(self, first: Ints, last: Ints) -> Counts:
+        """Return the lowest node above each group, given its first and last rank."""
+        node: Counts = self._leaf.take(first)
+        while (short := np.flatnonzero(self.hi.take(node) <= last)).size:
+            node[short] = self._parent[node[short]]
+        return node
 
     def cut(self, batch: Batch, view: View) -> Slots:
         """Make a slot for each child of each group's node."""
@@ -213,12 +222,56 @@ class ContinuousAxis(Axis):
             widths = np.where(mixed, 1.0, widths)
         return View(ranks, lo, hi + 1, widths, can_split, cut.astype(np.int64), below.astype(np.int64))
 
+    def look_weighted(self, batch: Batch, weights: Counts, records: Counts) -> View:
+        """Look at different values of each group, in ascending order, each of which several records have.
+
+        `batch` has the values, `weights` their records, and `records` the sum for each group.
+        """
+        ranks = self.column.ranks.take(batch.rows)
+        up_to = np.cumsum(weights)
+        starts = np.cumsum(records) - records  # in records
+
+        def value_at(record: Counts) -> Counts:
+            """Return the place of the value that a record has, if records were in the order of their values."""
+            return np.searchsorted(up_to, record, "right")
+
+        middle = value_at(starts + records // 2)
+        left = self._lower_half_weighted(
+            ranks, batch, up_to - np.repeat(starts, batch.sizes), middle, records
+        )
+        lo = ranks[batch.starts].astype(np.int64)
+        hi = ranks[batch.starts + batch.sizes - 1].astype(np.int64)
+        mixed = None
+        if self.first:  # missing cells are cut off the numbers before anything else
+            missing = np.where(lo < self.first, weights[batch.starts], 0)
+            mixed = (missing > 0) & (missing < records)
+            left = np.where(mixed, missing, left)
+        can_split = (left > 0) & (left < records)
+        at = starts + np.clip(left, 1, np.maximum(records - 1, 1))
+        cut = ranks[np.minimum(value_at(at), ranks.size - 1)].astype(np.int64)
+        below = ranks[value_at(at - 1)].astype(np.int64)
+        widths = self._places[hi] - self._places[lo]
+        if mixed is not None:
+            cut, hi = np.where(mixed, self.first, cut), np.where(mixed, self._size - 1, hi)
+            widths = np.where(mixed, 1.0, widths)
+        return View(ranks, lo, hi + 1, widths, can_split, cut, below)
+
     def _lower_half(self, ordered: Ints, shift: Ints, starts: Counts, sizes: Counts) -> Counts:
         """Return how many records of each group are below its cut; `ordered` has each group's ranks plus its shift."""
         middle = ordered[starts + sizes // 2]
         before = np.searchsorted(ordered, middle, "left") - starts
         after = np.searchsorted(ordered, middle, "right") - starts
         evenly = np.minimum(before, sizes - before) >= np.minimum(after, sizes - after)
+        below: Counts = np.where(evenly, before, after)
+        return below
+
+    def _lower_half_weighted(
+        self, ranks: Ints, batch: Batch, up_to: Counts, middle: Counts, records: Counts
+    ) -> Counts:
+        """Return the same of weighted values; `up_to` has the records of its group up to each, `middle` the medians."""
+        after = up_to[middle]
+        before = np.where(middle > batch.starts, up_to[np.maximum(middle - 1, 0)], 0)
+        evenly = np.minimum(before, records - before) >= np.minimum(after, records - after)
         below: Counts = np.where(evenly, before, after)
         return below
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,6 +110,10 @@ class Partition:
 
     labels: Counts
     cells: Cells
+
+    def each_label(self) -> Iterator[Counts]:
+        """Yield each row's group, some rows at a time."""
+        yield self.labels
 
     def released(self, axes: Sequence[Axis]) -> tuple[Generalised, ...]:
         """Return the released columns."""

@@ -9,98 +9,154 @@ satisfies. Each time there are fewer hidden cuts, and without any there are no u
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Axis, Shares
+from masquerade.anonymize.mondrian.axes import Axis, Batch, Shares
 from masquerade.anonymize.mondrian.candidates import Cuts
-from masquerade.anonymize.mondrian.groups import Done, Open, Partition
+from masquerade.anonymize.mondrian.groups import Cells, Done, Open, Partition
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice, Cutter
-from masquerade.engine.counts import Counts, value_counts
-from masquerade.engine.numbering import renumber
+from masquerade.engine.counts import Counts, Flags, value_counts
+from masquerade.engine.numbering import renumber, rows_by_rank
 
 
-class _CutGroups:
-    """The groups that hidden cuts cut in two. The parts of group number c are named 2c + 1 and 2c + 2."""
+class CutGroups:
+    """The groups that hidden cuts cut in two: their cells, and the part of an earlier cut that each was in.
 
-    def __init__(self) -> None:
-        self.groups: list[Open] = []
+    The parts of group number c are named 2c + 1 and 2c + 2; 0 is no part. `first` is the number of the first group.
+    """
+
+    def __init__(self, first: int = 0) -> None:
+        self._first, self._n = first, first
+        self._cells: list[Cells] = []
+        self._parted: list[Counts] = []
+
+    def __len__(self) -> int:
+        return self._n
 
     def made(self, groups: Open) -> Counts:
-        """Keep these groups, and name their parts."""
-        first = len(self.groups)
-        for at in range(groups.batch.n_groups):
-            this = np.zeros(groups.batch.n_groups, bool)
-            this[at] = True
-            self.groups.append(groups.only(this))
-        return np.arange(2 * first + 1, 2 * len(self.groups) + 1)
+        """Note that these groups are cut, and name their parts."""
+        return self.add(groups.cells, groups.parted)
 
-    def path(self, part: int) -> list[int]:
-        """Return the parts that contain this one, the largest first, and itself last."""
-        path = []
-        while part:
-            path.append(part)
-            part = int(self.groups[(part - 1) // 2].parted[0])
-        return path[::-1]
+    def add(self, cells: Cells, parted: Counts) -> Counts:
+        """Note groups by their cells and parts; return the names of their own parts, two for each in order."""
+        first = self._n
+        self._cells.append(cells)
+        self._parted.append(parted)
+        self._n += parted.size
+        return np.arange(2 * first + 1, 2 * self._n + 1)
 
-    def first_that_parted(self, parts: Sequence[int]) -> int:
-        """Return the number of the cut group of which these are in different parts."""
-        paths = [self.path(part) for part in parts]
+    def cells(self, n_axes: int) -> Cells:
+        """Return the cells of all groups, along so many dimensions."""
+        return np.concatenate([np.empty((n_axes, 2, 0), np.int64), *self._cells], axis=2)
+
+    @property
+    def parted(self) -> Counts:
+        """The part that each group was in."""
+        return np.concatenate([np.empty(0, np.int64), *self._parted])
+
+    def undone(self, unions: Sequence[Counts]) -> Counts:
+        """Return the groups, in order, whose cuts parted these unions, given the parts that each consists of.
+
+        Of groups inside each other the outer one is enough.
+        """
+        parents = self.parted.tolist()
+        found = {self._first_that_parted([_path(parents, part) for part in parts]) for parts in unions}
+        outer = {
+            cut for cut in found if not any((part - 1) // 2 in found for part in _path(parents, parents[cut]))
+        }
+        return np.array(sorted(outer), np.int64)
+
+    def inside(self, parts: Counts, cuts: Counts) -> Counts:
+        """Return for each part the place of the group in `cuts` that it is inside of; -1 where there is none."""
+        parents, place = self.parted.tolist(), {cut: at for at, cut in enumerate(cuts.tolist())}
+        number_of_part, found = renumber(parts, 2 * self._n + 1)
+        places = [
+            next((place[(each - 1) // 2] for each in _path(parents, part) if (each - 1) // 2 in place), -1)
+            for part in found.tolist()
+        ]
+        return np.array(places, np.int64).take(number_of_part)
+
+    @staticmethod
+    def _first_that_parted(paths: Sequence[Sequence[int]]) -> int:
+        """Return the number of the group of which parts with these paths are in different parts."""
         for level in zip(*paths, strict=False):
             if any(part != level[0] for part in level):
                 parted: int = (level[0] - 1) // 2
                 return parted
         raise AssertionError("groups that no hidden cut parted never look alike")
 
-    def inside(self, part: int, cuts: set[int]) -> bool:
-        """Return whether a part is in one of these cut groups."""
-        return any((each - 1) // 2 in cuts for each in self.path(part))
+
+def _path(parents: Sequence[int], part: int) -> list[int]:
+    """Return the parts that contain this one, the largest first, and itself last."""
+    path = []
+    while part:
+        path.append(part)
+        part = parents[(part - 1) // 2]
+    return path[::-1]
+
+
+def lookalikes(axes: Sequence[Axis], cells: Cells) -> tuple[Counts, Counts]:
+    """Number the groups that the release tells apart: each group's number, and how many groups have each."""
+    alike = np.zeros(cells.shape[2], np.int64)
+    for axis, (lo, hi) in zip(axes, cells, strict=True):
+        if axis.released:
+            width = axis.column.domain.size + 1
+            for ends in (lo, hi):
+                numbers, _ = renumber(alike * width + ends, int(alike.max(initial=0) + 1) * width)
+                alike = numbers.astype(np.int64)
+    return alike, value_counts(alike, int(alike.max(initial=-1)) + 1)
+
+
+def parts_of_unions(alike: Counts, violating: Flags, parted: Counts) -> list[Counts]:
+    """Return the parts that each violating union consists of, given each group's union and part."""
+    groups = np.flatnonzero(violating[alike])
+    groups = groups[np.argsort(alike[groups], kind="stable")]
+    starts = np.flatnonzero(np.diff(alike[groups], prepend=-1))
+    return np.split(parted[groups], starts[1:]) if groups.size else []
 
 
 def partition_with_unions(
     axes: Sequence[Axis], judge: Judge, choice: Choice, n_rows: int, strict: bool
 ) -> Partition:
     """Cut until no cut is allowed, and undo hidden cuts whose parts look alike and violate as one group."""
-    hidden, done = _CutGroups(), Done(n_rows)
+    hidden, done = CutGroups(), Done(n_rows)
     cutter = Cutter(axes, judge, choice, strict, hidden)
     cutter.cut([cutter.start(n_rows)], done)
-    openly = replace(cutter, choice=_only_released(choice))
+    openly = replace(cutter, choice=only_released(choice))
     while True:
-        made, parted = done.partition(axes), done.parted.tolist()
-        undone = {hidden.first_that_parted(parts) for parts in _violating(axes, judge, made, parted)}
-        if not undone:
+        made, parted = done.partition(axes), done.parted
+        alike, members = lookalikes(axes, made.cells)
+        undone = hidden.undone(parts_of_unions(alike, _violating(judge, made, alike, members), parted))
+        if not undone.size:
             return made
-        undone -= {cut for cut in undone if hidden.inside(int(hidden.groups[cut].parted[0]), undone)}
-        stays = [not hidden.inside(part, undone) for part in parted]
-        done = done.only(np.array(stays))
-        openly.cut([hidden.groups[cut] for cut in sorted(undone)], done)
+        inside = hidden.inside(parted, undone)
+        of_row = inside[made.labels]
+        rows = np.flatnonzero(of_row >= 0)
+        batch = Batch(rows[rows_by_rank(of_row[rows], undone.size)], value_counts(of_row[rows], undone.size))
+        done = done.only(inside < 0)
+        again = Open(batch, hidden.cells(len(axes))[:, :, undone], hidden.parted[undone])
+        openly.cut([again], done)
 
 
-def _violating(axes: Sequence[Axis], judge: Judge, made: Partition, parted: Sequence[int]) -> list[list[int]]:
-    """Return, of each union of groups that violates, the hidden cuts' parts that its groups are in."""
-    alike = np.zeros(len(parted), np.int64)
-    for axis, (lo, hi) in zip(axes, made.cells, strict=True):
-        if axis.released:
-            width = axis.column.domain.size + 1
-            for ends in (lo, hi):
-                numbers, _ = renumber(alike * width + ends, int(alike.max() + 1) * width)
-                alike = numbers.astype(np.int64)
-    members: dict[int, list[int]] = defaultdict(list)
-    for part, number in zip(parted, alike.tolist(), strict=True):
-        members[number].append(part)
-    if len(members) == alike.size:
-        return []
+def _violating(judge: Judge, made: Partition, alike: Counts, members: Counts) -> Flags:
+    """Return which unions of several groups violate."""
+    several = members > 1
+    if not several.any():
+        return several
     of_row = alike[made.labels]
-    rows = np.arange(of_row.size)
-    holds = judge.holds(judge.count(lambda: of_row, rows, value_counts(of_row, len(members))))
-    return [parts for number, parts in members.items() if len(parts) > 1 and not holds[number]]
+    holds = judge.holds(
+        judge.count(lambda: of_row, np.arange(of_row.size), value_counts(of_row, members.size))
+    )
+    return several & ~holds
 
 
-def _only_released(choice: Choice) -> Choice:
+def only_released(choice: Choice) -> Choice:
+    """Return the choice that makes no hidden cut."""
+
     def released(cuts: Cuts) -> Shares:
         return choice(cuts) if cuts.released else np.full(cuts.sizes.size, -np.inf)
 

@@ -35,14 +35,16 @@ class Judge:
         n_rows: int,
         classes: Coded | None = None,
         merge: Merge = "violating",
+        whole: Mapping[str, Counts] | None = None,
     ) -> None:
+        """`whole` has the histograms of all records, where those at hand are not all."""
         self.by_size = merge == "small"
         self._coded = (*sensitive.values(), *([classes] if classes is not None else []))
         self._place: dict[str | None, int] = {name: at for at, name in enumerate(sensitive, start=1)}
         self._place[None] = 0
         self._whole: Histograms = (
             np.array([[n_rows]]),
-            *(each.histogram() for each in self._coded),
+            *(each.histogram() if whole is None else whole[each.name] for each in self._coded),
         )
         self._labels = ((), *(each.labels for each in self._coded))
         # Made once: a requirement against colluding providers prepares its counts first.

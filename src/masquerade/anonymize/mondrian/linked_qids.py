@@ -11,24 +11,23 @@ the others do not disturb it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from masquerade.anonymize.boundaries import start_groups
-from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares, Slots
+from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.groups import released_column
-from masquerade.anonymize.mondrian.judge import Histograms, Judge
+from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.linked_parts import Test, judged_slots
 from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.parts import Parts
 from masquerade.data.column import Generalised
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts, which_occur
 from masquerade.engine.numbering import look_up, occurring, renumber, rows_by_rank
-
-Test = Callable[[Judge, Histograms], Flags]
 
 
 @dataclass(eq=False)
@@ -71,8 +70,9 @@ class LinkedGroups:
     """Groups of several QIDs, as somebody sees them who holds some of the attributes.
 
     The groups are the same for everybody. `axes` are the dimensions whose cells are known here, by their position among
-    all `names`; bids are made, and cells narrowed, along these alone. Boundaries, within which groups start, are for
-    those who hold all attributes: between parties there are none.
+    all `names`; bids are made, and cells narrowed, along these alone. `starts` has each QID's groups at the start;
+    without it they are those at the boundaries of `axes`. `cells` has the cell of each row then along each of `axes`;
+    without it those are as general as may be.
     """
 
     def __init__(
@@ -83,18 +83,21 @@ class LinkedGroups:
         choice: Choice,
         n_rows: int,
         strict: bool,
+        starts: Mapping[frozenset[str], tuple[Counts, int]] | None = None,
+        cells: Mapping[int, Counts] | None = None,
     ) -> None:
         self._choice, self._strict, self._n_rows = choice, strict, n_rows
         own = [axis.column for axis in axes.values()]
-        qids = {
-            qid: _Qid(judge, *start_groups([column for column in own if column.name in qid], n_rows))
-            for qid, judge in judges.items()
-        }
+        if starts is None:
+            starts = {qid: start_groups([each for each in own if each.name in qid], n_rows) for qid in judges}
+        qids = {qid: _Qid(judge, *starts[qid]) for qid, judge in judges.items()}
         self._of_axis = [[each for qid, each in qids.items() if name in qid] for name in names]
         self._qids = tuple(qids.values())
-        self._cells = {
-            at: axis.column.most_general(np.arange(n_rows)) for at, axis in axes.items()
-        }  # of numbers
+        self._cells = (  # of numbers
+            {at: axis.column.most_general(np.arange(n_rows)) for at, axis in axes.items()}
+            if cells is None
+            else dict(cells)
+        )
         self._links: list[tuple[Counts, int]] = []
         self._own: dict[int, _LinkedCuts | None] = {}
         self.cut_along(axes)
@@ -175,14 +178,14 @@ class LinkedGroups:
         first = np.minimum.reduceat(first, batch.starts)
         return np.diff(np.append(first, found.size)), labels - np.repeat(first, batch.sizes)
 
-    def satisfied(self, at: int, batch: Batch, n_parts: Counts, part_of_row: Counts) -> bool:
+    def satisfied(self, at: int, batch: Batch, n_parts: Counts, part_of_row: Ints) -> bool:
         """Return whether these cuts make no part that is empty, or known to violate a requirement."""
         labels, total = _labels(batch, n_parts, part_of_row)
         if not (value_counts(labels, total) > 0).all():
             return False
         return bool(self._satisfied(at, batch.rows, labels, total, Judge.holds).all())
 
-    def cut(self, at: int, batch: Batch, n_parts: Counts, part_of_row: Counts) -> None:
+    def cut(self, at: int, batch: Batch, n_parts: Counts, part_of_row: Ints) -> None:
         """Make settled cuts along a dimension."""
         labels, total = _labels(batch, n_parts, part_of_row)
         for qid in self._of_axis[at]:
@@ -261,7 +264,19 @@ class LinkedGroups:
         if not batch.n_groups:
             return None
         slots = axis.cut(batch, view)
-        part_of_slot, allowed = self._judged(at, batch.rows, slots)
+
+        def satisfied(label_of_slot: Counts, n_labels: int, test: Test) -> Flags:
+            labels = label_of_slot[slots.of_row]
+            inside = np.flatnonzero(labels >= 0)
+            return self._satisfied(at, batch.rows[inside], labels[inside], n_labels, test)
+
+        part_of_slot, allowed = judged_slots(
+            slots,
+            value_counts(slots.of_row, slots.n_slots),
+            satisfied,
+            by_size=self._of_axis[at][0].judge.by_size,
+            strict=self._strict,
+        )
         parts = part_of_slot[slots.of_row]
         found, sizes = occurring(parts, slots.n_slots)
         group = slots.groups[found]
@@ -274,54 +289,6 @@ class LinkedGroups:
         scores = np.where(allowed, self._choice(cuts), -np.inf)
         stuck[batch.rows[np.repeat(allowed, batch.sizes)]] = False
         return _LinkedCuts(batch, parts, slots.n_slots, view.at, scores)
-
-    def _judged(self, at: int, rows: Rows, slots: Slots) -> tuple[Counts, Flags]:
-        """Return the part that each slot would become, and which groups may be cut (see `parts.py`)."""
-        if self._strict:
-            return np.arange(slots.n_slots), self._all_hold(at, rows, slots, slots.of_row)
-        part, allowed = self._keep_together(at, rows, slots)
-        if self._of_axis[at][0].judge.by_size:
-            allowed = allowed & self._all_hold(at, rows, slots, part[slots.of_row])
-        return part, allowed
-
-    def _all_hold(self, at: int, rows: Rows, slots: Slots, parts: Counts) -> Flags:
-        """Return of which groups all parts satisfy; `parts` are numbered as the slots."""
-        good = self._satisfied(at, rows, parts, slots.n_slots, Judge.holds)
-        all_hold: Flags = value_counts(slots.groups[~good], slots.n_groups) == 0
-        return all_hold
-
-    def _keep_together(self, at: int, rows: Rows, slots: Slots) -> tuple[Counts, Flags]:
-        """Return the part of each slot when those that cannot be cut off stay together, and where that is enough."""
-        n_slots, n_groups, group = slots.n_slots, slots.n_groups, slots.groups
-        part = np.arange(n_slots)
-        good = self._satisfied(at, rows, slots.of_row, n_slots, Judge.can_be_cut_off)
-        sizes = value_counts(slots.of_row, n_slots)
-        good_slots = np.flatnonzero(good & (sizes > 0))
-        n_good = value_counts(group[good_slots], n_groups)
-        allowed = value_counts(group[~good], n_groups) == 0
-        mixed = ~allowed & (n_good > 0)
-        if not mixed.any():
-            return part, allowed
-        stays = ~good & mixed[group]
-
-        def rests_hold() -> Flags:
-            inside = stays[slots.of_row]
-            labels = group[slots.of_row[inside]]
-            return self._satisfied(at, rows[inside], labels, n_groups, Judge.can_be_cut_off)
-
-        fine = rests_hold()
-        needy = mixed & ~fine & (n_good > 1)
-        if needy.any():
-            ordered = good_slots[np.lexsort((good_slots, sizes[good_slots], group[good_slots]))]
-            smallest = ordered[np.diff(group[ordered], prepend=-1) > 0]
-            stays[smallest[needy[group[smallest]]]] = True
-            fine = rests_hold()
-        allowed |= mixed & fine
-        staying = np.flatnonzero(stays & allowed[group])
-        first = np.zeros(n_groups, np.int64)
-        first[group[staying][::-1]] = staying[::-1]
-        part[staying] = first[group[staying]]
-        return part, allowed
 
     def _satisfied(self, at: int, rows: Rows, labels: Counts, n_labels: int, test: Test) -> Flags:
         """Return for each label whether its rows' groups, of all QIDs with the dimension, pass the judge's test."""
@@ -346,18 +313,23 @@ def cut_linked(
     names = [axis.name for axis in axes]
     groups = LinkedGroups(names, dict(enumerate(axes)), judges, choice, n_rows, strict)
     for way in (first, axes) if first else (axes,):
-        groups.cut_along(dict(enumerate(way)))
-        while cuts := groups.settled([best.dimensions for best in groups.best()]):
-            for at, batch in cuts:
-                groups.cut(at, batch, *groups.parts(at, batch))
-            groups.changed(np.concatenate([batch.rows for _, batch in cuts]))
+        cut_all(groups, way)
     return groups.released()
 
 
-def _labels(batch: Batch, n_parts: Counts, part_of_row: Counts) -> tuple[Counts, int]:
+def cut_all(groups: LinkedGroups, axes: Sequence[Axis]) -> None:
+    """Cut along these, which are all, until no cut is allowed."""
+    groups.cut_along(dict(enumerate(axes)))
+    while cuts := groups.settled([best.dimensions for best in groups.best()]):
+        for at, batch in cuts:
+            groups.cut(at, batch, *groups.parts(at, batch))
+        groups.changed(np.concatenate([batch.rows for _, batch in cuts]))
+
+
+def _labels(batch: Batch, n_parts: Counts, part_of_row: Ints) -> tuple[Counts, int]:
     """Number the parts of a batch's groups one after the other: each row's number, and how many there are."""
     first = np.cumsum(n_parts) - n_parts
-    return np.repeat(first, batch.sizes) + part_of_row, int(n_parts.sum())
+    return np.repeat(first, batch.sizes) + part_of_row.astype(np.int64, copy=False), int(n_parts.sum())
 
 
 def _batch(labels: Counts, n_labels: int, rows: Rows) -> Batch:

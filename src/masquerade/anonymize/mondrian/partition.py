@@ -46,6 +46,7 @@ class Cutter:
     choice: Choice
     strict: bool
     hidden: HiddenCuts | None = None
+    counts_at_a_time: int = _COUNTS_AT_A_TIME  # of parts of groups that are cut together
 
     def everything(self, n_rows: int) -> Open:
         """Return the group of all records."""
@@ -55,9 +56,9 @@ class Cutter:
 
     def start(self, n_rows: int) -> Open:
         """Return the groups that are cut first: that of all records, or where there are boundaries those at them."""
-        labels, n_groups = start_groups([axis.column for axis in self.axes], n_rows)
-        if n_groups <= 1:
+        if all(axis.column.boundary is None for axis in self.axes) or not n_rows:
             return self.everything(n_rows)
+        labels, n_groups = start_groups([axis.column for axis in self.axes], n_rows)
         batch = Batch(rows_by_rank(labels, n_groups), value_counts(labels, n_groups))
         cells = np.stack([axis.column.most_general(batch.rows[batch.starts]) for axis in self.axes])
         return Open(batch, cells, np.zeros(n_groups, np.int64))
@@ -66,11 +67,18 @@ class Cutter:
         """Cut until no cut is allowed, and add what is made to `done`."""
         while waiting:
             groups = waiting.pop()
-            if _too_large(groups.batch, self.axes, self.judge):
+            if self._too_large(groups.batch):
                 waiting += groups.halves()
                 continue
             following = _cut(self, groups, done)
             waiting += [following] if following is not None else []
+
+    def _too_large(self, batch: Batch) -> bool:
+        if batch.n_groups == 1:
+            return False
+        n_parts = min(batch.rows.size, batch.n_groups * max(axis.most_parts for axis in self.axes))
+        n_counts = n_parts * self.judge.columns
+        return batch.rows.size > _ROWS_AT_A_TIME or n_counts > self.counts_at_a_time
 
 
 def partition(
@@ -171,10 +179,3 @@ def _carried_out(
     if tally is None or not tally.trees.worth_counting(following.batch.n_groups, following.batch.rows.size):
         return following
     return replace(following, tally=tally.of_parts(batch, np.concatenate(parents), large))
-
-
-def _too_large(batch: Batch, axes: Sequence[Axis], judge: Judge) -> bool:
-    if batch.n_groups == 1:
-        return False
-    n_parts = min(batch.rows.size, batch.n_groups * max(axis.most_parts for axis in axes))
-    return batch.rows.size > _ROWS_AT_A_TIME or n_parts * judge.columns > _COUNTS_AT_A_TIME

@@ -8,7 +8,7 @@ records (`ContinuousAxis.between_edges`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -40,20 +40,47 @@ class PredicateContinuousAxis(ContinuousAxis):
         if not self.edges.size:
             return np.zeros(sizes.size, np.int64)
         middle = ordered[starts + sizes // 2] - shift
+        return self._next_to(
+            middle, sizes, lambda edge: np.searchsorted(ordered, shift + edge, "left") - starts
+        )
+
+    def _lower_half_weighted(
+        self, ranks: Ints, batch: Batch, up_to: Counts, middle: Counts, records: Counts
+    ) -> Counts:
+        """Count the same of weighted values."""
+        if not self.edges.size:
+            return np.zeros(records.size, np.int64)
+        shift = np.arange(batch.n_groups) * self._size
+        ordered = np.repeat(shift, batch.sizes) + ranks
+
+        def below(edge: Counts) -> Counts:
+            first = np.searchsorted(ordered, shift + edge, "left")
+            return np.where(first > batch.starts, up_to[np.maximum(first - 1, 0)], 0)
+
+        return self._next_to(ranks[middle], records, below)
+
+    def _next_to(self, middle: Ints, sizes: Counts, below: Callable[[Counts], Counts]) -> Counts:
+        """Count the records below the better of the two edges beside each group's median."""
         after = np.searchsorted(self.edges, middle, "right")
         halves = []
         for neighbour in (after - 1, after):
             there = (neighbour >= 0) & (neighbour < self.edges.size)
             edge = self.edges[np.clip(neighbour, 0, self.edges.size - 1)]
-            halves.append(np.where(there, np.searchsorted(ordered, shift + edge, "left") - starts, 0))
-        below, above = halves
-        evenly = np.minimum(below, sizes - below) >= np.minimum(above, sizes - above)
-        chosen: Counts = np.where(evenly, below, above)
+            halves.append(np.where(there, below(edge), 0))
+        lower, upper = halves
+        evenly = np.minimum(lower, sizes - lower) >= np.minimum(upper, sizes - upper)
+        chosen: Counts = np.where(evenly, lower, upper)
         return chosen
 
     def look(self, batch: Batch) -> View:
         """Find the edge at which each group would be cut; groups that cross none are left to the usual dimensions."""
-        view = super().look(batch)
+        return self._crossing(super().look(batch))
+
+    def look_weighted(self, batch: Batch, weights: Counts, records: Counts) -> View:
+        """Find the same of weighted values."""
+        return self._crossing(super().look_weighted(batch, weights, records))
+
+    def _crossing(self, view: View) -> View:
         crosses = np.searchsorted(self.edges, view.lo, "right") < np.searchsorted(self.edges, view.hi, "left")
         return replace(view, can_split=view.can_split & crosses)
 

@@ -44,21 +44,32 @@ def priority() -> Any:
 
 
 def priority_problems(
-    wanted: Mapping[str, float], choose: str, target: str | None, qid: Sequence[str], schema: Schema
+    wanted: Mapping[str, float], choose: str, target: str | None, qid: Sequence[str], schema: Schema | None
 ) -> Iterator[Problem]:
-    """Say what a priority needs and does not have, or what contradicts it."""
+    """Say what a priority needs and does not have, or what contradicts it; without a schema, but for the weights."""
     if choose != "certainty":
         yield Problem(f'priority says which cut is made; leave choose = "{choose}" out', key=_KEY)
     if wanted.get(GAIN) and target is None:
         yield Problem("gain needs a class attribute; leave it out, or name one", key=_KEY)
+    if schema is not None:
+        yield from weight_problems(wanted, qid, schema)
+
+
+def weight_problems(wanted: Mapping[str, float], qid: Sequence[str], schema: Schema) -> Iterator[Problem]:
+    """Say that a priority counts weights, where there are none above 0."""
     if wanted.get(WEIGHT) and not any(each.weight for each in schema if each.name in qid):
         yield Problem("weight needs an attribute of the QID whose weight is above 0", key=_KEY)
 
 
-def by_priority(wanted: Mapping[str, float], weights: Sequence[float], n_classes: int) -> Choice:
-    """Return the overall score O_i, given the weight of each dimension and the number of classes."""
+def by_priority(
+    wanted: Mapping[str, float], weights: Sequence[float], n_classes: int, largest: float | None = None
+) -> Choice:
+    """Return the overall score O_i, given the weight of each dimension and the number of classes.
+
+    `largest` is the largest weight of all dimensions, where others have some of them.
+    """
     total = sum(wanted.values())
-    largest = max(weights, default=0.0) or 1.0
+    largest = (max(weights, default=0.0) if largest is None else largest) or 1.0
     relative = np.array([weight / largest for weight in weights])
     most_bits = log2(n_classes) if n_classes > 1 else 1.0
 

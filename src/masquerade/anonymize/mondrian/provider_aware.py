@@ -14,21 +14,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares, axes_of
+from masquerade.anonymize.mondrian.axes import Axis, Shares, axes_of
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN, OR_BY_CLASS, MondrianVariant
 from masquerade.anonymize.mondrian.hidden_cuts import partition_with_unions
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, Merge
 from masquerade.anonymize.mondrian.partition import Choice, partition
-from masquerade.anonymize.mondrian.qids import columns_of_parts, cut_by_value, judge_of, linked
+from masquerade.anonymize.mondrian.provider_axis import ProviderAxis, provider_column
+from masquerade.anonymize.mondrian.qids import (
+    columns_of_parts,
+    cut_by_value,
+    judge_of,
+    linked,
+)
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.preparation import Prepared, prepare
-from masquerade.data.column import Coded, Column, Generalised
-from masquerade.data.continuum import Continuum
+from masquerade.data.column import Coded, Generalised
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import Problem
@@ -37,6 +43,10 @@ from masquerade.forms.rules import Rule, choice, number, optional, switch
 from masquerade.privacy.m_privacy.fitness import ANONYMIZATION_WEIGHT
 from masquerade.privacy.requirement import GroupRequirement, Requirement
 from masquerade.utility.scores import FIXED_ONE
+
+if TYPE_CHECKING:
+    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+    from masquerade.data.chunked_table import ChunkedTable
 
 _AT_ONCE, _AT_LAST = np.inf, -1.0  # scores before and after those of all attributes
 
@@ -99,7 +109,8 @@ class ProviderAwareMondrian(MondrianVariant):
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
         task = prepare(table, requirement, self)
-        providers = [ProviderAxis(task.here(table.coded(name))) for name in requirement.provider_columns]
+        named = [task.here(table.coded(name)) for name in requirement.provider_columns]
+        providers = [ProviderAxis(provider_column(each, each.histogram()[0])[0]) for each in named]
         apart, classes = cut_apart(task.parts), self.counted_class(table, task)
         released = {
             column.name: column
@@ -114,6 +125,39 @@ class ProviderAwareMondrian(MondrianVariant):
         }
         return task.outcome(released[column.name] for column in task.columns)
 
+    def run_on_chunks(
+        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+    ) -> ChunkedOutcome:
+        """Cut until no cut is allowed: large groups by counts of the chunks, then each in one memory."""
+        from masquerade.anonymize.chunked.multidimensional import (
+            Dimensions,
+            cut_chunks,
+            judge_of_chunks,
+            place_providers,
+            released_in_chunks,
+        )
+        from masquerade.anonymize.chunked.preparation import prepare_chunks
+        from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
+
+        task = prepare_chunks(table, requirement, self)
+        providers = place_providers(task.table, requirement.provider_columns)
+        apart, classes = cut_apart(task.parts), self.target if self.choose == INFORMATION_GAIN else None
+        released = {}
+        for parts in linked(task.parts):
+            own = tuple(column for column in task.columns if any(column.name in part.qid for part in parts))
+            if parts in apart:
+                judge = judge_of_chunks(task.table, parts, classes, self._merge)
+                choice, dimensions = self._choice(judge.made()), Dimensions(own, providers)
+                released.update(cut_chunks(task.table, dimensions, judge, choice, self.strict))
+                continue
+            choice, dimensions = CHOICES[self.choose], Dimensions(own)
+            released.update(
+                cut_by_value_in_chunks(
+                    task.table, dimensions, parts, choice, self.strict, classes, self._merge
+                )
+            )
+        return released_in_chunks(task, released)
+
     def _cut(
         self,
         task: Prepared,
@@ -125,23 +169,14 @@ class ProviderAwareMondrian(MondrianVariant):
         """Cut the attributes of one QID, and between providers."""
         judge = judge_of(parts, task.sensitive, n_rows, classes, self._merge)
         axes = [*axes_of(columns_of_parts(task, parts)), *providers]
-        by_value = CHOICES.get(self.choose)
-        choice = _by_fitness(judge, self.alpha) if by_value is None else _by_value(judge, by_value)
+        choice = self._choice(judge)
         unions_satisfy = all(part.monotone_in_records for part in parts)
         cut = partition if unions_satisfy else partition_with_unions
         return cut(axes, judge, choice, n_rows, self.strict).released(axes)
 
-
-class ProviderAxis(ContinuousAxis):
-    """Providers ordered by how many records they have, then by name; used for cuts only, never released."""
-
-    released = False
-
-    def __init__(self, providers: Coded) -> None:
-        records = providers.histogram()[0]
-        place = np.empty(records.size, np.int32)
-        place[np.argsort(records, kind="stable")] = np.arange(records.size)  # codes are in the order of names
-        super().__init__(Column(providers.name, place[providers.codes], Continuum(np.arange(records.size))))
+    def _choice(self, judge: Judge) -> Choice:
+        by_value = CHOICES.get(self.choose)
+        return _by_fitness(judge, self.alpha) if by_value is None else _by_value(judge, by_value)
 
 
 def may_cut_providers(parts: Sequence[GroupRequirement]) -> bool:

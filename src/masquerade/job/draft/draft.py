@@ -22,11 +22,12 @@ from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.files import FileExists, replacing_together
 from masquerade.job.draft.attribute_text import AttributeText, attribute_text
 from masquerade.job.draft.profile import Profile, profile
-from masquerade.job.draft.roles import Proposal, propose_roles
+from masquerade.job.draft.roles import propose_roles
+from masquerade.job.draft.roles_by_name import Proposal
 from masquerade.job.draft.toml_text import comment, key, listed, quoted, relative
 
 _MOST_DROPPED = 0.05  # of the rows; if more have a missing cell, missing cells are kept as values
-DEFAULT_K, _DIVERSITY = 5, 2
+DEFAULT_K, DIVERSITY = 5, 2
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ def diversity_lines(column: Profile, qid: Sequence[str], kept: NDArray[np.bool_]
     """Write the ℓ-diversity of a sensitive attribute, where it has values enough."""
     codes = column.codes[kept] + np.int32(1)
     different = int(which_occur(codes, len(column.cells) + 1).sum())
-    if different < _DIVERSITY:
+    if different < DIVERSITY:
         return ["", *comment(f"{column.name} has a single value, so no group can be diverse in it")]
     return [
         "",
@@ -211,7 +212,7 @@ def diversity_lines(column: Profile, qid: Sequence[str], kept: NDArray[np.bool_]
         'model = "l-diversity"',
         f"qid = {listed(qid)}",
         f"sensitive = {quoted(column.name)}",
-        f"l = {_DIVERSITY}  # different values in a group, at least",
+        f"l = {DIVERSITY}  # different values in a group, at least",
     ]
 
 

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from masquerade.job.draft.column_names import (
-    always_identifies,
-    known_of_people,
-    may_identify,
-    sounds_sensitive,
-)
+from masquerade.job.draft.column_names import known_of_people, may_identify, sounds_sensitive
 from masquerade.job.draft.profile import Profile
+from masquerade.job.draft.roles_by_name import (
+    KNOWN,
+    MIGHT_BE_KNOWN,
+    MOST_QUASI_IDENTIFIERS,
+    TOO_MANY,
+    Proposal,
+    identifier_by_name,
+)
 from masquerade.risk.coded_table import CodedTable
 from masquerade.risk.greedy_key import greedy_key
 from masquerade.risk.partition import Partition, partition_by
 
-Role = Literal["identifier", "quasi-identifier", "sensitive", "class", "other"]
-
-MOST_QUASI_IDENTIFIERS = 10
 _NEARLY_ALL, _MANY, _FEW_ROWS = 0.98, 0.5, 20
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """The role proposed for a column, and why."""
-
-    role: Role
-    reason: str
 
 
 def propose_roles(
@@ -57,10 +47,8 @@ def _by_itself(column: Profile) -> Proposal | None:
     )
     if len(column.cells) < 2:
         return Proposal("other", "left out: it has the same value in every row")
-    if always_identifies(column.name):
-        return Proposal(
-            "identifier", f'its name, "{column.name}", is that of something that identifies people'
-        )
+    if (named := identifier_by_name(column.name)) is not None:
+        return named
     if sum("@" in cell for cell in column.cells) > _NEARLY_ALL * len(column.cells):
         return Proposal("identifier", "its cells are e-mail addresses")
     if may_identify(column.name) and share >= _MANY:
@@ -108,17 +96,13 @@ def _quasi_identifiers(columns: Sequence[Profile]) -> Mapping[str, Proposal]:
         name = table.names[at]
         hint = "; it sounds sensitive: name it with --sensitive if it is" if sounds_sensitive(name) else ""
         if position >= MOST_QUASI_IDENTIFIERS:
-            found[name] = Proposal(
-                "other", "left out: the more attributes, the less is left of each; add it if needed"
-            )
+            found[name] = Proposal("other", TOO_MANY)
         elif at in known:
-            found[name] = Proposal(
-                "quasi-identifier", f"others know this of a person, or can look it up{hint}"
-            )
+            found[name] = Proposal("quasi-identifier", KNOWN + hint)
         elif at in key:
             reason = f"{together} it tells {share:.0%} of the rows from all others"
             found[name] = Proposal("quasi-identifier", reason + hint)
         else:
-            reason = f"others might know it; it has {len(columns[at].cells):,} different values"
+            reason = f"{MIGHT_BE_KNOWN}; it has {len(columns[at].cells):,} different values"
             found[name] = Proposal("quasi-identifier", reason + hint)
     return found

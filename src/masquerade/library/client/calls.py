@@ -40,6 +40,7 @@ MOST_PAGE = 200
 OnEvent = Callable[[Event], object]
 Item = TypeVar("Item")
 
+MODEL_SUFFIX = ".json"
 _SESSION = re.compile("[0-9a-f]{32}")
 _TOKEN = re.compile("[0-9a-f]{16}")
 
@@ -178,14 +179,19 @@ class Calls:
 
     @call
     async def download(self, session: str, path: str | Path) -> PublishedRelease:
-        """Write the published table to a .csv or .parquet file; on failure no file is left."""
-        from masquerade.data.source import PARQUET_SUFFIXES
+        """Write the table to a .csv or .parquet file, a model or an answer to .json; on failure no file is left."""
+        from masquerade.data.file_kinds import PARQUET_SUFFIXES
         from masquerade.data.write import check_target
         from masquerade.files import replacing
 
         target = Path(path)
-        check_target(target)
+        if target.suffix.lower() != MODEL_SUFFIX:
+            check_target(target)
         with replacing(target) as file:
+            if target.suffix.lower() == MODEL_SUFFIX:
+                release = await self._release(session)
+                _compare(await self._fetched(_table_of(session, "json"), file), release.sha256, "file")
+                return release
             if target.suffix.lower() in PARQUET_SUFFIXES:
                 _, content, release = await self._parquet(session)
                 file.write(content)

@@ -106,6 +106,7 @@ class MPrivateGroups(GroupRequirement):
     monotone: bool = field(init=False, compare=False, repr=False)
     monotone_in_records: bool = field(init=False, compare=False, repr=False)
     compares_with_whole: bool = field(init=False, compare=False, repr=False)
+    within_boundaries: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -117,6 +118,7 @@ class MPrivateGroups(GroupRequirement):
             "monotone": gain,
             "monotone_in_records": gain,
             "compares_with_whole": any(member.compares_with_whole for member in self.members),
+            "within_boundaries": any(member.within_boundaries for member in self.members),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -242,12 +244,3 @@ def _wrappable() -> str:
     from masquerade.privacy.registry import REQUIREMENTS  # which knows this module, too
 
     return ", ".join(name for name, model in REQUIREMENTS.items() if can_wrap(model))
-
-
-def covers_against_insiders(one: GroupRequirement, other: GroupRequirement) -> bool:
-    """Whether the other follows from the one also where m-privacy wraps both.
-
-    What holds for all groups over more attributes need not hold over fewer, where a coalition can break their union.
-    """
-    same_groups = set(one.qid) == set(other.qid)
-    return (same_groups or one.monotone_in_records) and one.covers(other)

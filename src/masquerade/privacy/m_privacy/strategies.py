@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from masquerade.engine.numbering import distinct_rows
 from masquerade.errors import ParameterError, hint
+from masquerade.privacy.m_privacy import VERIFICATIONS
 from masquerade.privacy.m_privacy.coalition_masks import Masks, bits, joined, members, of_size, within
 from masquerade.privacy.m_privacy.fitness import VERIFICATION_WEIGHT, score
 from masquerade.privacy.m_privacy.group import Group
@@ -138,14 +139,9 @@ def exact(group: Group, m: int) -> Outcome:
     return first_breach(constraint.worst_coalition(matrix, power) for constraint, matrix in asked)
 
 
-STRATEGIES: Mapping[str, Strategy] = {
-    "direct": direct,
-    "top-down": top_down,
-    "bottom-up": bottom_up,
-    "binary": binary,
-    "adaptive": adaptive,
-    "exact": exact,
-}
+STRATEGIES: Mapping[str, Strategy] = dict(
+    zip(VERIFICATIONS, (direct, top_down, bottom_up, binary, adaptive, exact), strict=True)
+)
 
 
 def strategy_named(name: str) -> Strategy:

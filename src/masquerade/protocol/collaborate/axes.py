@@ -12,15 +12,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.data.boundary import Boundary
 from masquerade.data.column import Column, Generalised
 from masquerade.data.continuum import Kind, Number, write_interval
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import value_counts
+from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import AttributeLoss, losses_of, rounded
 
 Range = tuple[int, int]  # of ranks: from (inclusive), to (exclusive)
 Ranks = NDArray[np.int64]
+
+MOST_LIMITS = 1 << 16  # most general allowed ranges of one attribute
 
 
 class PublicAxis(ABC):
@@ -28,6 +32,11 @@ class PublicAxis(ABC):
 
     name: str
     root: Range
+    limits: tuple[Range, ...] = ()  # the most general ranges that are allowed; none without boundaries
+
+    @abstractmethod
+    def limit_of(self, ranks: Ranks) -> Ranks:
+        """Return the number of each rank's most general allowed range among `limits`."""
 
     @abstractmethod
     def children(self, at: Range) -> tuple[Range, ...]:
@@ -49,9 +58,20 @@ class PublicAxis(ABC):
 class CategoryAxis(PublicAxis):
     """A taxonomy."""
 
-    def __init__(self, name: str, taxonomy: Taxonomy) -> None:
-        self.name, self.taxonomy = name, taxonomy
+    def __init__(self, name: str, taxonomy: Taxonomy, boundary: Boundary | None = None) -> None:
+        self.name, self.taxonomy, self._boundary = name, taxonomy, boundary
         self.root = (0, taxonomy.size)
+        if (
+            boundary is not None
+        ):  # where one is above another, the higher one holds what is not below the lower
+            self.limits = tuple(
+                sorted({*zip(boundary.lo.tolist(), boundary.hi.tolist(), strict=True)}),
+            )
+
+    def limit_of(self, ranks: Ranks) -> Ranks:
+        """Return the number of the node up to which each rank may be generalised."""
+        assert self._boundary is not None
+        return self._boundary.codes.take(ranks).astype(np.int64)
 
     @cached_property
     def _children(self) -> dict[Range, tuple[Range, ...]]:
@@ -85,8 +105,9 @@ class CategoryAxis(PublicAxis):
 class HalvingAxis(PublicAxis):
     """Whole numbers from `root[0]` up to `root[1]`: a range is cut in the middle.
 
-    They represent numbers with `decimals` digits after the point, or days. The outer ends are written as the
-    bounds that the contract gives, or as infinite, so that no provider's extreme values show.
+    They represent numbers with `decimals` digits after the point, or days, or with a `step` whole multiples of it: the
+    cells of a grid that are not told apart. The outer ends are written as the bounds that the contract gives, or as
+    infinite, so that no provider's extreme values show.
     """
 
     def __init__(
@@ -97,9 +118,34 @@ class HalvingAxis(PublicAxis):
         decimals: int = 0,
         lower: Number = float("-inf"),
         upper: Number = float("inf"),
+        max_width: Number | None = None,
+        step: Number | None = None,
     ) -> None:
         self.name, self.root, self.kind, self.decimals = name, root, kind, decimals
-        self._lower, self._upper = lower, upper
+        self._lower, self._upper, self._step = lower, upper, step
+        if max_width is not None:
+            self.limits = self._no_wider_than(max_width * 10**decimals if step is None else max_width / step)
+
+    def _no_wider_than(self, most: Number) -> tuple[Range, ...]:
+        """Return the first ranges of repeated halving that are no wider, or cannot be cut."""
+        found, waiting = [], [self.root]
+        while waiting:
+            at = waiting.pop()
+            if at[1] - at[0] > max(most, 1):
+                waiting += reversed(self.children(at))
+            else:
+                found.append(at)
+            if len(found) > MOST_LIMITS:
+                raise ParameterError(
+                    f"attribute {self.name}: max_width would cut its range into more than {MOST_LIMITS} intervals, "
+                    "each of which must be tested; allow more, or give min and max"
+                )
+        return tuple(found)
+
+    def limit_of(self, ranks: Ranks) -> Ranks:
+        """Return the number of the interval that each rank lies in."""
+        starts = np.array([lo for lo, _ in self.limits], np.int64)
+        return (np.searchsorted(starts, ranks, "right") - 1).astype(np.int64)
 
     def children(self, at: Range) -> tuple[Range, ...]:
         """Return the two halves."""
@@ -124,5 +170,12 @@ class HalvingAxis(PublicAxis):
         mean = rounded(float(value_counts(of_row, len(cells)) @ widths), of_row.size)
         return AttributeLoss(mean, mean, mean, 0, 0)
 
+    def ranks_of(self, values: NDArray[np.int64] | NDArray[np.float64]) -> Ranks:
+        """Return the whole number that stands for each value."""
+        units = values * 10**self.decimals if self._step is None else values / self._step
+        return np.rint(units).astype(np.int64)
+
     def _number(self, rank: int) -> Number:
+        if self._step is not None:
+            return rank * self._step
         return rank if not self.decimals else float(round(rank / 10**self.decimals, self.decimals))

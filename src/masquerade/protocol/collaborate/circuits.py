@@ -17,6 +17,7 @@ for recursive ℓ-diversity for each set of ℓ − 1 values.
 
 A part gets one of four verdicts, hence two output bits. If it is "good", "more" says that it is divisible; if not, that
 it is empty. "enough", that k records are left, is opened only for the group of all records, and only if it is refused.
+Of groups at their boundaries "good" and "divisible" are opened, so that what is empty and what is refused look alike.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def private_input(
     """Encode one provider's input: its counts of the parts, and of the values there (parts × values) and of all."""
     alone = criterion.alone(counts, tallies)
     rows = [
-        to_bits(np.minimum(counts, 2 * criterion.k), count_bits(criterion)),
+        _stepped(np.minimum(counts, 2 * criterion.k), count_bits(criterion)),
         (counts >= criterion.k)[None].astype(np.uint8),
         alone[None].astype(np.uint8),
         (counts > 0)[None].astype(np.uint8),
@@ -86,7 +87,63 @@ def input_bits(criterion: Criterion, shape: Shape) -> int:
     """Return how many bits `private_input` has of a part."""
     diverse = [len(labels) for labels, _ in zip(shape.labels, criterion.diversities, strict=False)]
     counted = sum((1 + compared) * len(shape.labels[at]) for at, compared in _counted(criterion))
-    return count_bits(criterion) + 3 + sum(diverse) + counted * shape.most_records.bit_length()
+    return sum(_levels(count_bits(criterion))) + 3 + sum(diverse) + counted * shape.most_records.bit_length()
+
+
+_FEW = 3  # bits more, or less, than none that are counted one by one
+_DIGIT = 3  # binary digits of a count that are compared at a time
+
+
+def _levels(width: int) -> list[int]:
+    """Return how many values beside 0 each digit of a count has, the lowest first."""
+    return [(1 << min(_DIGIT, width - start)) - 1 for start in range(0, width, _DIGIT)]
+
+
+def _stepped(counts: Counts, width: int) -> Bits:
+    """Encode counts by whether each of their digits is above 0, above 1, …"""
+    rows = []
+    for digit, most in enumerate(_levels(width)):
+        value = counts >> (_DIGIT * digit) & most
+        rows += [value > level for level in range(most)]
+    return np.array(rows, np.uint8)
+
+
+class Count(NamedTuple):
+    """A count that one provider knows: as a word, and for each digit which value it has and which it exceeds."""
+
+    word: Word
+    is_value: list[list[Literal]]
+    exceeds: list[list[Literal]]
+
+    @classmethod
+    def of(cls, build: Builder, steps: Word, levels: Sequence[int]) -> Count:
+        """Read a count that was encoded by `_stepped`. No AND: whoever knows it computes all of this alone."""
+        word: Word = []
+        is_value, exceeds = [], []
+        first = 0
+        for most in levels:
+            above = steps[first : first + most]
+            first += most
+            for place in range(most.bit_length()):
+                # The bit of this place changes at every multiple of 2^place.
+                word.append(build.parity(above[(1 << place) - 1 :: 1 << place]))
+            bounds = [TRUE, *above, FALSE]
+            is_value.append([build.xor(*bounds[at : at + 2]) for at in range(most + 1)])
+            exceeds.append(above)
+        return cls(word, is_value, exceeds)
+
+    def is_less(self, build: Builder, other: Count) -> Literal:
+        """Compare with another provider's count, two ANDs deep where counts have two digits."""
+        less = FALSE
+        for own, higher, values in zip(self.is_value, other.exceeds, other.is_value, strict=True):
+            # Exactly one value is ours, so that XOR equals OR.
+            digit_less = build.parity([build.both(a, b) for a, b in zip(own, higher, strict=False)])
+            if less == FALSE:
+                less = digit_less
+                continue
+            digit_equal = build.parity([build.both(a, b) for a, b in zip(own, values, strict=True)])
+            less = build.xor(digit_less, build.both(digit_equal, less))
+        return less
 
 
 class Judged(NamedTuple):
@@ -95,30 +152,47 @@ class Judged(NamedTuple):
     good: Literal
     empty: Literal
     enough: Literal
-    divisible: Literal
+    divisible: Literal  # and good
     present: list[list[Word]]  # for each attribute whose different values are counted: one word a provider
 
 
 def judged(build: Builder, criterion: Criterion, shape: Shape, inputs: list[Word]) -> Judged:
     """Build the test of `Criterion.good` and `Criterion.divisible`; `inputs` are those of `private_input`."""
     width, k = count_bits(criterion), criterion.k
-    counts = [word[:width] for word in inputs]
-    some_k, alone, some = ([word[width + at] for word in inputs] for at in range(3))
+    levels = _levels(width)
+    first = sum(levels)
+    given = [Count.of(build, word[:first], levels) for word in inputs]
+    some_k, alone, some = ([word[first + at] for word in inputs] for at in range(3))
     empty = build.any_of(some) ^ 1
-    left = _left(build, counts, criterion)
-    enough = _at_least(build, left, k)
-    together, presence = [enough], []
-    first = width + 3
+    # Of the counts that are left: whether they reach 2k, and whether k.
+    left = _kept(build, [count.word for count in given], criterion, given)
+    twice, rest = words.reaches(build, _columns(left), 2 * k)
+    enough = build.either(twice, _at_least(build, rest, (1 << len(rest)) - k))
+    diverse, presence = [], []
+    first += 3
     for labels, (_, least) in zip(shape.labels, criterion.diversities, strict=False):
         presence.append([word[first : first + len(labels)] for word in inputs])
-        together.append(_diverse(build, presence[-1], criterion, least))
+        diverse.append(_diverse(build, presence[-1], criterion, least))
         first += len(labels)
-    good = build.both(build.either(build.all_of(alone), build.all_of(together)), empty ^ 1)
-    good = build.all_of([good, *_on_counts(build, criterion, shape, [word[first:] for word in inputs], some)])
-    divisible = _at_least(build, left, 2 * k)
+    # What is left is known late: everything else is combined before, so that a single AND comes after it.
+    all_alone = build.all_of([*alone, empty ^ 1])
+    if_enough = build.both(build.all_of([*diverse, empty ^ 1]), all_alone ^ 1)
+    good = build.xor(build.both(enough, if_enough), all_alone)
+    # Good and divisible: twice as many are left, or some provider has k and all together have 2k.
+    otherwise = FALSE
     if criterion.m:  # otherwise all are left
-        doubled = _at_least(build, _total(build, counts), 2 * k)
-        divisible = build.either(divisible, build.both(build.any_of(some_k), doubled))
+        together = _reach_together(build, [count.word for count in given], 2 * k)
+        otherwise = build.both(build.any_of(some_k), together)
+    divisible_if_enough = build.both(if_enough, otherwise)
+    divisible_alone = build.both(all_alone, otherwise)
+    if_twice = build.parity((if_enough, all_alone, divisible_if_enough, divisible_alone))
+    divisible = build.parity(
+        (build.both(twice, if_twice), build.both(enough, divisible_if_enough), divisible_alone)
+    )
+    tests = _on_counts(build, criterion, shape, [word[first:] for word in inputs], some)
+    if tests:
+        counts_good = build.all_of(tests)
+        good, divisible = build.both(good, counts_good), build.both(divisible, counts_good)
     return Judged(good, empty, enough, divisible, presence)
 
 
@@ -130,8 +204,9 @@ def private(criterion: Criterion, shape: Shape) -> Circuit:
     inputs = [build.input(f"provider {each}", width) for each in range(criterion.n_providers)]
     good, empty, enough, divisible, _ = judged(build, criterion, shape, inputs)
     build.output("good", [good])
-    build.output("more", [build.xor(empty, build.both(good, build.xor(divisible, empty)))])
+    build.output("more", [build.xor(empty, divisible)])  # never both
     build.output("enough", [enough])
+    build.output("divisible", [divisible])
     return build.build()
 
 
@@ -239,23 +314,101 @@ def _share_kept(
 
 def _left(build: Builder, counts: list[Word], criterion: Criterion) -> Word:
     """Sum the counts without the m largest."""
+    return words.add_columns(build, _columns(_kept(build, counts, criterion))) or [FALSE]
+
+
+def _kept(
+    build: Builder, counts: list[Word], criterion: Criterion, given: list[Count] | None = None
+) -> list[Word]:
+    """Replace the m largest counts by 0; `given` are the same numbers if one provider knows each."""
     n, m = criterion.n_providers, criterion.m
     if m >= n:
-        return [FALSE]
-    if m:
-        # All pairs are compared at once: a provider's rank is the number of its victories.
-        later_wins = {
-            (early, late): words.less_than(build, counts[early], counts[late])
-            for early, late in combinations(range(n), 2)
-        }
-        kept = []
-        for each in range(n):
-            won = [later_wins[other, each] for other in range(each)]
-            won += [later_wins[each, other] ^ 1 for other in range(each + 1, n)]
-            stays = _at_least(build, words.population(build, won), n - m) ^ 1
-            kept.append([build.both(bit, stays) for bit in counts[each]])
-        counts = kept
-    return _total(build, counts)
+        return []
+    if not m:
+        return counts
+    # All pairs are compared at once: a provider's rank is the number of its victories.
+    later_wins = {
+        (early, late): given[early].is_less(build, given[late])
+        if given is not None
+        else words.less_than(build, counts[early], counts[late], shallow=True)
+        for early, late in combinations(range(n), 2)
+    }
+    stays = []
+    for each in range(n - 1):
+        won = [later_wins[other, each] for other in range(each)]
+        won += [later_wins[each, other] ^ 1 for other in range(each + 1, n)]
+        stays.append(_at_least_of(build, won, n - m) ^ 1)
+    stays.append(build.parity(stays) ^ ((n - m) & 1))  # n − m stay
+    return [[build.both(bit, each) for bit in count] for count, each in zip(counts, stays, strict=True)]
+
+
+def _reach_together(build: Builder, counts: Sequence[Word], bound: int) -> Literal:
+    """Test whether counts add up to a bound: those of each half by that half alone, so that few hold most wires."""
+    half = len(counts) // 2
+    if half < 2:
+        return words.reaches(build, _columns(counts), bound)[0]
+    reached, one = words.reaches(build, _columns(counts[:half]), bound)  # with what the bound lacks
+    exceeded, other = words.reaches(build, _columns(counts[half:]), 1 << len(one))
+    carry = words.less_than(build, words.inverted(other), one)
+    return build.any_of([reached, exceeded, carry])
+
+
+def _at_least_of(build: Builder, bits: Sequence[Literal], bound: int) -> Literal:
+    """Test whether at least `bound` of the bits are set, each of which few providers hold.
+
+    Where the bound is near either end, how many are set (or not) is found for each half of the bits apart, one literal
+    for each number: an AND of both is then of wires that half of the providers hold each.
+    """
+    if bound - 1 <= _FEW:
+        return _at_most_of(build, bits, bound - 1) ^ 1
+    if len(bits) - bound <= _FEW:
+        return _at_most_of(build, [bit ^ 1 for bit in bits], len(bits) - bound)
+    return words.at_least_of(build, bits, bound)
+
+
+def _at_most_of(build: Builder, bits: Sequence[Literal], most: int) -> Literal:
+    if most < 0 or most >= len(bits):
+        return TRUE if most >= 0 else FALSE
+    half = len(bits) // 2
+    one, other = (_numbers(build, part, most) for part in (bits[:half], bits[half:]))
+    # Exactly one of each half's literals is true, so that XOR equals OR.
+    return build.parity(
+        [build.both(each, build.parity(other[: most + 1 - at])) for at, each in enumerate(one)]
+    )
+
+
+def _numbers(build: Builder, bits: Sequence[Literal], most: int) -> list[Literal]:
+    """Return, for each number up to `most`, whether as many bits are set."""
+    if len(bits) <= 1:
+        return [bits[0] ^ 1, bits[0]][: most + 1] if bits else [TRUE]
+    half = len(bits) // 2
+    one, other = (_numbers(build, part, len(bits)) for part in (bits[:half], bits[half:]))
+
+    def exactly(number: int) -> Literal:
+        pairs = [(at, number - at) for at in range(len(one)) if 0 <= number - at < len(other)]
+        return build.parity([build.both(one[a], other[b]) for a, b in pairs])
+
+    found: dict[int, Literal] = {}
+    odd = build.parity(bits)
+    for parity, of_parity in ((0, odd ^ 1), (1, odd)):
+        # Of the numbers of one parity the last follows from the others.
+        numbers = range(parity, len(bits) + 1, 2)
+        wanted = [number for number in numbers if number <= most]
+        beyond = [number for number in numbers if number > most]
+        direct = wanted
+        if wanted and len(beyond) <= 1:
+            hardest = max(wanted, key=lambda number: min(number, len(bits) - number))
+            direct = [*(number for number in wanted if number != hardest), *beyond]
+        found |= {number: exactly(number) for number in direct}
+        for number in wanted:
+            if number not in found:
+                found[number] = build.parity([of_parity, *(found[each] for each in direct)])
+    return [found[number] for number in range(min(most, len(bits)) + 1)]
+
+
+def _columns(numbers: Sequence[Word]) -> list[list[Literal]]:
+    """Return the bits of each place."""
+    return [list(column) for column in zip(*numbers, strict=True)]
 
 
 def _diverse(build: Builder, present: list[Word], criterion: Criterion, least: int) -> Literal:
@@ -263,11 +416,11 @@ def _diverse(build: Builder, present: list[Word], criterion: Criterion, least: i
     by_value = [list(holders) for holders in zip(*present, strict=True)]
     test = criterion.exact_test(len(by_value), least)
     if test is None:
-        safe = [_at_least(build, words.population(build, holders), criterion.m + 1) for holders in by_value]
-        return _at_least(build, words.population(build, safe), least)
+        safe = [_at_least_of(build, holders, criterion.m + 1) for holders in by_value]
+        return words.at_least_of(build, safe, least)
     held = by_value if test.leaves_out_values else present
-    left = (words.population(build, word) for word in _unions(build, held, test.left_out))
-    return build.all_of([_at_least(build, count, test.least) for count in left])
+    left = _unions(build, held, test.left_out)
+    return build.all_of([words.at_least_of(build, word, test.least) for word in left])
 
 
 def _unions(build: Builder, sets: Sequence[Word], left_out: int) -> list[Word]:
@@ -288,23 +441,6 @@ def _unions(build: Builder, sets: Sequence[Word], left_out: int) -> list[Word]:
         for one in _unions(build, sets[:half], out)
         for other in others
     ]
-
-
-def _total(build: Builder, numbers: Sequence[Word]) -> Word:
-    """Add the numbers column by column: three bits of a column become one, and one of the next."""
-    columns: list[list[Literal]] = [list(column) for column in zip(*numbers, strict=True)]
-    total: Word = []
-    while columns:
-        column, *columns = columns
-        carries: list[Literal] = []
-        while len(column) > 1:
-            a, b, c = [*column[:2], FALSE] if len(column) == 2 else column[:3]
-            column = [*column[3:], build.parity((a, b, c))]
-            carries.append(build.xor(c, build.both(build.xor(a, c), build.xor(b, c))))
-        total.append(column[0])
-        if carries:
-            columns = [[*columns[0], *carries], *columns[1:]] if columns else [carries]
-    return total
 
 
 def _at_least(build: Builder, number: Word, bound: int) -> Literal:

@@ -25,6 +25,10 @@ class SensitiveCodes:
     codes: Codes
     labels: tuple[str, ...]
 
+    def of_rows(self, rows: Rows) -> SensitiveCodes:
+        """Return the same for these rows alone; the values stay those of all."""
+        return SensitiveCodes(self.codes[rows], self.labels)
+
     @property
     def n_values(self) -> int:
         """How many values all providers have."""
@@ -48,6 +52,12 @@ class CountingJudge:
         self._wholes = [each.whole for each in sensitive]
         self.asked = 0  # parts judged so far
 
+    def of_rows(self, rows: Rows) -> CountingJudge:
+        """Return the judge of these rows alone."""
+        return CountingJudge(
+            self._criterion, self._providers[rows], [each.of_rows(rows) for each in self._sensitive]
+        )
+
     def whole(self, rows: Rows) -> Script[Answers]:
         """Judge the group of all records; raise with the reason if it is refused."""
         criterion = self._criterion.of_whole
@@ -64,6 +74,11 @@ class CountingJudge:
         yield from ()  # makes it a script, though there is no peer to ask
         private = self._criterion.good(counts, tallies, self._wholes)
         return Answers(counts.sum(axis=1) == 0, private, private & self._criterion.divisible(counts))
+
+    def standing(self, parts: Sequence[Rows]) -> Script[Answers]:
+        """Judge each part; what is empty and what is refused is the same."""
+        told = yield from self.verdicts(parts)
+        return replace(told, empty=~told.private)
 
     def _counted(self, parts: Sequence[Rows]) -> tuple[Counts, list[Counts]]:
         """Count the records of each part by provider, and by provider and value."""

@@ -123,6 +123,11 @@ class Criterion:
         counted = (part.sensitive for part in self.on_counts if part.sensitive is not None)
         return tuple(dict.fromkeys([*(name for name, _ in self.diversities), *counted]))
 
+    @property
+    def compares_with_whole(self) -> bool:
+        """Whether a part's verdict depends on records of other parts."""
+        return any(part.compares_with_whole for part in self.on_counts)
+
     def bind(self, labels: Sequence[Sequence[str]]) -> None:
         """Refuse listed values that no provider has, and too many sets of values to look at each.
 

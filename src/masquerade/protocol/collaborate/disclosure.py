@@ -14,6 +14,7 @@ from masquerade.protocol.disclosure import (
     DisclosedClass,
     DisclosedColumn,
     Disclosure,
+    kept_to,
     kind_of_cell,
 )
 
@@ -47,7 +48,8 @@ def _columns(
             yield DisclosedColumn(
                 column.name,
                 "generalised",
-                f"{kind_of_cell(column.name, schema)} for each record, no finer than every requirement allows",
+                f"{kind_of_cell(column.name, schema)} for each record, no finer than every requirement allows"
+                f"{kept_to(contract, column.name)}",
                 over,
                 {
                     COORDINATOR: "the released cells, shuffled here, as this party's"
@@ -89,6 +91,12 @@ def _peers_learn(
         return
     yield f"{others}: which cuts of groups were tried, and of each part whether it is empty and whether it may stand"
     yield f"{others}: whether a part that may stand is large enough to be divided; never how many records it has"
+    if contract.bounded:
+        yield (
+            f"{others}: of each group with every value at its boundary ({', '.join(contract.bounded)}) whether it may "
+            "stand and be divided; not whether one that may not has records"
+        )
+        yield f"coordinator: how many of {party}'s records no release within the boundaries can hold"
     if terms.choose == "fitness":
         yield f"{others}: along which attribute each group's fittest cut is, of those that may be made"
     if terms.provider_aware:

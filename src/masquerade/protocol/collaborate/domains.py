@@ -45,7 +45,9 @@ class Range:
     def signals(self, column: Column) -> Bits:
         """Encode what this holder's values need (decimals, sign, size) in unary, so that an OR takes the largest."""
         assert isinstance(column.domain, Continuum)
-        values = column.domain.values
+        values, step = column.domain.values, self.attribute.min_width
+        if step is not None:  # values of a coarsened column are whole multiples of it
+            values = np.rint(values / step).astype(np.int64)
         name = self.attribute.name
         if any(
             bound is not None and not abs(bound) <= 2**MOST_BITS
@@ -77,17 +79,21 @@ class Range:
 
     def axis(self, signals: Bits) -> HalvingAxis:
         """Return the axis that fits the OR of all signals."""
-        attribute = self.attribute
+        attribute, step = self.attribute, self.attribute.min_width
         decimals = int(signals[:MOST_DECIMALS].sum())
-        unit = 10**decimals
+        unit = 10**decimals if step is None else 1
+        bounds = [
+            None if bound is None else bound * unit if step is None else bound / step
+            for bound in (attribute.lower, attribute.upper)
+        ]
         largest = (1 << int(signals[MOST_DECIMALS + 1 :].sum())) * unit
         lo = -largest if signals[MOST_DECIMALS] else 0
         hi = largest
-        if attribute.lower is not None:
-            lo = int(np.floor(attribute.lower * unit))
+        if bounds[0] is not None:
+            lo = int(np.floor(bounds[0]))
             hi = max(hi, lo + 1)
-        if attribute.upper is not None:
-            hi = int(np.ceil(attribute.upper * unit))
+        if bounds[1] is not None:
+            hi = int(np.ceil(bounds[1]))
             lo = min(lo, hi - 1)
         kind: Kind = "date" if attribute.kind == "date" else "continuous"
         return HalvingAxis(
@@ -97,6 +103,8 @@ class Range:
             decimals,
             float("-inf") if attribute.lower is None else attribute.lower,
             float("inf") if attribute.upper is None else attribute.upper,
+            attribute.max_width,
+            step,
         )
 
 
@@ -111,11 +119,10 @@ def axis_of(table: Table, name: str, signals: Bits | None) -> tuple[PublicAxis, 
     """Return an attribute's axis, and the ranks of this table's rows along it."""
     column = table.column(name)
     if isinstance(column.domain, Taxonomy):
-        return CategoryAxis(name, column.domain), column.ranks.astype(np.int64)
+        return CategoryAxis(name, column.domain, column.boundary), column.ranks.astype(np.int64)
     assert signals is not None
     axis = Range(table.schema[name]).axis(signals)
-    points = np.rint(column.domain.values * 10**axis.decimals).astype(np.int64)
-    return axis, points[column.ranks]
+    return axis, axis.ranks_of(column.domain.values)[column.ranks]
 
 
 def values_of(table: Table, name: str) -> list[Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Protocol
 
@@ -27,11 +27,17 @@ class Answers:
 class Judge(Protocol):
     """Answers questions about parts of groups of one QID; each part is given as the rows that this holder has of it."""
 
+    def of_rows(self, rows: Rows) -> Judge:
+        """Return a judge of these of this holder's rows alone, numbered anew: the others are left out everywhere."""
+
     def whole(self, rows: Rows) -> Script[Answers]:
         """Judge the group of all records; raise `RequirementUnreachable` unless it is private."""
 
     def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
         """Judge each part."""
+
+    def standing(self, parts: Sequence[Rows]) -> Script[Answers]:
+        """Judge each part, without telling which of those that may not stand are empty: all of them count as such."""
 
     def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
         """Judge parts of one provider each, whose number comes first: it can answer without the others.
@@ -82,6 +88,10 @@ class Settings:
     by_fitness: bool = (
         False  # a group is cut where its least fit part is fittest, and not along the widest axis
     )
+
+    def of_rows(self, rows: Rows) -> Settings:
+        """Return the same for these of this holder's rows alone."""
+        return replace(self, ranks=tuple(each[rows] for each in self.ranks))
 
     @property
     def released(self) -> tuple[PublicAxis, ...]:

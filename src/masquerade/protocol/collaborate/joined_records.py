@@ -6,7 +6,6 @@ Records that do not fit are reported as their provider's fault, in words that sh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -14,6 +13,7 @@ from masquerade.data.encode import missing_rows
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Origin, Table
 from masquerade.errors import BadInput, DataError, PeerBrokeProtocol
+from masquerade.protocol.attribute_terms import agreed_table
 from masquerade.protocol.collaborate.domains import ranges_of
 from masquerade.protocol.collaborate.messages import Records, read_rows, stacked
 from masquerade.protocol.collaborate.terms import collaboration_of, column_names, provider_column, qid_names
@@ -21,7 +21,7 @@ from masquerade.protocol.collaborate.written_schema import difference, read_sche
 from masquerade.protocol.contract import Contract
 
 
-def told_schema(contract: Contract, handed: Mapping[str, Records], weights: Mapping[str, float]) -> Schema:
+def told_schema(contract: Contract, handed: Mapping[str, Records]) -> Schema:
     """Return the schema that all providers sent; attributes that are not generalised have only a name."""
     names, first = qid_names(contract), contract.parties[0]
     told = {name: read_schema(message.schema, name, names) for name, message in handed.items()}
@@ -33,9 +33,7 @@ def told_schema(contract: Contract, handed: Mapping[str, Records], weights: Mapp
                 )
     known = {attribute.name: attribute for attribute in told[first]}
     columns = [column.name for column in contract.columns if column.role == "attribute"]
-    return Schema(
-        replace(known.get(name, Attribute(name)), weight=weights.get(name, 1.0)) for name in columns
-    )
+    return Schema(known.get(name, Attribute(name)) for name in columns)
 
 
 def joined(contract: Contract, handed: Mapping[str, Records], schema: Schema) -> Table:
@@ -50,12 +48,13 @@ def joined(contract: Contract, handed: Mapping[str, Records], schema: Schema) ->
         for column in part.column_names:
             if missing_rows(part.column(column), ()) is not None:
                 raise PeerBrokeProtocol(name, f"handed in column {column} with missing cells")
-    table = Table(stacked(parts, provider_column(contract)), schema, origin=Origin("the joined records"))
+    stack = Table(stacked(parts, provider_column(contract)), schema, origin=Origin("the joined records"))
+    table = agreed_table(stack, contract.attributes)
     try:
         refuse_unusable(contract, table)
     except BadInput:  # its text may show another provider's cell
         for name, part in parts.items():
-            _blame_unusable(contract, name, Table(part, schema))
+            _blame_unusable(contract, name, Table(part, table.schema))
         raise DataError(
             "the joined records: they fit the schema at each provider, but not together; "
             "columns of a quasi-identifier must be stored alike everywhere"

@@ -10,7 +10,6 @@ import pyarrow as pa
 from masquerade.data.encode import texts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message
-from masquerade.protocol.align import MOST_RECORDS
 from masquerade.protocol.collaborate.written_schema import WrittenAttribute
 from masquerade.protocol.columns import (
     MOST_COLUMNS,
@@ -21,6 +20,7 @@ from masquerade.protocol.columns import (
     Seconds,
     read_columns,
 )
+from masquerade.protocol.contract import MOST_RECORDS
 
 
 class Records(Message, tag="collaborate-records", frozen=True):
@@ -60,12 +60,20 @@ class Rows(Message, tag="collaborate-rows", frozen=True):
     left_out: ColumnNames
     seconds: Seconds
     query_error: HoldersError | None = None  # of queries about its own records
+    suppressed: int = 0  # records of its own that no release within the boundaries can hold
 
 
-def read_rows(data: bytes, sender: str, names: Sequence[str], most_records: int = MOST_RECORDS) -> pa.Table:
-    """Read the rows that a provider hands in: at least one, with cells that can be written as text."""
+def read_rows(
+    data: bytes,
+    sender: str,
+    names: Sequence[str],
+    most_records: int = MOST_RECORDS,
+    *,
+    may_be_none: bool = False,
+) -> pa.Table:
+    """Read the rows that a provider hands in, with cells that can be written as text: at least one, unless said."""
     table = read_columns(Columns(data, (), {}, (), {}), sender, names, most_records)
-    if not table.num_rows:
+    if not table.num_rows and not may_be_none:
         raise PeerBrokeProtocol(sender, "handed in no record")
     for name in names:
         column = table.column(name)

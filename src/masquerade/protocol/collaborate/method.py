@@ -32,6 +32,7 @@ class Collaboration(SessionMethod):
     name: ClassVar[str] = Mondrian.name
     summary: ClassVar[str] = Mondrian.summary
     arrangement: ClassVar[Arrangement] = "horizontal"
+    boundaries = "records"
     activity: ClassVar[str] = "cutting together"
     preferences: ClassVar[tuple[Preference, ...]] = (
         Preference(10, "it is the method of providers of the same columns"),
@@ -150,9 +151,10 @@ class Collaboration(SessionMethod):
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
         """Count how often all providers opened their shares."""
-        from masquerade.protocol.shared_circuits import Share
+        from masquerade.protocol.shared_circuits import Outputs, Share
 
-        return list(sent).count(kind_of(Share)) // (len(contract.parties) - 1)
+        opening = {kind_of(Share), kind_of(Outputs)}
+        return sum(kind in opening for kind in sent) // (len(contract.parties) - 1)
 
 
 def _private(parts: Sequence[GroupRequirement], m: int) -> tuple[GroupRequirement, ...]:

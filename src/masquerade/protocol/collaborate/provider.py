@@ -1,6 +1,7 @@
 """One provider's part of a session: hand its records to a trusted third party, or take part without one.
 
-Without one, all providers walk the same tree of cuts (`tree`), each with its own records; every question about
+Without one, all providers walk the same tree of cuts (`tree`), each with its own records, from the group of all records
+or where there are boundaries from those that can be released within them (`start`); every question about
 a part is answered by all of them jointly (`secret_counts`). Then each labels its own records and hands in the rows,
 in random order. The assembler gets the rows of the release by provider, for it verifies against coalitions.
 """
@@ -19,6 +20,7 @@ from masquerade.data.table import Table
 from masquerade.errors import DataError, ParameterError, PeerBrokeProtocol
 from masquerade.net.progress import OnStage, Stage
 from masquerade.net.script import Receive, Script, Send
+from masquerade.protocol.attribute_terms import agreed_table
 from masquerade.protocol.collaborate import circuits
 from masquerade.protocol.collaborate.counting import CountingJudge, SensitiveCodes
 from masquerade.protocol.collaborate.criterion import Criterion
@@ -44,6 +46,7 @@ from masquerade.protocol.collaborate.messages import (
 )
 from masquerade.protocol.collaborate.secret_counts import SecretJudge
 from masquerade.protocol.collaborate.shared_bits import SharedBits, prepare
+from masquerade.protocol.collaborate.start import start_within_boundaries
 from masquerade.protocol.collaborate.terms import (
     collaboration_of,
     column_names,
@@ -53,6 +56,7 @@ from masquerade.protocol.collaborate.terms import (
     refuse_impossible,
     refuse_private_leaves,
     sensitive_names,
+    stand_alone,
 )
 from masquerade.protocol.collaborate.tree import partition
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
@@ -67,12 +71,13 @@ CUTTING_OWN = Stage("cutting", detail="its own groups")  # their number stays pr
 
 
 def provider(seat: Seat) -> Script[int]:
-    """Run this provider's part. Return how many of its records are released.
+    """Run this provider's part. Return how many of its records are released; those that a third party gets, of one.
 
     What `seat.on_stage` raises ends the session, too: the only way to stop a long computation
     that waits for nobody.
     """
-    contract, table, left_out = seat.contract, seat.table, seat.left_out
+    contract, left_out = seat.contract, seat.left_out
+    table = agreed_table(seat.table, contract.attributes)
     on_stage = seat.on_stage
     refuse_impossible(contract)
     if not len(table):
@@ -80,18 +85,19 @@ def provider(seat: Seat) -> Script[int]:
     handed: Records | Rows
     if collaboration_of(contract).third_party == "trusted":
         on_stage(Stage("preparing the records"))
-        handed = _records(contract, table, tuple(left_out))
+        handed, released = _records(contract, table, tuple(left_out)), len(table)
     else:
         refuse_private_leaves(contract, table.schema)
         refuse_unusable(contract, table)
         seat.before_showing()
         handed = yield from _without_third_party(seat.name, contract, table, tuple(left_out), on_stage)
+        released = len(table) - handed.suppressed
     seat.before_showing()
     on_stage(Stage("handing in"))
     yield Send((ASSEMBLER,), handed)
     del handed  # the assembler may take its time
     yield Receive(ASSEMBLER, Received)
-    return len(table)
+    return released
 
 
 def _records(contract: Contract, table: Table, left_out: tuple[str, ...]) -> Records:
@@ -127,19 +133,44 @@ def _without_third_party(
         on_way = attempted
         on_stage(Stage("cutting", tried=tried + attempted, detail=f"{groups} groups at work"))
 
-    on_stage(Stage("cutting"))
-    finished: list[Cut] = []
+    sides, own = [], []
     for qids in linked_qids:
         codes = [[sensitive[each] for each in qid.criterion.attributes] for qid in qids]
-        own = [CountingJudge(qid.criterion, places, each) for qid, each in zip(qids, codes, strict=True)]
-        secret = [
-            SecretJudge(qid.criterion, shared, each, sum(sizes))
-            for qid, each in zip(qids, codes, strict=True)
-        ]
         settings = settings_of(contract, table, qids, signals, places, sizes)
-        groups = yield from partition(settings, secret, own, me, on_round, lambda *_: on_stage(CUTTING_OWN))
-        finished.append(Cut(settings, groups))
+        sides.append(
+            (
+                settings,
+                [
+                    SecretJudge(qid.criterion, shared, each, sum(sizes))
+                    for qid, each in zip(qids, codes, strict=True)
+                ],
+            )
+        )
+        own.append(
+            [CountingJudge(qid.criterion, places, each) for qid, each in zip(qids, codes, strict=True)]
+        )
+    if contract.bounded:
+        on_stage(Stage("testing the boundaries"))
+    start = yield from start_within_boundaries(sides, contract.requirement, alone=stand_alone(criteria))
+    left = np.arange(len(table)) if start is None else start.rows
+    on_stage(Stage("cutting"))
+    finished: list[Cut] = []
+    for number, ((settings, secret), by_own) in enumerate(zip(sides, own, strict=True)):
+        here = settings.of_rows(left)
+        groups = yield from partition(
+            here,
+            [judge.of_rows(left) for judge in secret],
+            [judge.of_rows(left) for judge in by_own],
+            me,
+            on_round,
+            lambda *_: on_stage(CUTTING_OWN),
+            None if start is None else start.groups[number],
+        )
+        finished.append(Cut(here, groups))
         tried += on_way
+    suppressed = len(table) - int(left.size)
+    if suppressed:
+        table = table.take(left)
     cells = labelled(contract, table, finished)
     ended = time.perf_counter()
     return Rows(
@@ -147,7 +178,8 @@ def _without_third_party(
         losses_of(finished),
         left_out,
         {"prepare": prepared - started, "protocol": ended - prepared},
-        holders_error(compare(table, Table(cells), qid_names(contract))),
+        holders_error(compare(table, Table(cells), qid_names(contract))) if len(table) else None,
+        suppressed,
     )
 
 
@@ -168,6 +200,8 @@ def _agree_on_ranges(shared: SharedBits, contract: Contract, table: Table) -> Sc
         return {}
     own = np.concatenate([each.signals(table.column(name)) for name, each in asked.items()])
     found = yield from shared.evaluate(circuits.any_of(len(contract.parties)), own[None], "any")
+    if (own > found[0]).any():
+        raise shared.contradicted()
     return {name: found[0, at * SIGNALS : (at + 1) * SIGNALS] for at, name in enumerate(asked)}
 
 

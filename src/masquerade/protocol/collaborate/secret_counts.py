@@ -42,12 +42,17 @@ class SecretJudge:
         self._shape = circuits.Shape(tuple(each.labels for each in sensitive), most_records)
         self._private = circuits.private(criterion, self._shape)
 
+    def of_rows(self, rows: Rows) -> SecretJudge:
+        """Return the judge of these of our rows, and of those that the others are left with."""
+        left = [each.of_rows(rows) for each in self._sensitive]
+        return SecretJudge(self._criterion, self._shared, left, self._shape.most_records)
+
     def whole(self, rows: Rows) -> Script[Answers]:
         """Judge the group of all records. If it is refused, one more bit is opened: whether records are lacking."""
         criterion = self._criterion.of_whole
         circuit = circuits.private(criterion, self._shape)
         own = self._input(criterion, [rows])
-        told = _answers((yield from self._shared.evaluate(circuit, own, "good", "more")))
+        told = self._answers([rows], (yield from self._shared.evaluate(circuit, own, "good", "more")))
         if not told.private[0]:
             enough = yield from self._shared.evaluate(circuit, own, "enough")
             raise criterion.unreachable(self._n_values, bool(enough[0, 0]))
@@ -56,7 +61,16 @@ class SecretJudge:
     def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
         """Judge each part, opening two bits for its four possible verdicts."""
         own = self._input(self._criterion, parts)
-        return _answers((yield from self._shared.evaluate(self._private, own, "good", "more")))
+        return self._answers(parts, (yield from self._shared.evaluate(self._private, own, "good", "more")))
+
+    def standing(self, parts: Sequence[Rows]) -> Script[Answers]:
+        """Judge each part, opening whether it may stand and whether it may be divided, not whether it is empty."""
+        own = self._input(self._criterion, parts)
+        found = yield from self._shared.evaluate(self._private, own, "good", "divisible")
+        good, divisible = found[0] > 0, found[1] > 0
+        if (divisible & ~good).any():
+            raise self._shared.contradicted()
+        return Answers(~good, good, divisible)
 
     def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
         """Judge parts of one provider each: that provider announces the verdict."""
@@ -96,7 +110,9 @@ class SecretJudge:
             flags = yield from self._shared.evaluate(circuit, own, "sole")
             for number, column in zip(numbers, flags.T, strict=True):
                 if column.any():
-                    found[number] = int(column.argmax())
+                    found[number] = only = int(column.argmax())
+                    if any(part.size for at, part in enumerate(families[number]) if at != only):
+                        raise self._shared.contradicted()
         return found
 
     def fittest(self, choices: Sequence[Sequence[Sequence[Rows]]]) -> Script[list[int]]:
@@ -107,10 +123,7 @@ class SecretJudge:
             [self._input(self._criterion, parts), to_bits(counts, self._shape.most_records.bit_length())]
         )
         circuit = fitness_circuits.scored(self._criterion, self._shape)
-        inputs = {
-            f"provider {each}": self._shared.share(each, own) for each in range(len(self._shared.parties))
-        }
-        scores = yield from self._shared.evaluate_shares(circuit, inputs, "fine", "fitness")
+        scores = yield from self._shared.evaluate_own(circuit, own, "fine", "fitness")
         by_shape: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # number of the choice, its first part
         first = 0
         for number, cuts in enumerate(choices):
@@ -143,7 +156,10 @@ class SecretJudge:
         ]
         return counts, tallies
 
-
-def _answers(found: Bits) -> Answers:
-    good, more = found[0] > 0, found[1] > 0
-    return Answers(~good & more, good, good & more)
+    def _answers(self, parts: Sequence[Rows], found: Bits) -> Answers:
+        """Read the verdicts on parts. Where we have records, an honest answer is never that there are none."""
+        good, more = found[0] > 0, found[1] > 0
+        empty = ~good & more
+        if any(part.size for part, none in zip(parts, empty, strict=True) if none):
+            raise self._shared.contradicted()
+        return Answers(empty, good, good & more)

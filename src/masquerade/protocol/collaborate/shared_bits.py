@@ -1,34 +1,37 @@
 """Circuits that all providers of a session evaluate together on shares.
 
-Each provider's inputs are shared among all (crypto/gmw.py), with triples made ahead by oblivious transfer between every
-two. Private against any n − 1 semi-honest providers: they learn the opened results, and what these
-imply together with their own inputs.
+A provider's input stays with it, and each wire is shared among those whose inputs it depends on (crypto/holders.py,
+crypto/gmw.py), with triples made ahead by oblivious transfer between every two. Private against any n − 1 semi-honest
+providers: they learn the opened results, and what these imply together with their own inputs.
 
-Cost: 128 base transfers per pair and session. An AND of n providers takes n(n − 1)/2 · 32 bytes of transfers ahead and
-n(n − 1)/4 bytes when it is evaluated; an evaluation as many rounds as the circuit is deep, and one to open. How many
-messages there are and how long they are follows from the number of instances, which is public.
+Cost: 128 base transfers per pair and session. An AND takes 16 bytes ahead for each provider that holds the left operand
+and each other one that holds the right one, n(n − 1) at most, and at most n/2 bytes when it is evaluated; an evaluation
+as many rounds as the circuit is deep, and one to open. How many messages there are and how long they are follows from
+the number of instances, which is public.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from masquerade.crypto.circuit import Bits, Circuit
-from masquerade.crypto.gmw import InputMasks, SharedEvaluation
+from masquerade.crypto.gmw import InputMasks, SharedEvaluation, ZeroShares
 from masquerade.crypto.hashing import BLOCK_BYTES
+from masquerade.crypto.holders import HeldCircuit, hold
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.crypto.triples import TripleMaking, Triples
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.blaming import blaming
 from masquerade.protocol.pairwise_setup import set_up_pairs
-from masquerade.protocol.shared_circuits import Masked, evaluate_and_open, exchange
+from masquerade.protocol.shared_circuits import evaluate, evaluate_and_open
 
-TRIPLES_STEP = 1 << 12  # a multiple of which is made, so that small evaluations share the cost
-MOST_TRIPLES = 1 << 18  # made at a time, so that messages stay small
+AHEAD = 1 << 16  # transfers of a pair at a time where fewer are needed, once as many triples have been used
+MOST = 1 << 19  # transfers of a pair at a time, so that messages stay small
 
 
 class Seed(Message, tag="shared-seed", frozen=True):
@@ -68,7 +71,9 @@ def prepare(me: int, parties: Sequence[str], session: bytes) -> Script[SharedBit
         if len(seed.data) != BLOCK_BYTES:
             raise PeerBrokeProtocol(name, f"sent a seed of {len(seed.data)} bytes instead of {BLOCK_BYTES}")
         heard[number] = seed.data
-    return SharedBits(me, tuple(parties), InputMasks(me, sent, heard), senders, receivers)
+    return SharedBits(
+        me, tuple(parties), InputMasks(me, sent, heard), ZeroShares(me, sent, heard), senders, receivers
+    )
 
 
 class SharedBits:
@@ -79,81 +84,111 @@ class SharedBits:
         me: int,
         parties: tuple[str, ...],
         inputs: InputMasks,
+        zeros: ZeroShares,
         senders: dict[int, TransferSender],
         receivers: dict[int, TransferReceiver],
     ) -> None:
         self.me, self.parties = me, parties
         self.peers = tuple(name for number, name in enumerate(parties) if number != me)
-        self._inputs = inputs
-        self._senders, self._receivers = senders, receivers
-        self._triples: Triples | None = None
+        self._inputs, self._zeros = inputs, zeros
+        self.senders, self.receivers = senders, receivers
+        self._stocks: dict[tuple[int, bool], _Stock] = {}
 
     def evaluate(self, circuit: Circuit, own: Bits, *outputs: str) -> Script[Bits]:
-        """Return the outputs of a circuit whose input "provider p" comes from party p; one column per instance.
-
-        Instances are processed in batches, so that neither triples nor wires take much memory.
-        """
-        at_a_time = max(1, MOST_TRIPLES // max(circuit.n_and, 1))
-        parts = []
-        for first in range(0, own.shape[1], at_a_time):
-            part = yield from self._evaluate(circuit, own[:, first : first + at_a_time], outputs)
-            parts.append(part)
-        return np.concatenate(parts, axis=1)
+        """Return the outputs of a circuit whose input "provider p" comes from party p; one column per instance."""
+        stock = self._stock(circuit, by_provider=True)
+        part = yield from self._part(stock, self._own_inputs(circuit, own))
+        return (yield from self._open(part, *outputs))
 
     def share(self, owner: int, own: Bits) -> Bits:
         """Return this party's share of the owner's bits; `own` are this party's, of the same shape as all others'."""
         return self._inputs.own(own) if owner == self.me else self._inputs.of(owner, own.shape)
 
+    def evaluate_own(self, circuit: Circuit, own: Bits, *outputs: str) -> Script[Bits]:
+        """Return this party's shares of the outputs of a circuit as in `evaluate`; nothing is opened."""
+        stock = self._stock(circuit, by_provider=True)
+        part = yield from self._part(stock, self._own_inputs(circuit, own))
+        yield from evaluate(part, self.me, self.parties)
+        return part.shares(*outputs)
+
     def evaluate_shares(self, circuit: Circuit, inputs: Mapping[str, Bits], *outputs: str) -> Script[Bits]:
         """Return this party's shares of the outputs, from its shares of the inputs; nothing is opened."""
-        at_a_time = max(1, MOST_TRIPLES // max(circuit.n_and, 1))
-        parts = []
-        for first in range(0, next(iter(inputs.values())).shape[1], at_a_time):
-            some = {name: bits[:, first : first + at_a_time] for name, bits in inputs.items()}
-            part = yield from self._part(circuit, some)
-            while part.message is not None:
-                part.hear((yield from exchange(Masked, part.message, self.peers)))
-            parts.append(part.shares(*outputs))
-        return np.concatenate(parts, axis=1)
+        part = yield from self._part(self._stock(circuit, by_provider=False), inputs)
+        yield from evaluate(part, self.me, self.parties)
+        return part.shares(*outputs)
 
     def open_from_shares(self, circuit: Circuit, inputs: Mapping[str, Bits], *outputs: str) -> Script[Bits]:
         """Return the outputs, which all learn, from this party's shares of the inputs."""
-        at_a_time = max(1, MOST_TRIPLES // max(circuit.n_and, 1))
-        parts = []
-        for first in range(0, next(iter(inputs.values())).shape[1], at_a_time):
-            some = {name: bits[:, first : first + at_a_time] for name, bits in inputs.items()}
-            part = yield from self._part(circuit, some)
-            parts.append((yield from evaluate_and_open(part, self.peers, *outputs)))
-        return np.concatenate(parts, axis=1)
+        part = yield from self._part(self._stock(circuit, by_provider=False), inputs)
+        return (yield from self._open(part, *outputs))
 
-    def _evaluate(self, circuit: Circuit, own: Bits, outputs: Sequence[str]) -> Script[Bits]:
-        shares = {f"provider {number}": self.share(number, own) for number in range(len(self.parties))}
-        part = yield from self._part(circuit, shares)
-        return (yield from evaluate_and_open(part, self.peers, *outputs))
+    def contradicted(self) -> PeerBrokeProtocol:
+        """Return the error for an answer that this party's own input proves wrong."""
+        who = " or ".join(self.peers)
+        return PeerBrokeProtocol("", f"{who} made an answer come out that contradicts our records")
 
-    def _part(self, circuit: Circuit, shares: Mapping[str, Bits]) -> Script[SharedEvaluation]:
+    def _open(self, part: SharedEvaluation, *outputs: str) -> Script[Bits]:
+        return (yield from evaluate_and_open(part, self.me, self.parties, *outputs, zeros=self._zeros))
+
+    def _own_inputs(self, circuit: Circuit, own: Bits) -> dict[str, Bits]:
+        """Return this party's shares of what the providers know: its own input, and zeros."""
+        mine = f"provider {self.me}"
+        return {name: own if name == mine else np.zeros_like(own) for name in circuit.inputs}
+
+    def _stock(self, circuit: Circuit, *, by_provider: bool) -> _Stock:
+        """Return what is left of a circuit's triples; its inputs are held by one provider each, or by all."""
+        key = id(circuit), by_provider
+        if key not in self._stocks:
+            n = len(self.parties)
+            owners = {f"provider {each}": each for each in range(n)} if by_provider else None
+            self._stocks[key] = _Stock(hold(circuit, n, owners))
+        return self._stocks[key]
+
+    def _part(self, stock: _Stock, shares: Mapping[str, Bits]) -> Script[SharedEvaluation]:
         """Return this party's part of an evaluation, with the triples that it needs."""
-        needed = circuit.n_and * next(iter(shares.values())).shape[1]
-        if self._triples is None or len(self._triples) < needed:
-            steps = max(1, -(-needed // TRIPLES_STEP))
-            self._triples = yield from self._make_triples(steps * TRIPLES_STEP)
-        return SharedEvaluation(circuit, self.me, len(self.parties), shares, self._triples)
+        needed = next(iter(shares.values())).shape[1]
+        while stock.left < needed:
+            more = max(needed - stock.left, min(stock.used, stock.worth(AHEAD)))
+            made = yield from self._make_triples(stock.held, 8 * -(-min(more, stock.worth(MOST)) // 8))
+            stock.triples = made if stock.triples is None else stock.triples.joined(made)
+        assert stock.triples is not None
+        stock.used += needed
+        return SharedEvaluation(stock.held, self.me, shares, stock.triples)
 
-    def _make_triples(self, count: int) -> Script[Triples]:
-        making = TripleMaking(count)
+    def _make_triples(self, held: HeldCircuit, instances: int) -> Script[Triples]:
+        making = TripleMaking(held, self.me, instances)
         batches = {}
-        for number, receiver in self._receivers.items():
-            columns, batches[number] = receiver.extend(making.choices)
-            yield Send((self.parties[number],), Order(columns))
-        for number, sender in self._senders.items():
-            name = self.parties[number]
-            order = yield Receive(name, Order)
-            with blaming(name):
-                batch = sender.extend(order.columns, 2 * count)
-            yield Send((name,), Delivery(making.correct(number, *batch.random_bits())))
+        for number, receiver in self.receivers.items():
+            if making.transfers(number):
+                columns, batches[number] = receiver.extend(making.choices(number))
+                yield Send((self.parties[number],), Order(columns))
+        for number, sender in self.senders.items():
+            if making.transfers(number):
+                name = self.parties[number]
+                order = yield Receive(name, Order)
+                with blaming(name):
+                    batch = sender.extend(order.columns, making.transfers(number))
+                yield Send((name,), Delivery(making.correct(number, *batch.random_bits())))
         for number, received in batches.items():
             name = self.parties[number]
             delivery = yield Receive(name, Delivery)
             with blaming(name):
                 making.absorb(number, received.random_bits(), delivery.corrections)
-        return making.triples(len(self.parties))
+        return making.triples()
+
+
+@dataclass
+class _Stock:
+    """The triples of one circuit that are left, and how many instances were evaluated."""
+
+    held: HeldCircuit
+    triples: Triples | None = None
+    used: int = 0
+
+    @property
+    def left(self) -> int:
+        return 0 if self.triples is None else len(self.triples)
+
+    def worth(self, transfers: int) -> int:
+        """Return of how many instances so many transfers of a pair make the triples, at least 8."""
+        return max(8, transfers // max(self.held.most_products, 1))

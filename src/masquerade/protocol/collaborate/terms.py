@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from masquerade.anonymize.method import TableMethod, insist
@@ -11,8 +11,8 @@ from masquerade.data.product import columns_of
 from masquerade.data.schema import Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Bug, ParameterError
-from masquerade.privacy.m_privacy.requirement import MPrivacy, covers_against_insiders
-from masquerade.privacy.requirement import GroupRequirement, without_redundant
+from masquerade.privacy.m_privacy.requirement import MPrivacy
+from masquerade.privacy.requirement import GroupRequirement, covers_against_insiders, without_redundant
 from masquerade.protocol.collaborate.criterion import Criterion
 from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.protocol.contract import Contract
@@ -93,6 +93,11 @@ def qids_of(contract: Contract) -> list[list[Qid]]:
 def criteria_of(contract: Contract) -> list[Criterion]:
     """Return all criteria that parts are tested against."""
     return [qid.criterion for qids in qids_of(contract) for qid in qids]
+
+
+def stand_alone(criteria: Sequence[Criterion]) -> bool:
+    """Return whether the verdict on a group depends on its own records alone, even where others are left out."""
+    return len(criteria) == 1 and not criteria[0].compares_with_whole
 
 
 def sensitive_names(criteria: Iterable[Criterion]) -> tuple[str, ...]:

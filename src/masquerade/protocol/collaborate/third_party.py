@@ -32,6 +32,7 @@ from masquerade.protocol.collaborate.domains import (
 from masquerade.protocol.collaborate.groups import Settings
 from masquerade.protocol.collaborate.joined_records import joined, told_schema
 from masquerade.protocol.collaborate.messages import Records, Rows, Values, checked_length, read_rows, stacked
+from masquerade.protocol.collaborate.start import start_within_boundaries
 from masquerade.protocol.collaborate.terms import (
     algorithm_of,
     collaboration_of,
@@ -43,6 +44,7 @@ from masquerade.protocol.collaborate.terms import (
     refuse_impossible,
     requirement_of,
     sensitive_names,
+    stand_alone,
 )
 from masquerade.protocol.collaborate.tree import partition
 from masquerade.protocol.columns import Received
@@ -51,7 +53,7 @@ from masquerade.protocol.joined_release import check_losses, joined_release, par
 from masquerade.protocol.listed_values import refuse_unknown_values
 from masquerade.protocol.method import Assembly
 from masquerade.utility.comparison import compare
-from masquerade.utility.losses import joined_losses
+from masquerade.utility.losses import joined_losses, with_suppressed
 from masquerade.utility.queries import joined_error, query_error
 
 
@@ -82,21 +84,32 @@ def _trusted(assembly: Assembly) -> Script[Release]:
     for name in contract.parties:
         handed[name] = yield Receive(name, Records)
     started = time.perf_counter()
-    told = told_schema(contract, handed, assembly.weights)
+    told = told_schema(contract, handed)
     table = joined(contract, handed, schema if schema is not None else told)
     left_out = tuple(dict.fromkeys(name for message in handed.values() for name in message.left_out))
     del handed
     if not terms.at_public_places:
         return _by_algorithm(assembly, table, left_out, started)
-    raw = table.arrow
 
     def on_round(tried: int, groups: int) -> None:
         assembly.on_stage(Stage("cutting", tried=tried, detail=f"{groups} groups at work"))
 
+    sides = public_settings(contract, table)
+    start = yield from start_within_boundaries(
+        sides, contract.requirement, alone=stand_alone(criteria_of(contract))
+    )
+    left = np.arange(len(table)) if start is None else start.rows
     finished = []
-    for settings, judges in public_settings(contract, table):
-        groups = yield from partition(settings, judges, judges, None, on_round, on_round)
-        finished.append(Cut(settings, groups))
+    for number, (settings, counting) in enumerate(sides):
+        here, judges = settings.of_rows(left), [judge.of_rows(left) for judge in counting]
+        groups = yield from partition(
+            here, judges, judges, None, on_round, on_round, None if start is None else start.groups[number]
+        )
+        finished.append(Cut(here, groups))
+    suppressed = len(table) - int(left.size)
+    if suppressed:
+        table = table.take(left)
+    raw = table.arrow
     cells = {name: raw.column(name) for name in (*column_names(contract), provider_column(contract))}
     for cut in finished:
         cells |= {name: pa.chunked_array([labels]) for name, labels in cut.labels().items()}
@@ -106,10 +119,14 @@ def _trusted(assembly: Assembly) -> Script[Release]:
         assembly,
         requirement_of(contract),
         pa.table(cells),
-        losses_of(finished),
+        {
+            name: with_suppressed(loss, int(left.size), suppressed)
+            for name, loss in losses_of(finished).items()
+        },
         dropped=left_out,
         settings=_settings(contract),
         seconds=seconds,
+        suppressed=suppressed,
         query_error=query_error(beside, seed=assembly.seed),
     )
 
@@ -183,37 +200,50 @@ def _assembled(assembly: Assembly) -> Script[Release]:
     for name in contract.parties:
         handed[name] = yield Receive(name, Rows)
     rows = {
-        name: read_rows(message.table, name, column_names(contract), contract.most_records)
+        name: read_rows(
+            message.table,
+            name,
+            column_names(contract),
+            contract.most_records,
+            may_be_none=message.suppressed > 0,
+        )
         for name, message in handed.items()
     }
+    if not any(table.num_rows for table in rows.values()):
+        raise PeerBrokeProtocol("", "no provider handed in a record, though some group may stand")
     cells = stacked(rows, provider_column(contract))
     for name, message in handed.items():
         check_losses(name, set(qid_names(contract)), message.losses)
         if not all(np.isfinite(seconds) and seconds >= 0 for seconds in message.seconds.values()):
             raise PeerBrokeProtocol(name, "told that something took no time that there is")
+        if message.suppressed and not (contract.bounded and 0 < message.suppressed <= contract.most_records):
+            raise PeerBrokeProtocol(name, f"says that it left {message.suppressed} records out")
     left_out = tuple(dict.fromkeys(name for message in handed.values() for name in message.left_out))
     seconds = {
         part: max(message.seconds.get(part, 0.0) for message in handed.values())
         for part in ("prepare", "protocol")
     }
+    suppressed = sum(message.suppressed for message in handed.values())
+    having = {name: table.num_rows for name, table in rows.items() if table.num_rows}
+    losses = {
+        attribute: with_suppressed(
+            joined_losses([handed[name].losses[attribute] for name in having], [*having.values()]),
+            cells.num_rows,
+            suppressed,
+        )
+        for attribute in qid_names(contract)
+    }
     return joined_release(
         assembly,
         requirement_of(contract),
         cells,
-        {
-            attribute: joined_losses(
-                [message.losses[attribute] for message in handed.values()],
-                [table.num_rows for table in rows.values()],
-            )
-            for attribute in qid_names(contract)
-        },
+        losses,
         dropped=left_out,
         settings=_settings(contract),
         seconds=seconds,
+        suppressed=suppressed,
         query_error=joined_error(
-            [message.query_error for message in handed.values()],
-            [table.num_rows for table in rows.values()],
-            "each provider's own records",
+            [handed[name].query_error for name in having], [*having.values()], "each provider's own records"
         ),
     )
 

@@ -49,25 +49,23 @@ def partition(
     me: int | None,
     on_round: OnRound | None = None,
     on_own_round: OnRound | None = None,
+    start: Sequence[Group] | None = None,
 ) -> Script[list[Group]]:
     """Return the finished groups of all QIDs that have records of this holder.
+
+    The cutting begins with the group of all records, which must be private, or with those of `start`, which are.
 
     Groups of one provider alone are finished by that provider, with its `own` judges and no message to the
     others; only `on_own_round` is notified. `me` is the provider's number; None for a third party, which does it for
     all.
     """
-    everything = np.arange(settings.ranks[0].size, dtype=np.intp)
     providers = len(settings.axes) - 1
-    waiting = []
-    for number, (qid, judge) in enumerate(zip(settings.qids, judges, strict=True)):
-        told = yield from judge.whole(everything)
-        root = tuple(axis.root for axis in settings.axes)
-        waiting.append(Group(root, everything, bool(told.divisible[0]), qid | {providers}, number))
+    waiting = [*start] if start is not None else (yield from _whole(settings, judges))
     heard = Heard()
     if settings.providers_last and settings.apart:
-        first = Attempt(settings, waiting, providers, settings.apart)
-        yield from decide([first], judges, heard, strict=False)
-        waiting = first.outcome() if first.allowed else waiting
+        first = [Attempt(settings, [group], providers, settings.apart) for group in waiting]
+        yield from decide(first, judges, heard, strict=False)
+        waiting = [made for each in first for made in (each.outcome() if each.allowed else each.groups)]
     done, alone = yield from _cut(settings, judges, heard, waiting, on_round)
     done = yield from _narrow(settings, judges, done)
     mine = [group for group in alone if me is None or settings.provider_of(group) == me]
@@ -75,6 +73,17 @@ def partition(
     finished, _ = yield from _cut(by_themselves, own, Heard(), mine, on_own_round)
     finished = yield from _narrow(settings, own, finished)
     return [*done, *finished]
+
+
+def _whole(settings: Settings, judges: Judges) -> Script[list[Group]]:
+    """Return the group of all records, once for each QID."""
+    everything = np.arange(settings.ranks[0].size, dtype=np.intp)
+    root, providers = tuple(axis.root for axis in settings.axes), len(settings.axes) - 1
+    groups = []
+    for number, (qid, judge) in enumerate(zip(settings.qids, judges, strict=True)):
+        told = yield from judge.whole(everything)
+        groups.append(Group(root, everything, bool(told.divisible[0]), qid | {providers}, number))
+    return groups
 
 
 def _cut(

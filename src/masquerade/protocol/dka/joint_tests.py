@@ -16,36 +16,40 @@ from masquerade.crypto.count_circuits import all_equal, both
 from masquerade.net.progress import OnStage
 from masquerade.net.script import Script
 from masquerade.protocol.dka.sensitive_tests import SensitiveTest
-from masquerade.protocol.dka.side import Side
+from masquerade.protocol.dka.side import Tested
 from masquerade.protocol.joint_histogram.back_ends import shared_tests
 from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.pair import Pair, read_outputs, shared_outputs
 
 
 class PairTests:
-    """One party's side of the tests between two."""
+    """One party's side of the tests between two.
 
-    def __init__(self, pair: Pair, sensitive: Sequence[SensitiveTest] = ()) -> None:
-        self._pair, self._sensitive = pair, sensitive
+    `most` are the public bounds on both parties' groups, where they are not as many as k allows.
+    """
+
+    def __init__(self, pair: Pair, sensitive: Sequence[SensitiveTest] = (), most: Sequence[int] = ()) -> None:
+        self._pair, self._sensitive, self._most = pair, sensitive, most
 
     @property
     def peers(self) -> Sequence[str]:
         """The other party."""
         return (self._pair.peer,)
 
-    def good_groups(self, side: Side, on_stage: OnStage) -> Script[Bits]:
+    def good_groups(self, side: Tested, on_stage: OnStage) -> Script[Bits]:
         """Return this party's XOR share of "the record's joint group is good" (the paper's ω)."""
+        first, second = self._most or (side.bound, side.bound)
+        bounds = Bounds(side.left.size, (first, second), (side.k, side.k))
         if self._sensitive:
             shares = []
             for test in self._sensitive:
-                shares.append((yield from test.good_groups(self._pair, side, on_stage)))
-            return (yield from self._all_set(np.stack(shares)))
-        bounds = Bounds(side.left.size, (side.bound, side.bound))
+                shares.append((yield from test.good_groups(self._pair, side, bounds, on_stage)))
+            return (yield from self.all_set(np.stack(shares)))
         return (yield from shared_tests(self._pair, side.labels(), side.k, bounds, on_stage))
 
     def conjunction(self, share: Bits) -> Script[Bits]:
         """Compare both strings of shares, one of them inverted (step 8 of Algorithm 4)."""
-        return (yield from self._all_set(share[:, None]))
+        return (yield from self.all_set(share[:, None]))
 
     def unanimous(self, own: bool) -> Script[bool]:
         """Return whether both say yes."""
@@ -53,7 +57,7 @@ class PairTests:
         out = yield from read_outputs(self._pair, both(), 1, inputs)
         return bool(out["both"][0, 0])
 
-    def _all_set(self, shares: Bits) -> Script[Bits]:
+    def all_set(self, shares: Bits) -> Script[Bits]:
         """Return this party's XOR share of the conjunction of each column."""
         if len(shares) == 1:
             return np.asarray(shares[0])

@@ -14,16 +14,16 @@ from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
-from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS, LocalAlgorithm
-from masquerade.protocol.method import Assembly, Proposal, Seat, SessionMethod, proposal_of, refuse
+from masquerade.protocol.method import Assembly, Proposal, Seat, proposal_of, refuse
+from masquerade.protocol.vertical_method import VerticalMethod
 
 
 @dataclass(frozen=True)
-class Dka(SessionMethod):
+class Dka(VerticalMethod):
     """The framework of Jiang and Clifton, with one of several algorithms by which each party generalises its own."""
 
     name: ClassVar[str] = "dka"
@@ -32,7 +32,6 @@ class Dka(SessionMethod):
         "the parties generalise their own columns in turn until their joint groups are large enough, and show nothing "
         "but which records pass, or only whether all do"
     )
-    arrangement: ClassVar[Arrangement] = "vertical"
     activity: ClassVar[str] = "aligning and generalising"
     resumes: ClassVar[bool] = True
 

@@ -14,13 +14,12 @@ import pyarrow as pa
 
 from masquerade.anonymize.preparation import refuse_unreachable
 from masquerade.data.table import Origin, Table
-from masquerade.errors import NoCommonRecords
 from masquerade.net.progress import Stage
 from masquerade.net.script import Receive, Script, Send
-from masquerade.protocol.align import align
+from masquerade.protocol.attribute_terms import agreed_table
 from masquerade.protocol.collaborate.shared_bits import prepare
 from masquerade.protocol.columns import Columns, Received, write_columns
-from masquerade.protocol.common_records import AlignProgress, handed_in
+from masquerade.protocol.common_records import find_common_rows, handed_in, refuse_nobody
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start, notes_purpose
 from masquerade.protocol.dka.encrypted_join import join_first, join_second
@@ -56,18 +55,10 @@ def dka_party(
     peers = tuple(each for each in contract.parties if each != name)
     resumes = yield from agree_on_start(peers, notebook)
     if not resumes:
-        on_stage(Stage("aligning"))
-        work = AlignProgress(on_stage, len(identifiers) * (len(contract.parties) + 1))
-        rows = yield from align(
-            me, contract.parties, identifiers, contract.hash, contract.most_records, work.more
-        )
-        notebook.aligned(rows)
+        notebook.aligned((yield from find_common_rows(seat)))
     rows = notebook.rows
-    if not rows.size:
-        raise NoCommonRecords(
-            f"the parties {', '.join(contract.parties)} have no record in common; do they use the same identifiers?"
-        )
-    own = seat.table.take(rows)
+    refuse_nobody(contract, rows)
+    own = agreed_table(seat.table, contract.attributes).take(rows)
     # What cannot be reached is refused before anything is shown, as far as this party can tell.
     sensitive = own_sensitive(name, contract, own)
     judged = [part for part in contract.parts if part.sensitive in sensitive]
@@ -86,11 +77,15 @@ def dka_party(
     if len(contract.parties) == 2:
         pair = yield from prepare_pair(me, contract.parties, purpose)
         session, counted_by = pair.session, pair.histograms_by
-        tests = PairTests(pair, (yield from prepare_sensitive_tests(me, contract, own)))
+        tests = PairTests(
+            pair, (yield from prepare_sensitive_tests(me, contract.parties, contract, contract.parts, own))
+        )
     else:
         session = purpose + b"".join((yield from exchange_nonces(me, contract.parties)))
         shared = yield from prepare(me, contract.parties, session)
-        tests = SortedTests(shared, (yield from prepare_sensitive_tests(me, contract, own)))
+        tests = SortedTests(
+            shared, (yield from prepare_sensitive_tests(me, contract.parties, contract, contract.parts, own))
+        )
     if not resumes:
         notebook.named(session)
     yield from play(tests, side, on_stage=on_stage, on_round=notebook.played)

@@ -26,9 +26,12 @@ from masquerade.crypto.bits import Bits, pack, unpack
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.dka.side import Opened, Side
+from masquerade.protocol.dka.side import Opened, Side, Tested
 
 OnRound = Callable[[Opened], None]
+
+MOST_ROUNDS = 1_000
+"""Far more than all columns have levels. Whoever lets every test fail would otherwise keep the others for ever."""
 
 
 class ChiShare(Message, tag="dka-chi", frozen=True):
@@ -44,11 +47,14 @@ class JointTests(Protocol):
     def peers(self) -> Sequence[str]:
         """The other parties."""
 
-    def good_groups(self, side: Side, on_stage: OnStage) -> Script[Bits]:
+    def good_groups(self, side: Tested, on_stage: OnStage) -> Script[Bits]:
         """Return this party's XOR share of "the record's joint group is good", one bit a remaining record."""
 
     def conjunction(self, share: Bits) -> Script[Bits]:
         """Return this party's XOR share of the one bit whether all shared bits are set."""
+
+    def all_set(self, shares: Bits) -> Script[Bits]:
+        """Return this party's XOR share of the conjunction of each column."""
 
     def unanimous(self, own: bool) -> Script[bool]:
         """Return whether all parties say yes, and let nobody learn more."""
@@ -59,6 +65,11 @@ def play(
 ) -> Script[None]:
     """Run rounds to the end; the result is in `side`. `on_round` is called with everything that was opened."""
     while not side.over:
+        if side.round == MOST_ROUNDS:
+            failing = f"let groups fail in {MOST_ROUNDS} rounds"
+            if len(tests.peers) == 1:
+                raise PeerBrokeProtocol(tests.peers[0], failing)
+            raise PeerBrokeProtocol("", f"{' or '.join(tests.peers)} {failing}")
         opened = yield from _asked(tests, side, _numbered(side.round + 1, on_stage))
         side.hear(opened)
         if on_round is not None:
@@ -75,10 +86,10 @@ def _asked(tests: JointTests, side: Side, on_stage: OnStage) -> Script[Opened]:
     on_stage(Stage("opening"))
     if side.opens == "all":
         share = yield from tests.conjunction(share)
-    return (yield from _opened(tests.peers, share)).astype(bool)
+    return (yield from open_shares(tests.peers, share)).astype(bool)
 
 
-def _opened(peers: Sequence[str], share: Bits) -> Script[Bits]:
+def open_shares(peers: Sequence[str], share: Bits) -> Script[Bits]:
     """Exchange XOR shares, and return the bits."""
     message = pack(share).tobytes()
     yield Send(tuple(peers), ChiShare(message))

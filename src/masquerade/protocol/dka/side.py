@@ -25,8 +25,8 @@ Opened = NDArray[np.bool_]
 Opening = Literal["each", "all", "end"]  # a bit a record; whether all pass; whether nobody has a further step
 
 
-class Side(Protocol):
-    """One party's columns over the common records, as general as the rounds so far have made them."""
+class Tested(Protocol):
+    """One party's groups of the common records, as a joint test looks at them."""
 
     @property
     def k(self) -> int:
@@ -37,12 +37,19 @@ class Side(Protocol):
         """The public bound on the number of own groups, and the label of records that cannot pass."""
 
     @property
-    def round(self) -> int:
-        """How many rounds are over; top-down, how many have passed."""
-
-    @property
     def left(self) -> Rows:
         """The records that are still tested."""
+
+    def labels(self) -> Labels:
+        """Return the own groups of the remaining records."""
+
+
+class Side(Tested, Protocol):
+    """One party's columns over the common records, as general as the rounds so far have made them."""
+
+    @property
+    def round(self) -> int:
+        """How many rounds are over; top-down, how many have passed."""
 
     @property
     def over(self) -> bool:
@@ -55,9 +62,6 @@ class Side(Protocol):
     @property
     def stuck(self) -> bool:
         """Whether this party had no further step."""
-
-    def labels(self) -> Labels:
-        """Return the own groups of the remaining records."""
 
     def hear(self, opened: Opened) -> None:
         """Take in what was opened: one bit, or where `opens` is "each" one a remaining record."""

@@ -28,7 +28,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from masquerade.crypto import words
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import Builder, Circuit
 from masquerade.crypto.sorting_network import layers
@@ -36,33 +35,41 @@ from masquerade.net.progress import OnStage, Stage
 from masquerade.net.script import Script
 from masquerade.privacy.requirement import SharedRow
 from masquerade.protocol.collaborate.shared_bits import SharedBits
+from masquerade.protocol.dka.groups import Labels
 from masquerade.protocol.dka.sensitive_tests import SensitiveTest, judging_circuit
-from masquerade.protocol.dka.side import Side
+from masquerade.protocol.dka.side import Tested
 from masquerade.protocol.dka.stretch_counts import counts_in_stretches, value_bits
+from masquerade.protocol.shared_sort import equal_words, exchanged_words, linked_places, sort_shared
 
 
 class SortedTests:
-    """One party's side of the tests among several."""
+    """One party's side of the tests among several.
 
-    def __init__(self, shared: SharedBits, sensitive: Sequence[SensitiveTest] = ()) -> None:
-        self._shared, self._sensitive = shared, sensitive
+    `most` are the public bounds on all parties' groups, where they are not as many as k allows.
+    """
+
+    def __init__(
+        self, shared: SharedBits, sensitive: Sequence[SensitiveTest] = (), most: Sequence[int] = ()
+    ) -> None:
+        self._shared, self._sensitive, self._most = shared, sensitive, most
 
     @property
     def peers(self) -> Sequence[str]:
         """The other parties."""
         return self._shared.peers
 
-    def good_groups(self, side: Side, on_stage: OnStage) -> Script[Bits]:
+    def good_groups(self, side: Tested, on_stage: OnStage) -> Script[Bits]:
         """Return this party's XOR share of "the record's joint group is good"."""
         labels, n = side.labels(), side.left.size
-        places = np.arange(side.bound.bit_length(), dtype=np.uint64)[:, None]
-        own = np.concatenate(((labels >> places) & np.uint64(1), [labels < side.bound])).astype(np.uint8)
-        everybody = [self._shared.share(number, own) for number in range(len(self._shared.parties))]
+        everybody = [
+            self._shared.share(number, _label_bits(labels, side.bound, bound))
+            for number, bound in enumerate(self._most or [side.bound] * len(self._shared.parties))
+        ]
         on_stage(Stage("sorting"))
         values = [self._values(test, side) for test in self._sensitive]
         # The values come first, as the lowest digits: records of one group stay together.
         rows = np.concatenate([*values, *(each[:-1] for each in everybody)])
-        exchanged = yield from self._sort(rows)
+        exchanged = yield from sort_shared(self._shared, rows)
         on_stage(Stage("comparing"))
         keys = rows[sum(map(len, values)) :]
         good = yield from self._satisfying(rows, keys, side) if values else self._in_stretches(keys, side.k)
@@ -71,11 +78,15 @@ class SortedTests:
             out = yield from self._shared.evaluate_shares(_exchange(1), inputs, "low", "high")
             good[:, low], good[:, high] = out[:1], out[1:]
         allowed = np.concatenate([good, *(each[-1:] for each in everybody)])
-        return np.asarray((yield from self._all_set(allowed))[0])
+        return np.asarray((yield from self._all_of(allowed))[0])
 
     def conjunction(self, share: Bits) -> Script[Bits]:
         """Return this party's share of whether all bits are set."""
-        return np.asarray((yield from self._all_set(share[:, None]))[0])
+        return (yield from self.all_set(share[:, None]))
+
+    def all_set(self, shares: Bits) -> Script[Bits]:
+        """Return this party's XOR share of the conjunction of each column."""
+        return np.asarray((yield from self._all_of(shares))[0])
 
     def unanimous(self, own: bool) -> Script[bool]:
         """Return whether all parties say yes."""
@@ -83,18 +94,7 @@ class SortedTests:
         out = yield from self._shared.evaluate(circuit, np.array([[own]], np.uint8), "all")
         return bool(out[0, 0])
 
-    def _sort(self, keys: Bits) -> Script[list[Bits]]:
-        """Sort shared keys in place, [bits, records]. Return the shared bits that say what each layer exchanged."""
-        exchanged = []
-        width = len(keys)
-        for low, high in layers(keys.shape[1]):
-            inputs = {"low": keys[:, low], "high": keys[:, high]}
-            out = yield from self._shared.evaluate_shares(_compare(width), inputs, "swap", "low", "high")
-            exchanged.append(out[:1])
-            keys[:, low], keys[:, high] = out[1 : width + 1], out[width + 1 :]
-        return exchanged
-
-    def _values(self, test: SensitiveTest, side: Side) -> Bits:
+    def _values(self, test: SensitiveTest, side: Tested) -> Bits:
         """Return this party's shares of the remaining records' sensitive values; [bits, records]."""
         own = np.zeros((value_bits(test.told.labels), side.left.size), np.uint8)
         if test.values is not None:
@@ -102,12 +102,10 @@ class SortedTests:
             own = ((test.values[side.left] >> places) & np.uint64(1)).astype(np.uint8)
         return self._shared.share(test.holder, own)
 
-    def _satisfying(self, rows: Bits, keys: Bits, side: Side) -> Script[Bits]:
+    def _satisfying(self, rows: Bits, keys: Bits, side: Tested) -> Script[Bits]:
         """Return shares of whether each place's stretch satisfies every requirement; [1, records]."""
         n = keys.shape[1]
-        linked = np.zeros((1, n), np.uint8)
-        neighbours = {"left": keys[:, 1:], "right": keys[:, :-1]}
-        linked[:, 1:] = yield from self._shared.evaluate_shares(_equal(len(keys)), neighbours, "equal")
+        linked = yield from linked_places(self._shared, keys)
         verdicts, at = [], 0
         for test in self._sensitive:
             row = SharedRow(test.told.labels, test.told.bounded, n, n.bit_length() + 1)
@@ -115,16 +113,20 @@ class SortedTests:
             at += len(codes)
             counts = yield from counts_in_stretches(self._shared, linked, codes, test.told.labels, row.width)
             inputs = {"row 0": counts, "row 1": np.zeros_like(counts)}  # circuits take two addends
+            if test.part.compares_with_whole:
+                inputs["whole"] = np.repeat(self._shared.share(test.holder, test.whole(side)), n, axis=1)
             circuit = judging_circuit(test.part, row, side.k)
             verdicts.append((yield from self._shared.evaluate_shares(circuit, inputs, "good")))
-        return (yield from self._all_set(np.concatenate(verdicts)))
+        return (yield from self._all_of(np.concatenate(verdicts)))
 
     def _in_stretches(self, keys: Bits, k: int) -> Script[Bits]:
         """Return shares of whether each place lies in a stretch of k equal keys; [1, records]."""
         n = keys.shape[1]
         good = np.zeros((1, n), np.uint8)  # of the stretch that starts here
         starts = {"left": keys[:, : n - k + 1], "right": keys[:, k - 1 :]}
-        good[:, : n - k + 1] = yield from self._shared.evaluate_shares(_equal(len(keys)), starts, "equal")
+        good[:, : n - k + 1] = yield from self._shared.evaluate_shares(
+            equal_words(len(keys)), starts, "equal"
+        )
         reach = 1  # of how many places back a stretch may start
         while reach < k:
             by = min(reach, k - reach)
@@ -134,21 +136,16 @@ class SortedTests:
             reach += by
         return good
 
-    def _all_set(self, shares: Bits) -> Script[Bits]:
+    def _all_of(self, shares: Bits) -> Script[Bits]:
         """Return this party's shares of the conjunction of each column; [1, columns]."""
         circuit = _conjunction(len(shares))
         return (yield from self._shared.evaluate_shares(circuit, {"bits": shares}, "all"))
 
 
-@lru_cache(maxsize=16)
-def _compare(width: int) -> Circuit:
-    """Exchange two keys if the second is smaller: 2·w ANDs."""
-    build = Builder()
-    low, high = build.input("low", width), build.input("high", width)
-    swap = words.less_than(build, high, low)
-    build.output("swap", [swap])
-    _exchanged(build, swap, low, high)
-    return build.build()
+def _label_bits(labels: Labels, never: int, bound: int) -> Bits:
+    """Return the labels in as many bits as those of a party with such a bound, and which are not `never`."""
+    places = np.arange(bound.bit_length(), dtype=np.uint64)[:, None]
+    return np.concatenate(((labels >> places) & np.uint64(1), [labels < never])).astype(np.uint8)
 
 
 @lru_cache(maxsize=4)
@@ -156,20 +153,7 @@ def _exchange(width: int) -> Circuit:
     """Exchange two words if `swap` is set."""
     build = Builder()
     (swap,) = build.input("swap", 1)
-    _exchanged(build, swap, build.input("low", width), build.input("high", width))
-    return build.build()
-
-
-def _exchanged(build: Builder, swap: int, low: Sequence[int], high: Sequence[int]) -> None:
-    change = [build.both(swap, build.xor(a, b)) for a, b in zip(low, high, strict=True)]
-    for name, word in (("low", low), ("high", high)):
-        build.output(name, [build.xor(bit, each) for bit, each in zip(word, change, strict=True)])
-
-
-@lru_cache(maxsize=16)
-def _equal(width: int) -> Circuit:
-    build = Builder()
-    build.output("equal", [words.equal(build, build.input("left", width), build.input("right", width))])
+    exchanged_words(build, swap, build.input("low", width), build.input("high", width))
     return build.build()
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.local_view import Candidate, LocalView
@@ -127,6 +128,8 @@ def overstates(by: float, epsilon: float = EPSILON) -> Strategy:
 @dataclass
 class TakesPartFor:
     """As `base`, for a number of rounds; then never."""
+
+    holds_back: ClassVar[bool] = True
 
     rounds: int
     base: Participation

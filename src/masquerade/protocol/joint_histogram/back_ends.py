@@ -1,6 +1,7 @@
-"""Choose and run the cheaper back end for a joint histogram: transfers or encryption.
+"""Choose and run the cheaper back end for a joint histogram: transfers, sorted or not, or encryption.
 
-Both parties make the same choice, from public figures (`costs.py`). With as many groups on either
+Both parties make the same choice, from public figures (`costs.py`). Transfers are sorted where groups are known to be
+large and records are more than some thousand. With as many groups on either
 side as k-anonymity allows, transfers win by far. Encryption wins where one party has some hundred labels, the other
 tens of thousands, and there are enough records to make up for what is sent back for each label: a million and more.
 """
@@ -19,12 +20,22 @@ from masquerade.protocol.joint_histogram.costs import (
     encrypted_count_seconds,
     encrypted_seconds,
     packing_for,
+    sorting_for,
     transferred_count_seconds,
     transferred_seconds,
 )
-from masquerade.protocol.joint_histogram.histogram import Bounds, Labels, group_bits, joint_histogram
+from masquerade.protocol.joint_histogram.histogram import (
+    Bounds,
+    Counted,
+    Labels,
+    checked_labels,
+    joint_histogram,
+    looked_up,
+    reached_shares,
+)
 from masquerade.protocol.joint_histogram.homomorphic import homomorphic_group_bits, homomorphic_rows
 from masquerade.protocol.joint_histogram.pair import BackEnd, Pair
+from masquerade.protocol.joint_histogram.sorted_histogram import sorted_histogram
 from masquerade.protocol.joint_histogram.verdict import blocks_of_rows_satisfy, row_bits
 
 # Makes a circuit for one row, from the binary digits of a cell and the number of cells shared as one number.
@@ -52,6 +63,17 @@ def cheaper(seconds: dict[BackEnd, float]) -> BackEnd:
     return "encryption" if seconds["encryption"] < seconds["transfers"] else "transfers"
 
 
+def transferred_histogram(
+    pair: Pair, labels: Labels, bounds: Bounds, sorters: Sequence[int] = (0, 1)
+) -> Script[Counted]:
+    """Count by transfers, sorted where that is cheaper; the labels of who sorts, one of `sorters`, then change."""
+    sorting = sorting_for(bounds, sorters)
+    if sorting is not None:
+        return (yield from sorted_histogram(pair, labels, bounds, sorting))
+    table = yield from joint_histogram(pair, labels, bounds)
+    return Counted(table, checked_labels(labels, pair.me, bounds), bounds)
+
+
 def shared_tests(
     pair: Pair,
     labels: Labels,
@@ -65,7 +87,12 @@ def shared_tests(
     `back_end` forces one; both parties must then give the same.
     """
     if (back_end or cheaper(expected_seconds(bounds))) == "transfers":
-        return (yield from group_bits(pair, labels, at_least, bounds, on_stage))
+        on_stage(Stage("counting"))
+        counted = yield from transferred_histogram(pair, labels, bounds)
+        on_stage(Stage("looking up"))
+        counts = yield from looked_up(pair, counted.table, counted.labels, counted.bounds)
+        on_stage(Stage("comparing"))
+        return (yield from reached_shares(pair, counts, at_least, bounds))
     on_stage(Stage("counting by encryption"))
     return (yield from homomorphic_group_bits(pair, labels, at_least, bounds))
 

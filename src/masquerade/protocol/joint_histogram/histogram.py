@@ -5,7 +5,8 @@ obtain shares of the table of joint counts, and from it, for every record, a sha
 records". Nothing is opened here.
 
     step            what                                                     cost for n records, P × Q labels
-    histogram       products of unit vectors (crypto/unit_products)          n·P·Q words of AES on each side
+    histogram       products of unit vectors (crypto/unit_products)          n·P·Q words of AES on each side;
+                    where groups are large, sorted first (`sorted_histogram.py`)   a tenth of it and less
     look-up         each record's count, by one-of-N transfers both ways     n·(P + Q) words of table
     threshold       the sign of count − k by a garbled circuit               n·(w − 1) ANDs, about 1.2 kB a record
 
@@ -21,7 +22,6 @@ Who learns what: the numbers of records and the bounds on labels are public; a p
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,34 +31,38 @@ from numpy.typing import NDArray
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.count_circuits import reached
 from masquerade.crypto.one_of_n import as_indices
-from masquerade.crypto.pseudorandom_row_sums import Word, Words, word_for
+from masquerade.crypto.pseudorandom_row_sums import Word, Words, random_words, word_for
 from masquerade.crypto.unit_products import UnitPicker, UnitPlanter, batch_size
+from masquerade.engine.counts import value_counts
 from masquerade.errors import ParameterError
-from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.blaming import blaming
 from masquerade.protocol.joint_histogram.pair import Pair, shared_outputs
 
 Labels = NDArray[np.uint64]
 
-_MOST_CELLS = 1 << 29  # a gigabyte of 16-bit counts, of which about four are kept
+MOST_CELLS = 1 << 29  # a gigabyte of 16-bit counts, of which about four are kept
 _TABLE_BYTES = 1 << 23  # of look-up tables in one message
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How many records there are, and how many labels either party may have: public, and the same on both sides."""
+    """How many records there are, and how many labels either party may have: public, and the same on both sides.
+
+    Records whose label has fewer than `least` of its party's records are counted nowhere.
+    """
 
     records: int
     labels: tuple[int, int]
+    least: tuple[int, int] = (1, 1)
 
     def __post_init__(self) -> None:
-        if self.records < 1 or min(self.labels) < 1:
+        if self.records < 1 or min(self.labels) < 1 or min(self.least) < 1:
             raise ParameterError("a joint histogram takes at least one record and one label a party")
-        if math.prod(self.labels) > _MOST_CELLS:
+        if math.prod(self.labels) > MOST_CELLS:
             raise ParameterError(
                 f"a joint histogram of {self.labels[0]:,} × {self.labels[1]:,} groups does not fit into memory; "
-                f"at most {_MOST_CELLS:,} cells are possible: take a larger k"
+                f"at most {MOST_CELLS:,} cells are possible: take a larger k"
             )
 
     @property
@@ -77,6 +81,15 @@ class Bounds:
         lanes = 16 // self.word.itemsize
         work = [(rows + 1) * (4 + -(-columns // lanes)) for rows, columns in (self.labels, self.labels[::-1])]
         return work.index(min(work))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A party's share of a table of joint counts, and the labels by which its records are found in it."""
+
+    table: Words  # [labels of party 0 + 1, labels of party 1 + 1]; the last ones are counted nowhere
+    labels: Labels
+    bounds: Bounds
 
 
 class TreesWanted(Message, tag="histogram-ask", frozen=True):
@@ -105,12 +118,18 @@ class EntriesOffered(Message, tag="look-up-tables", frozen=True):
 
 
 def checked_labels(labels: Labels, me: int, bounds: Bounds) -> Labels:
-    """Return this party's labels; raise unless there is one per record and none beyond the bound."""
+    """Return this party's labels, "never" for those that too few records have.
+
+    Raise unless there is one per record and none beyond the bound.
+    """
     own = as_indices(labels, bounds.labels[me] + 1)
     if len(own) != bounds.records:
         raise ParameterError(
             f"a joint histogram of {bounds.records} records takes as many labels. Got {len(own)}."
         )
+    if bounds.least[me] > 1:
+        sizes = value_counts(own.astype(np.int64), bounds.labels[me] + 1)
+        own[(sizes < bounds.least[me])[own]] = bounds.labels[me]
     return own
 
 
@@ -171,7 +190,7 @@ def looked_up(pair: Pair, table: Words, labels: Labels, bounds: Bounds) -> Scrip
         count = part.stop - part.start
         yield Send((pair.peer,), EntriesWanted(pair.table_receiver.ask(own[part], choices)))
         wanted = yield Receive(pair.peer, EntriesWanted)
-        masks = _random_words((count, *cell), bounds.word)
+        masks = random_words((count, *cell), bounds.word)
         offered = mine[own[part].astype(np.intp)] - masks[:, None]
         with blaming(pair.peer):
             tables = pair.table_sender.offer(
@@ -195,22 +214,6 @@ def reached_shares(pair: Pair, shares: Words, at_least: int, bounds: Bounds) -> 
     return np.asarray(out["reached"][0])
 
 
-def group_bits(
-    pair: Pair, labels: Labels, at_least: int, bounds: Bounds, on_stage: OnStage = silent
-) -> Script[Bits]:
-    """Return this party's XOR share, for each record, of "its joint group has ≥ `at_least` records"."""
-    on_stage(Stage("counting"))
-    table = yield from joint_histogram(pair, labels, bounds)
-    on_stage(Stage("looking up"))
-    counts = yield from looked_up(pair, table, labels, bounds)
-    on_stage(Stage("comparing"))
-    return (yield from reached_shares(pair, counts, at_least, bounds))
-
-
 def _batches(records: int, size: int) -> Iterator[slice]:
     for at in range(0, records, size):
         yield slice(at, min(at + size, records))
-
-
-def _random_words(shape: tuple[int, ...], word: Word) -> Words:
-    return np.frombuffer(os.urandom(math.prod(shape) * word.itemsize), word).reshape(shape)

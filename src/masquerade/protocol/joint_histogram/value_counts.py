@@ -14,7 +14,8 @@ import numpy as np
 from masquerade.crypto.pseudorandom_row_sums import Words
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.histogram import Bounds, Labels, joint_histogram, looked_up
+from masquerade.protocol.joint_histogram.back_ends import transferred_histogram
+from masquerade.protocol.joint_histogram.histogram import Bounds, Labels, looked_up
 from masquerade.protocol.joint_histogram.pair import Pair
 
 
@@ -32,16 +33,23 @@ def value_counts_of_groups(
 
     `values` are the records' sensitive values, at their holder; the other party gives None.
     """
-    split = [*bounds.labels]
+    split, least = [*bounds.labels], [*bounds.least]
     split[holder] *= n_values
+    least[holder] = 1
     own = labels
     if values is not None:
         last = np.uint64(bounds.labels[holder])
         own = np.where(labels < last, labels * np.uint64(n_values) + values, last * np.uint64(n_values))
     on_stage(Stage("counting"))
-    table = yield from joint_histogram(pair, own, Bounds(bounds.records, (split[0], split[1])))
+    cells = Bounds(bounds.records, (split[0], split[1]), (least[0], least[1]))
+    counted = yield from transferred_histogram(pair, own, cells, sorters=(1 - holder,))
     on_stage(Stage("looking up"))
-    return (yield from looked_up(pair, _by_value(table, n_values, holder), labels, bounds))
+    # The holder's groups are found by their own labels, without values; the other's labels may have changed.
+    groups = [*counted.bounds.labels]
+    groups[holder] = bounds.labels[holder]
+    table = _by_value(counted.table, n_values, holder)
+    found_by = labels if pair.me == holder else counted.labels
+    return (yield from looked_up(pair, table, found_by, Bounds(bounds.records, (groups[0], groups[1]))))
 
 
 def _by_value(table: Words, n_values: int, holder: int) -> Words:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import Circuit
@@ -54,12 +55,32 @@ def row_bits(table: Words, bounds: Bounds, grouped_by: int) -> Bits:
     return np.ascontiguousarray(bits.reshape(len(rows), -1).T.astype(np.uint8))
 
 
+def row_inputs(circuit: Circuit, me: int, rows: Bits) -> dict[str, Bits]:
+    """Return a party's inputs of a row's circuit, each in the form that the circuit asks for (`count_circuits`)."""
+    given = {f"row {me}": rows}
+    if f"total {me}" in circuit.inputs:
+        width = circuit.width(f"total {me}")
+        places = np.arange(width, dtype=np.uint64)[:, None]
+        cells = rows.reshape(-1, width, rows.shape[1])
+        words = (cells.astype(np.uint64) << places).sum(axis=1)
+
+        def bits(numbers: NDArray[np.uint64]) -> Bits:
+            spread = (numbers[:, None] >> places) & np.uint64(
+                1
+            )  # beyond the width, words are taken modulo 2^width
+            return spread.astype(np.uint8).reshape(-1, rows.shape[1])
+
+        given[f"total {me}"] = bits(words.sum(axis=0, keepdims=True))
+        given[f"minus {me}"] = bits(np.uint64(0) - words)
+    return {name: each for name, each in given.items() if name in circuit.inputs}
+
+
 def blocks_of_rows_satisfy(
     pair: Pair, rows: Bits, circuit: Circuit, blocks: Sequence[int], own: Mapping[str, Bits] | None = None
 ) -> Script[Flags]:
     """Return of which blocks of neighbouring rows all satisfy; `blocks` has the number of rows of each."""
     n_rows = rows.shape[1]
-    inputs = {f"row {pair.me}": rows}
+    inputs = row_inputs(circuit, pair.me, rows)
     inputs |= {name: np.repeat(bits[:, None], n_rows, axis=1) for name, bits in (own or {}).items()}
     shared = yield from shared_outputs(pair, circuit, n_rows, inputs)
     # All are good when the two shares differ everywhere: one of them inverted, they are equal.

@@ -7,19 +7,27 @@ Between two sites a sum tells each the other's summand: what is aggregated must 
 
 Cost: once, a nonce and a key to each peer; then 16 bytes a number and peer. A site that vanishes ends the sum, and is
 named; nothing of a sum is known until all have sent.
+
+Where a sum may have to be made again without a site (`drop_out.py`), it is opened in two messages: each site adds a
+mask of its own, and tells its seed when it has everybody's masked summands. So nobody can read a sum before every site
+has agreed to open it, and a site that has not sent its seed knows that nobody ever will.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.rings import Elements, WidePowerOfTwo
+from masquerade.crypto.hashing import BLOCK_BYTES
+from masquerade.crypto.rings import Elements, Ring, WidePowerOfTwo
 from masquerade.crypto.secure_sum import MaskKey, PairwiseMasks, unmask_sum
-from masquerade.errors import ParameterError
+from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.blaming import blaming
 from masquerade.protocol.pairwise_setup import exchange_nonces
@@ -43,29 +51,100 @@ class MaskedSummands(Message, tag="sum-masked", frozen=True):
     data: bytes
 
 
+class SumOpening(Message, tag="sum-opening", frozen=True):
+    """The seed of the mask that a site has added by itself."""
+
+    seed: bytes
+
+
+@dataclass
+class Openings:
+    """What a site has let the others open: how many sums, and whether one more is being opened, or no more may be."""
+
+    rounds: int = 0
+    under_way: bool = False
+
+
+class AddsUp(Protocol):
+    """Something that adds up numbers over all sites."""
+
+    def total(self, numbers: Numbers) -> Script[Numbers]:
+        """Return the sums, number by number."""
+
+
+class _Alone:
+    """The sums over one site."""
+
+    def total(self, numbers: Numbers) -> Script[Numbers]:
+        """Return the numbers themselves."""
+        yield from ()
+        return numbers
+
+
+def alone() -> AddsUp:
+    """Return the sums over one site, which are its own numbers."""
+    return _Alone()
+
+
 class Aggregation:
     """One site's side; `prepare_aggregation` makes it."""
 
-    def __init__(self, peers: Sequence[str], masks: PairwiseMasks) -> None:
-        self._peers, self._masks = tuple(peers), masks
+    def __init__(self, peers: Sequence[str], masks: PairwiseMasks, openings: Openings | None = None) -> None:
+        self._peers, self._masks, self._openings = tuple(peers), masks, openings
         self._rounds = 0
 
     def total(self, numbers: Numbers) -> Script[Numbers]:
         """Return the sums over all sites, number by number; every site gives equally many."""
         self._rounds += 1
-        own = self._masks.mask(_fixed(numbers), self._rounds)
-        yield Send(self._peers, MaskedSummands(_RING.encode(own)))
-        shown = [own]
+        masked = self._masks.mask(_fixed(numbers), self._rounds)
+        if self._openings is None:
+            found = yield from self._sum(masked)
+        else:
+            found = yield from self._opened_together(masked, self._openings)
+        return np.array([float(Fraction(each, 1 << _PLACES)) for each in _RING.signed(found)])
+
+    def _sum(self, masked: Elements) -> Script[Elements]:
+        """Show our masked summands to all. Return the sum of everybody's."""
+        yield Send(self._peers, MaskedSummands(_RING.encode(masked)))
+        shown = [masked]
         for name in self._peers:
             heard = yield Receive(name, MaskedSummands)
             with blaming(name):
-                shown.append(_RING.decode(heard.data, own.size))
-        total = _RING.signed(unmask_sum(shown, _RING))
-        return np.array([float(Fraction(each, 1 << _PLACES)) for each in total])
+                shown.append(_RING.decode(heard.data, masked.size))
+        return unmask_sum(shown, _RING)
+
+    def _opened_together(self, masked: Elements, openings: Openings) -> Script[Elements]:
+        """Add up under masks of each site's own, then open these."""
+        own = os.urandom(BLOCK_BYTES)
+        total = yield from self._sum(_RING.add(masked, _RING.from_seed(own, masked.shape)))
+        openings.under_way = True
+        yield Send(self._peers, SumOpening(own))
+        seeds = [own]
+        for name in self._peers:
+            seed = (yield Receive(name, SumOpening)).seed
+            if len(seed) != BLOCK_BYTES:
+                raise PeerBrokeProtocol(name, f"sent a seed of {len(seed)} bytes instead of {BLOCK_BYTES}")
+            seeds.append(seed)
+        for seed in seeds:
+            total = _RING.subtract(total, _RING.from_seed(seed, masked.shape))
+        openings.rounds, openings.under_way = openings.rounds + 1, False
+        return total
 
 
-def prepare_aggregation(me: int, parties: Sequence[str], purpose: bytes) -> Script[Aggregation]:
-    """Agree on masks with every other site; all give the same names and purpose."""
+def prepare_aggregation(
+    me: int, parties: Sequence[str], purpose: bytes, openings: Openings | None = None
+) -> Script[Aggregation]:
+    """Agree on masks with every other site; all give the same names and purpose.
+
+    `openings` keeps account of what is opened, where a sum may have to be made again with fewer sites.
+    """
+    masks = yield from agree_on_masks(me, parties, purpose, _RING)
+    peers = tuple(name for number, name in enumerate(parties) if number != me)
+    return Aggregation(peers, masks, openings)
+
+
+def agree_on_masks(me: int, parties: Sequence[str], purpose: bytes, ring: Ring) -> Script[PairwiseMasks]:
+    """Return masks of this ring that cancel out in the sum over all sites."""
     nonces = yield from exchange_nonces(me, parties)
     session = purpose + b"\0" + b"".join(nonces)
     peers = {number: name for number, name in enumerate(parties) if number != me}
@@ -76,7 +155,7 @@ def prepare_aggregation(me: int, parties: Sequence[str], purpose: bytes) -> Scri
         heard = yield Receive(name, SumKey)
         with blaming(name):
             seeds[number] = key.seed(heard.public, session)
-    return Aggregation(tuple(peers.values()), PairwiseMasks(me, seeds, _RING))
+    return PairwiseMasks(me, seeds, ring)
 
 
 def _fixed(numbers: Numbers) -> Elements:

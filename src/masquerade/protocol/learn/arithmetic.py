@@ -5,6 +5,7 @@ knows which of the two this is. Party 0 sends in all transfers. Everything is ba
 one number.
 
     multiplied       two messages; 2w transfers a product
+    in_common        two messages; one transfer a record
     evaluated        two messages; k·w transfers for a polynomial of degree k
     from_digits      two messages; one transfer a digit
     halved           a garbled circuit of w ANDs and w − d transfers, to drop d digits
@@ -71,6 +72,12 @@ def multiplied(pair: Pair, x: Elements, y: Elements, ring: PowerOfTwo) -> Script
     return ring.add(ring.multiply(x, y), ring.total(crossed.reshape(2, -1)))
 
 
+def in_common(pair: Pair, ours: Bits, ring: PowerOfTwo) -> Script[Elements]:
+    """Return our share of how many records both parties mark, each by its own digits: their scalar product."""
+    crossed = yield from cross_products(pair, ours.astype(np.uint64), ring, places=1)
+    return ring.total(crossed).reshape(1)
+
+
 def evaluated(
     pair: Pair, ours: Sequence[Elements] | Elements, degree: int, ring: PowerOfTwo
 ) -> Script[Elements]:
@@ -117,7 +124,7 @@ def lowest(pair: Pair, shares: Elements, ring: PowerOfTwo) -> Script[NDArray[np.
     """
     n_numbers, n_columns = shares.shape
     inputs = {SIDES[pair.me]: stacked_digits(shares, ring.bits)}
-    found = yield from read_outputs(pair, _lowest_circuit(ring.bits, n_numbers), n_columns, inputs)
+    found = yield from read_outputs(pair, lowest_circuit(ring.bits, n_numbers), n_columns, inputs)
     return numbers_of(found["index"])
 
 
@@ -160,7 +167,8 @@ def _quotient_circuit(bits: int, times: int) -> Circuit:
 
 
 @cache
-def _lowest_circuit(bits: int, n_numbers: int) -> Circuit:
+def lowest_circuit(bits: int, n_numbers: int) -> Circuit:
+    """Return the circuit that adds two shares of each number and finds the lowest, as integers around 0."""
     build = Builder()
     one, other = (build.input(name, bits * n_numbers) for name in SIDES)
     numbers = []

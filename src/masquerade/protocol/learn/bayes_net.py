@@ -1,4 +1,4 @@
-"""The structure of a Bayes net between two parties, who learn the net alone.
+"""The structure of a Bayes net between parties, who learn the net alone.
 
 K2's search (Cooper and Herskovits 1992): the attributes have an order, and each takes its parents among the earlier
 ones, greedily the one that helps most, until none helps or it has enough. The score is the description length, which
@@ -23,10 +23,9 @@ import numpy as np
 from masquerade.crypto.logarithm import Precision, scaled_logarithms
 from masquerade.crypto.rings import Elements
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.pair import Pair
-from masquerade.protocol.learn.arithmetic import lowest, plus_public
+from masquerade.protocol.learn.calculators import Calculator
 from masquerade.protocol.learn.counting import Question, SharedCounts
-from masquerade.protocol.learn.logarithm import dropped_digits, uncertainties
+from masquerade.protocol.learn.logarithm import dropped_digits
 
 
 @dataclass
@@ -40,7 +39,7 @@ class _Family:
 
 
 def net_structure(
-    pair: Pair,
+    calculator: Calculator,
     counts: SharedCounts,
     attributes: Sequence[str],
     n_records: int,
@@ -54,7 +53,7 @@ def net_structure(
         searched = [each for each in searched if each.candidates]
         if not searched:
             break
-        yield from _add_parents(pair, searched, counts, n_records, precision)
+        yield from _add_parents(calculator, searched, counts, n_records, precision)
     return {each.attribute: tuple(each.parents) for each in families}
 
 
@@ -67,7 +66,11 @@ def penalty(
 
 
 def _add_parents(
-    pair: Pair, families: Sequence[_Family], counts: SharedCounts, n_records: int, precision: Precision
+    calculator: Calculator,
+    families: Sequence[_Family],
+    counts: SharedCounts,
+    n_records: int,
+    precision: Precision,
 ) -> Script[None]:
     """Let each family take the parent that helps most; one that none helps has no candidates any more."""
     asked: list[tuple[_Family, list[str]]] = []
@@ -75,8 +78,7 @@ def _add_parents(
         if family.score is None:
             asked.append((family, []))
         asked += [(family, [*family.parents, name]) for name in family.candidates]
-    scores = yield from _scores(pair, asked, counts, n_records, precision)
-    ring = precision.ring
+    scores = yield from _scores(calculator, asked, counts, n_records, precision)
     width = 1 + max(len(family.candidates) for family in families)
     columns = []
     for family in families:
@@ -85,7 +87,7 @@ def _add_parents(
         own = [family.score, *(scores.pop(0) for _ in family.candidates)]
         own += [own[0]] * (width - len(own))  # never before the first of equal ones
         columns.append(own)
-    best = yield from lowest(pair, np.array(columns, np.uint64).T, ring)
+    best = yield from calculator.lowest(np.array(columns, np.uint64).T)
     for family, own, index in zip(families, columns, best, strict=True):
         if index == 0:
             family.candidates = []
@@ -95,20 +97,21 @@ def _add_parents(
 
 
 def _scores(
-    pair: Pair,
+    calculator: Calculator,
     asked: Sequence[tuple[_Family, list[str]]],
     counts: SharedCounts,
     n_records: int,
     precision: Precision,
 ) -> Script[list[Elements]]:
-    ring = precision.ring
     questions = [Question((*parents, family.attribute)) for family, parents in asked]
     tables = [
         table.reshape(-1, counts.sizes[family.attribute])
-        for table, (family, _) in zip((yield from counts.answers(pair, questions, ring)), asked, strict=True)
+        for table, (family, _) in zip(
+            (yield from calculator.answers(counts, questions, precision)), asked, strict=True
+        )
     ]
-    left = yield from uncertainties(pair, tables, precision)
+    left = yield from calculator.uncertainties(tables, precision)
     return [
-        plus_public(pair, each, penalty(counts.sizes, family.attribute, parents, n_records, precision), ring)
+        calculator.plus(each, penalty(counts.sizes, family.attribute, parents, n_records, precision))
         for each, (family, parents) in zip(left, asked, strict=True)
     ]

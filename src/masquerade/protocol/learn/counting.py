@@ -1,12 +1,16 @@
-"""Shares of how many records take some values, however the table is split between two parties.
+"""Shares of how many records take some values, however the table is split between parties.
 
 A question names values that records must have (the path to a node of a tree, say) and one or more attributes; the
 answer has a cell for each combination of their values, as shares in a ring.
 
 - Each party holds whole records: its own counts are its shares, and nothing is sent.
-- Each party holds some columns of the same records: both number the values that they see of a record, and the joint
-  histogram of these numbers is the answer. A record whose own cells do not fit is counted nowhere. Where all attributes
-  together have few combinations, they are counted once, and every answer is a sum of these counts.
+- Two parties hold some columns of the same records each: both number the values that they see of a record, and the
+  joint histogram of these numbers is the answer. A record whose own cells do not fit is counted nowhere.
+- More than two do: one after the other multiplies what the parties before it share, a row of 0 and 1 for each record,
+  by its own record's 0 or 1 for each of its values (`shared_numbers.py`), and the rows are added up. That takes a
+  transfer for each record, value and earlier party, as long as the row.
+
+Where all attributes together have few combinations, they are counted once, and every answer is a sum of these counts.
 """
 
 from __future__ import annotations
@@ -25,10 +29,12 @@ from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram.histogram import Bounds, joint_histogram
 from masquerade.protocol.joint_histogram.pair import Pair
 from masquerade.protocol.learn.arithmetic import lifted
+from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers
 
 Codes = NDArray[np.int64]
 
-_FEW_CELLS = 1 << 12
+_FEW_CELLS, _FEW_AMONG_MANY = 1 << 12, 1 << 8
+_ENTRIES = 1 << 19  # about as many are multiplied at a time
 
 
 @dataclass(frozen=True)
@@ -40,14 +46,18 @@ class Question:
 
 
 class SharedCounts(ABC):
-    """One party's side of a table that two parties have; `sizes` has the number of values of each attribute."""
+    """One party's side of a table that several have; `sizes` has the number of values of each attribute."""
 
     def __init__(self, codes: Mapping[str, Codes], sizes: Mapping[str, int], bits: int) -> None:
         self._codes, self.sizes, self.bits = codes, sizes, bits  # counts are below 2^bits
 
     @abstractmethod
     def answers(self, pair: Pair, questions: Sequence[Question], ring: PowerOfTwo) -> Script[list[Elements]]:
-        """Return our shares of the answers."""
+        """Return our shares of the answers, between two parties."""
+
+    @abstractmethod
+    def answers_among(self, shared: SharedNumbers, questions: Sequence[Question]) -> Script[list[Elements]]:
+        """Return our shares of the answers, among any number of parties."""
 
     def _number(self, attributes: Sequence[str]) -> Codes:
         """Number the combinations of these attributes' values in our records."""
@@ -70,6 +80,11 @@ class WholeRecords(SharedCounts):
     """Each party has all attributes, of its own records."""
 
     def answers(self, pair: Pair, questions: Sequence[Question], ring: PowerOfTwo) -> Script[list[Elements]]:
+        """Count our own records."""
+        yield from ()
+        return [self._counted(each) for each in questions]
+
+    def answers_among(self, shared: SharedNumbers, questions: Sequence[Question]) -> Script[list[Elements]]:
         """Count our own records."""
         yield from ()
         return [self._counted(each) for each in questions]
@@ -103,6 +118,59 @@ class SplitColumns(SharedCounts):
         lengths = [each.size for each in found]
         shares = yield from lifted(pair, np.concatenate(found), self.bits, ring)
         return np.split(shares, np.cumsum(lengths)[:-1])
+
+    def answers_among(self, shared: SharedNumbers, questions: Sequence[Question]) -> Script[list[Elements]]:
+        """Count by products, one party after the other."""
+        if self._everything is None and prod(self.sizes.values()) <= _FEW_AMONG_MANY:
+            counted = yield from self._multiplied(shared, Question(tuple(self.sizes)))
+            self._everything = counted.reshape(tuple(self.sizes.values()))
+        found = []
+        for question in questions:
+            if self._everything is None:
+                found.append((yield from self._multiplied(shared, question)))
+            else:
+                found.append(self._added_up(self._everything, question).astype(np.uint64))
+        return found
+
+    def _multiplied(self, shared: SharedNumbers, question: Question) -> Script[Elements]:
+        """Return our shares of the answer, of which each party that sees something of it has one."""
+        parts = {
+            party: [name for name in question.attributes if self._holder[name] == party]
+            for party in range(len(shared.parties))
+            if any(self._holder[name] == party for name in (*question.attributes, *dict(question.given)))
+        }
+        sizes = {party: prod(self.sizes[name] for name in part) for party, part in parts.items()}
+        first, *others = sorted(parts, key=lambda party: (sizes[party], party))
+        ours = self._indicators(parts[shared.me], question) if shared.me in parts else None
+        n = next(iter(self._codes.values())).size
+        total = np.zeros(prod(sizes.values()), np.uint64)
+        at_a_time = max(1, _ENTRIES // total.size)
+        for start in range(0, n, at_a_time):
+            some = slice(start, start + at_a_time)
+            here = len(range(*some.indices(n)))
+            rows = np.zeros((here, sizes[first]), np.uint64)
+            if shared.me == first and ours is not None:
+                rows = ours[some]
+            before = [first]
+            for party in others:
+                own = ours[some].ravel() if shared.me == party and ours is not None else None
+                repeated = np.repeat(rows, sizes[party], axis=0)
+                products = yield from shared.times_digits(party, own, repeated, before)
+                # Of each record a row of the cells so far for each of this party's values; its values go fastest.
+                rows = products.reshape(here, sizes[party], -1).transpose(0, 2, 1).reshape(here, -1)
+                before.append(party)
+            total = RING.add(total, RING.total(rows))
+        order = [name for party in (first, *others) for name in parts[party]]
+        cells = total.reshape([self.sizes[name] for name in order])
+        return cells.transpose([order.index(name) for name in question.attributes]).ravel()
+
+    def _indicators(self, attributes: Sequence[str], question: Question) -> Elements:
+        """Return for each of our records a row with 1 at the combination that it has; all 0 where it does not fit."""
+        size = prod(self.sizes[name] for name in attributes)
+        rows = np.zeros((next(iter(self._codes.values())).size, size), np.uint64)
+        fits = self._fits(question.given)
+        rows[np.flatnonzero(fits), self._number(attributes)[fits]] = 1
+        return rows
 
     def _added_up(
         self, table: NDArray[np.unsignedinteger], question: Question

@@ -1,4 +1,4 @@
-"""ID3 between two parties: a decision tree of their joint records, of which they learn the tree alone.
+"""ID3 between parties: a decision tree of their joint records, of which they learn the tree alone.
 
 Lindell and Pinkas, "Privacy Preserving Data Mining" (CRYPTO 2000), a level of the tree at a time. For each open node
 the parties have shares of how often each class occurs among its records, and ask one circuit whether one class is left
@@ -28,10 +28,9 @@ from masquerade.crypto.circuit import TRUE, Builder, Circuit
 from masquerade.crypto.logarithm import Precision
 from masquerade.crypto.rings import Elements
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.pair import Pair, read_outputs
-from masquerade.protocol.learn.arithmetic import SIDES, lowest, numbers_of, stacked_digits
+from masquerade.protocol.learn.arithmetic import SIDES, numbers_of
+from masquerade.protocol.learn.calculators import Calculator
 from masquerade.protocol.learn.counting import Question, SharedCounts
-from masquerade.protocol.learn.logarithm import uncertainties
 
 
 @dataclass
@@ -56,7 +55,7 @@ class Node:
 
 
 def decision_tree(
-    pair: Pair, counts: SharedCounts, attributes: Sequence[str], target: str, precision: Precision
+    calculator: Calculator, counts: SharedCounts, attributes: Sequence[str], target: str, precision: Precision
 ) -> Script[Node]:
     """Return the tree for the class `target` by these attributes, the earlier first where two are equally good."""
     root = Node()
@@ -66,13 +65,15 @@ def decision_tree(
         if not level:
             break
         questions = [Question((target,), node.path) for node in level]
-        shares = yield from counts.answers(pair, questions, precision.ring)
+        shares = yield from calculator.answers(counts, questions, precision)
         parents = [above.get(id(node), own) for node, own in zip(level, shares, strict=True)]
-        yield from _label(pair, level, shares, parents, counts.bits, always=depth == len(attributes))
+        yield from _label(calculator, level, shares, parents, counts.bits, always=depth == len(attributes))
         opened = [(node, own) for node, own in zip(level, shares, strict=True) if node.label is None]
         level = []
         if opened:
-            yield from _choose(pair, [node for node, _ in opened], counts, attributes, target, precision)
+            yield from _choose(
+                calculator, [node for node, _ in opened], counts, attributes, target, precision
+            )
         for node, own in opened:
             assert node.attribute is not None
             node.children = [
@@ -84,7 +85,7 @@ def decision_tree(
 
 
 def _label(
-    pair: Pair,
+    calculator: Calculator,
     nodes: Sequence[Node],
     shares: list[Elements],
     parents: list[Elements],
@@ -95,13 +96,13 @@ def _label(
     """Give a label to each node with one class, or to all of them."""
     circuit = _label_circuit(len(shares[0]), bits, always)
     table = np.stack([np.concatenate(both) for both in zip(shares, parents, strict=True)], axis=1)
-    found = yield from read_outputs(pair, circuit, len(nodes), {SIDES[pair.me]: stacked_digits(table, bits)})
+    found = yield from calculator.read(circuit, table, bits)
     for node, is_leaf, label in zip(nodes, found["leaf"][0], numbers_of(found["label"]), strict=True):
         node.label = int(label) if is_leaf else None
 
 
 def _choose(
-    pair: Pair,
+    calculator: Calculator,
     nodes: Sequence[Node],
     counts: SharedCounts,
     attributes: Sequence[str],
@@ -115,10 +116,10 @@ def _choose(
     ]
     tables = [
         each.reshape(-1, counts.sizes[target])
-        for each in (yield from counts.answers(pair, questions, precision.ring))
+        for each in (yield from calculator.answers(counts, questions, precision))
     ]
-    scores = yield from uncertainties(pair, tables, precision)
-    chosen = yield from lowest(pair, np.array(scores, np.uint64).reshape(len(nodes), -1).T, precision.ring)
+    scores = yield from calculator.uncertainties(tables, precision)
+    chosen = yield from calculator.lowest(np.array(scores, np.uint64).reshape(len(nodes), -1).T)
     for node, names, index in zip(nodes, left, chosen, strict=True):
         node.attribute = names[index]
 

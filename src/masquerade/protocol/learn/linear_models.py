@@ -19,7 +19,7 @@ import numpy as np
 
 from masquerade.errors import AnswerIsNo, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.learn.aggregate import Aggregation, Numbers
+from masquerade.protocol.learn.aggregate import AddsUp, Numbers
 
 _MOST_STEPS, _MOST_HALVINGS = 50, 30
 _TOLERANCE = 1e-9  # of the loss, for each record
@@ -95,24 +95,48 @@ class LinearModel:
     n_records: int
 
 
+@dataclass
+class Progress:
+    """How far a fit has come: sums that were opened, and the coefficients at which they are to be opened next.
+
+    A fit that is interrupted goes on from here, with other sites maybe. Nothing that was opened is opened again.
+    """
+
+    totals: Numbers | None = None
+    squares: Numbers | None = None
+    at: Numbers | None = None
+
+
 def linear_model(
-    me: int, parties: Sequence[str], sums: Aggregation, x: Numbers, y: Numbers, loss: Loss
+    me: int,
+    parties: Sequence[str],
+    sums: AddsUp,
+    x: Numbers,
+    y: Numbers,
+    loss: Loss,
+    progress: Progress | None = None,
 ) -> Script[LinearModel]:
     """Fit a model of outcomes −1 and 1 by attributes x, record × attribute; return the one of all sites' records."""
-    n, mean, deviation = yield from _moments(sums, x)
+    progress = progress or Progress()
+    n, mean, deviation = yield from moments(sums, x, progress)
     standard = np.column_stack([(x - mean) / deviation, np.ones(len(x))])
-    fit = _Fit(me, tuple(parties), sums, loss, standard, y)
+    fit = _Fit(me, tuple(parties), sums, loss, standard, y, progress)
     at, steps = yield from fit.run(n)
     coefficients = at[:-1] / deviation
     return LinearModel(tuple(coefficients.tolist()), float(at[-1] - coefficients @ mean), steps, n)
 
 
-def _moments(sums: Aggregation, x: Numbers) -> Script[tuple[int, Numbers, Numbers]]:
+def moments(
+    sums: AddsUp, x: Numbers, progress: Progress | None = None
+) -> Script[tuple[int, Numbers, Numbers]]:
     """Return the number of all records, and each attribute's mean and deviation; 1 of one that does not vary."""
-    totals = yield from sums.total(np.concatenate(([len(x)], x.sum(axis=0))))
-    n, mean = round(totals[0]), totals[1:] / totals[0]
-    squares = yield from sums.total(((x - mean) ** 2).sum(axis=0))
-    deviation = np.sqrt(squares / n)
+    known = progress or Progress()
+    if known.totals is None:
+        known.totals = yield from sums.total(np.concatenate(([len(x)], x.sum(axis=0))))
+    n, mean = round(known.totals[0]), known.totals[1:] / known.totals[0]
+    if known.squares is None:
+        known.squares = yield from sums.total(((x - mean) ** 2).sum(axis=0))
+    deviation = np.sqrt(known.squares / n)
     return n, mean, np.where(deviation > 0, deviation, 1.0)
 
 
@@ -120,13 +144,18 @@ def _moments(sums: Aggregation, x: Numbers) -> Script[tuple[int, Numbers, Number
 class _Fit:
     me: int
     parties: tuple[str, ...]
-    sums: Aggregation
+    sums: AddsUp
     loss: Loss
     x: Numbers
     y: Numbers
+    progress: Progress
 
     def run(self, n: int) -> Script[tuple[Numbers, int]]:
-        at = np.zeros(self.x.shape[1])
+        if self.progress.at is None:
+            self.progress.at = np.zeros(self.x.shape[1])
+            at = self.progress.at
+        else:
+            at = yield from self._agreed(self.progress.at)
         value, gradient, hessian = yield from self._at(at)
         for step in range(1, _MOST_STEPS + 1):
             direction = -np.linalg.lstsq(hessian, gradient, rcond=None)[0]
@@ -145,6 +174,12 @@ class _Fit:
             "the coefficients grow without end: the attributes tell the classes apart perfectly; set a penalty"
         )
 
+    def _agreed(self, own: Numbers) -> Script[Numbers]:
+        """Return the coefficients of the next sums."""
+        self.progress.at = own
+        self.progress.at = yield from agreed(self.me, self.parties, own)
+        return self.progress.at
+
     def _at(self, coefficients: Numbers) -> Script[tuple[float, Numbers, Numbers]]:
         """Return value, gradient and Hessian over all sites."""
         size = coefficients.size
@@ -156,13 +191,14 @@ class _Fit:
         more = self.loss.penalty(coefficients)
         return totals[0] + more[0], totals[1 : 1 + size] + more[1], whole + more[2]
 
-    def _agreed(self, own: Numbers) -> Script[Numbers]:
-        """Return the first site's coefficients, which must be ours but for rounding."""
-        first, others = self.parties[0], self.parties[1:]
-        if self.me == 0:
-            yield Send(others, Coefficients(tuple(own.tolist())))
-            return own
-        heard = np.array((yield Receive(first, Coefficients)).values)
-        if heard.shape != own.shape or not np.abs(heard - own).max() <= _ROUNDING * (1 + np.abs(own).max()):
-            raise PeerBrokeProtocol(first, "sent coefficients that do not follow from the sums")
-        return heard
+
+def agreed(me: int, parties: Sequence[str], own: Numbers) -> Script[Numbers]:
+    """Return the first site's coefficients, which must be ours but for rounding."""
+    first, others = parties[0], tuple(parties[1:])
+    if me == 0:
+        yield Send(others, Coefficients(tuple(own.tolist())))
+        return own
+    heard = np.array((yield Receive(first, Coefficients)).values)
+    if heard.shape != own.shape or not np.abs(heard - own).max() <= _ROUNDING * (1 + np.abs(own).max()):
+        raise PeerBrokeProtocol(first, "sent coefficients that do not follow from the sums")
+    return heard

@@ -8,7 +8,7 @@ What either party sees: masked messages of lengths that follow from the number o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,24 @@ from masquerade.crypto.logarithm import (
     Precision,
     from_bits,
     main_offset,
+    rough_circuit,
     scaled_logarithms,
     shifted_coefficients,
     split_circuit,
 )
-from masquerade.crypto.rings import Elements
+from masquerade.crypto.rings import Elements, PowerOfTwo
 from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram.pair import Pair, shared_outputs
 from masquerade.protocol.learn.arithmetic import (
     SIDES,
+    combined,
     evaluated,
     from_digits,
     halved,
     multiplied,
     plus_public,
 )
+from masquerade.protocol.learn.scaling import scaled
 
 
 def logarithms(pair: Pair, shares: Elements, precision: Precision) -> Script[Elements]:
@@ -46,6 +49,23 @@ def logarithms(pair: Pair, shares: Elements, precision: Precision) -> Script[Ele
     return plus_public(pair, ring.add(main, series), main_offset(precision), ring)
 
 
+def unscaled_logarithms(pair: Pair, shares: Elements, precision: Precision, places: int) -> Script[Elements]:
+    """Return our shares of 2^`places` · ln x, with an error below 1.5 and the series' own; x is at least 1."""
+    logs = yield from logarithms(pair, shares, precision)
+    return (yield from scaled(pair, logs, Fraction(1 << places, precision.scale), precision.ring))
+
+
+def rough_logarithms(pair: Pair, shares: Elements, bits: int, ring: PowerOfTwo) -> Script[Elements]:
+    """Return our shares of 16 · log2 x for x below 2^`bits`, too small by at most 0.148 · 16; of 0 it is anything.
+
+    The paper's §6: no series, and so neither products nor a wide ring. Good enough to compare scores roughly.
+    """
+    ours = {SIDES[pair.me]: digits(shares, bits)}
+    found = yield from shared_outputs(pair, rough_circuit(bits), len(shares), ours)
+    places = yield from from_digits(pair, found["log2"], ring)
+    return combined(places, [1 << place for place in range(len(places))], ring)
+
+
 def weighted_logarithms(pair: Pair, shares: Elements, precision: Precision) -> Script[Elements]:
     """Return our shares of x · ⌊σ · ln x / 2^d⌋, with d the `dropped_digits`; of 0 it is 0.
 
@@ -55,21 +75,6 @@ def weighted_logarithms(pair: Pair, shares: Elements, precision: Precision) -> S
     if dropped := dropped_digits(precision):
         logs = yield from halved(pair, logs, dropped, precision.ring)
     return (yield from multiplied(pair, shares, logs, precision.ring))
-
-
-def uncertainties(pair: Pair, tables: Sequence[Elements], precision: Precision) -> Script[list[Elements]]:
-    """Return our shares of what each table's rows leave uncertain of its columns, in units of σ / 2^d.
-
-    Of shared counts N, that is Σ_r N(r) · ln N(r) − Σ_r Σ_c N(r, c) · ln N(r, c): the conditional entropy, times n.
-    """
-    ring = precision.ring
-    terms = [np.concatenate((ring.total(table, axis=1), table.ravel())) for table in tables]
-    logs = yield from weighted_logarithms(pair, np.concatenate(terms), precision)
-    parts = np.split(logs, np.cumsum([each.size for each in terms])[:-1])
-    return [
-        ring.subtract(ring.total(part[: len(table)]), ring.total(part[len(table) :]))
-        for part, table in zip(parts, tables, strict=True)
-    ]
 
 
 def plain_weighted_logarithms(numbers: NDArray[np.int64], precision: Precision) -> NDArray[np.int64]:

@@ -41,7 +41,7 @@ def read_cuts(message: LevelCuts, sender: str, cut: Batch) -> tuple[Counts, Cuts
     if not ((n_parts >= 2) & (n_parts <= cut.sizes)).all():
         raise PeerBrokeProtocol(sender, "cut a group into more parts than it has records, or into one")
     try:
-        parts = unpack(message.parts, int(n_parts.max()), cut.rows.size).astype(np.int64)
+        parts = unpack(message.parts, int(n_parts.max()), cut.n_records)
     except ValueError as error:
         raise PeerBrokeProtocol(sender, f"sent cuts that cannot be read: {error}") from None
     if (parts >= np.repeat(n_parts, cut.sizes)).any():

@@ -37,6 +37,8 @@ from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.argmax import Bid
 from masquerade.protocol.mashup import Finished, JointSchema
 from masquerade.protocol.multidimensional.cut_checks import CutChecks
+from masquerade.protocol.multidimensional.engine_groups import EngineGroups
+from masquerade.protocol.multidimensional.engine_partition import EnginePartition
 from masquerade.protocol.multidimensional.level_cuts import LevelCuts, ordered, read_cuts, write_cuts
 from masquerade.protocol.multidimensional.own_cuts import BestCuts, Cuts, OwnGroups
 from masquerade.protocol.secure_argmax import SecureArgMax
@@ -48,11 +50,11 @@ def cut_together(
     me: int,
     parties: Sequence[str],
     schema: JointSchema,
-    groups: OwnGroups,
+    groups: OwnGroups | EngineGroups,
     argmax: SecureArgMax,
     checks: CutChecks | None,
     on_level: Callable[[], None],
-) -> Script[Partition]:
+) -> Script[Partition | EnginePartition]:
     """Run this party's part; return the groups with its own cells."""
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     positions = np.flatnonzero(np.array(schema.holders) == me)
@@ -73,7 +75,10 @@ def cut_together(
         groups.cut(cuts.all(), is_cut, best, mine)
         on_level()
     partition = groups.done().partition(groups.axes)
-    digest = hashlib.sha256(partition.labels.astype("<i8").tobytes()).digest()
+    labels = hashlib.sha256()
+    for some in partition.each_label():
+        labels.update(some.astype("<i8").tobytes())
+    digest = labels.digest()
     yield Send(peers, Finished(digest))
     for name in peers:
         finished = yield Receive(name, Finished)
@@ -117,7 +122,7 @@ def understood(
     sender: str,
     number: int,
     schema: JointSchema,
-    groups: OwnGroups,
+    groups: OwnGroups | EngineGroups,
     batch: Batch,
     won: Flags,
 ) -> Cuts:
@@ -138,7 +143,7 @@ class _Merged:
     def __init__(self, batch: Batch, is_cut: Flags) -> None:
         self._batch, self._is_cut = batch, is_cut
         self._n_parts = np.ones(batch.n_groups, np.int64)
-        self._part_of_row = np.zeros(batch.rows.size, np.int64)
+        self._part_of_row = np.zeros(batch.n_records, np.uint32)
 
     def add(self, groups: Flags, cuts: Cuts) -> None:
         self._n_parts[groups] = cuts.n_parts

@@ -11,8 +11,22 @@ from typing import ClassVar, Self
 
 from masquerade.anonymize.method import insist
 from masquerade.anonymize.mondrian.algorithm import Mondrian
-from masquerade.anonymize.mondrian.choices import CHOICES, MERGE_HELP, strict, without_class
+from masquerade.anonymize.mondrian.choices import (
+    CHOICES,
+    INFORMATION_GAIN,
+    MERGE_HELP,
+    strict,
+    without_class,
+)
 from masquerade.anonymize.mondrian.judge import Merge
+from masquerade.anonymize.mondrian.partition import Choice
+from masquerade.anonymize.mondrian.priority import (
+    GAIN,
+    by_priority,
+    priority,
+    priority_problems,
+    weight_problems,
+)
 from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
@@ -21,12 +35,13 @@ from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
-from masquerade.protocol.arrangement import Arrangement
+from masquerade.protocol.boundaries.testers import untestable_within
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Assembly, Preference, Proposal, Seat
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive, remote_qid
 from masquerade.protocol.sensitive_checks import remote_parts
+from masquerade.protocol.vertical_method import VerticalMethod
 
 _WITHOUT_ACCOUNT = (
     "many groups are bid for at once and scores stay hidden, so nobody can tell what each party gave"
@@ -39,17 +54,18 @@ def apart(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
 
 
 @dataclass(frozen=True)
-class JointMondrian(SessionMethod):
+class JointMondrian(VerticalMethod):
     """Multidimensional cuts, each along the attribute of whichever party has the best one, with hidden scores."""
 
     name: ClassVar[str] = Mondrian.name
     summary: ClassVar[str] = Mondrian.summary
-    arrangement: ClassVar[Arrangement] = "vertical"
+    boundaries = "records"
     activity: ClassVar[str] = "aligning and cutting"
     lacks: ClassVar[Mapping[str, str]] = {
         "adversary": _WITHOUT_ACCOUNT,
         "epsilon": _WITHOUT_ACCOUNT,
         "argmax": "its scores are always hidden",
+        "workload": "a log is its requester's own, and where its queries cut is no term of a contract",
     }
     preferences: ClassVar[tuple[Preference, ...]] = (
         Preference(
@@ -67,6 +83,7 @@ class JointMondrian(SessionMethod):
         "attribute, or the one that tells most about the class",
     )
     strict: bool = strict()
+    priority: Mapping[str, float] | None = priority()
     merge: Merge | None = parameter(
         optional(choice("violating", "small")),
         None,
@@ -76,11 +93,30 @@ class JointMondrian(SessionMethod):
     def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
         """Return the method as it is; raise where it needs a class that there is not."""
         insist(without_class(self.choose, class_name))
+        if self.priority is not None:
+            # The weights are known later, and judged by `refusals`.
+            insist(priority_problems(self.priority, self.choose, class_name, (), None))
         return self
+
+    def choice(self, contract: Contract, names: Sequence[str], own: Sequence[str], n_classes: int) -> Choice:
+        """Return which cut along one of `own` is made, where cuts along all of `names` compete."""
+        if self.priority is None:
+            return CHOICES[self.choose]
+        weights = {name: contract.weights.get(name, 1.0) for name in names}
+        return by_priority(self.priority, [weights[name] for name in own], n_classes, max(weights.values()))
+
+    @property
+    def counts_classes(self) -> bool:
+        """Whether cuts are chosen by the class."""
+        return bool(self.priority.get(GAIN)) if self.priority is not None else self.choose == INFORMATION_GAIN
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
         """Requirements on values elsewhere that cannot be tested, or whose QID shares attributes with another."""
         yield from super().refusals(proposal)
+        yield from untestable_within(proposal)
+        if self.priority is not None and proposal.schema is not None:
+            qid = [name for part in proposal.parts for name in part.qid]
+            yield from weight_problems(self.priority, qid, proposal.schema)
         if proposal.holder is None:
             return
         for at, text in refuse_remote_sensitive(proposal.parts, proposal.holder):
@@ -110,6 +146,12 @@ class JointMondrian(SessionMethod):
         """Return which children stay together; the default depends on where sensitive values are."""
         return self.merge or ("small" if remote_parts(contract) else "violating")
 
+    def off_engine(self, parts: Sequence[GroupRequirement]) -> str | None:
+        """QIDs that share attributes, whose groups no chunk can hold whole."""
+        if all(len({frozenset(part.qid) for part in each}) == 1 for each in apart(parts)):
+            return None
+        return "by mondrian each party cuts QIDs that share attributes in its own memory; tds counts them on an engine"
+
     def party(self, seat: Seat) -> Script[int]:
         """Align, share the class, cut, hand in."""
         from masquerade.protocol.multidimensional.party import party
@@ -138,13 +180,18 @@ class JointMondrian(SessionMethod):
             schema,
             learn,
             {
-                "choose": self.choose,
+                **self._chosen_by(),
                 "strict": "yes" if self.strict else "no",
                 "merge": self.merging(contract),
             },
             show_steps=show_steps,
             peers_see="which of the common records share a value (by number, without its name)",
         )
+
+    def _chosen_by(self) -> dict[str, str]:
+        if self.priority is None:
+            return {"choose": self.choose}
+        return {"priority": ", ".join(f"{name} {share:g}" for name, share in self.priority.items())}
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
         """Count the levels on which something was cut."""

@@ -7,7 +7,7 @@ of each record, in order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,7 @@ from masquerade.anonymize.mondrian.candidates import Candidates, candidates_alon
 from masquerade.anonymize.mondrian.groups import Done, Open
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice
-from masquerade.engine.counts import Counts, Flags, value_counts
+from masquerade.engine.counts import Counts, Flags, Ints, value_counts
 from masquerade.engine.numbering import rows_by_rank
 
 
@@ -27,7 +27,7 @@ class Cuts:
     """Cuts of some groups: into how many parts each, and the part of each of its records, in order."""
 
     n_parts: Counts
-    part_of_row: Counts
+    part_of_row: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class BestCuts:
         """Return the best cuts once those of the flagged groups, which must all have one, are out of the question."""
         by_axis = self.by_axis.copy()
         by_axis[self.axis[groups], np.flatnonzero(groups)] = -np.inf
-        return BestCuts(by_axis, self.offered)
+        return replace(self, by_axis=by_axis)
 
     def of(self, groups: Flags, batch: Batch) -> Cuts:
         """Return the cuts of the flagged groups, which must all have one."""
@@ -102,14 +102,17 @@ class OwnGroups:
     judge: Judge
     choice: Choice
     strict: bool
-    n_rows: int
+    labels: Counts  # each record's group at the start
+    n_groups: int
 
     def __post_init__(self) -> None:
-        whole = [[[0], [max(axis.column.domain.size, 1)]] for axis in self.axes]
-        cells = np.array(whole, np.int64).reshape(len(self.axes), 2, 1)
-        everybody = Batch(np.arange(self.n_rows), np.array([self.n_rows]))
-        self.open: Open | None = Open(everybody, cells, np.zeros(1, np.int64))
-        self._done = Done(self.n_rows)
+        batch = Batch(rows_by_rank(self.labels, self.n_groups), value_counts(self.labels, self.n_groups))
+        first_rows = batch.rows[batch.starts]
+        cells = np.zeros((len(self.axes), 2, self.n_groups), np.int64)
+        for at, axis in enumerate(self.axes):
+            cells[at] = axis.column.most_general(first_rows)
+        self._done = Done(self.labels.size)
+        self.open = self._large(Open(batch, cells, np.zeros(self.n_groups, np.int64)))
 
     def best(self) -> BestCuts:
         """Return the allowed cuts of each open group along our own attributes, as far as we can judge."""
@@ -146,10 +149,14 @@ class OwnGroups:
         best.narrow(cells, mine, first_part)
         batch = Batch(cut.rows[rows_by_rank(labels, n_parts)], value_counts(labels, n_parts))
         parts = Open(batch, cells, groups.parted[parents])
-        large = batch.sizes >= 2 * self.judge.least
+        self.open = self._large(parts)
+
+    def _large(self, groups: Open) -> Open | None:
+        """Return the groups with enough records to be cut; the others are done."""
+        large = groups.batch.sizes >= 2 * self.judge.least
         if not large.all():
-            self._done.add(parts.only(~large))
-        self.open = parts.only(large) if large.any() else None
+            self._done.add(groups.only(~large))
+        return groups.only(large) if large.any() else None
 
     def satisfied(self, cuts: Cuts, cut: Batch) -> Flags:
         """Return which of these groups' cuts make no part that is empty, or known to violate a requirement."""

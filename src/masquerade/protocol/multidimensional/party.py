@@ -6,22 +6,30 @@ import time
 from collections.abc import Sequence
 from itertools import count
 
+import numpy as np
+
+from masquerade.anonymize.chunked.multidimensional import Dimensions, judge_of_chunks
 from masquerade.anonymize.mondrian.axes import Axis, axes_of
-from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.linked_qids import LinkedGroups
 from masquerade.anonymize.mondrian.qids import judge_of
 from masquerade.crypto.circuits_library import BidWords
+from masquerade.data.chunked_table import ChunkedTable
 from masquerade.data.column import Coded, Generalised
+from masquerade.engine.numbering import first_rows
 from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.common_records import CommonRecords, find_common_records, hand_in
+from masquerade.protocol.boundaries.start import Start, start_within_boundaries
+from masquerade.protocol.common_records import CommonRecords, hand_in
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.engine_records import find_records
+from masquerade.protocol.engine_state import without_ranks
 from masquerade.protocol.mashup import JointSchema
 from masquerade.protocol.method import Seat
 from masquerade.protocol.multidimensional.cut_checks import CutChecks
+from masquerade.protocol.multidimensional.engine_groups import EngineGroups
 from masquerade.protocol.multidimensional.levels import SCORE_BITS, cut_together
 from masquerade.protocol.multidimensional.linked_levels import cut_linked_together
 from masquerade.protocol.multidimensional.method import JointMondrian, apart
@@ -34,11 +42,12 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
     """Run this party's part. Return the number of common records."""
     name, contract, on_stage = seat.name, seat.contract, seat.on_stage
     me = contract.parties.index(name)
-    common = yield from find_common_records(seat, Stage("preparing the comparisons"))
-    n_records = len(common.own)
+    common = yield from find_records(seat, Stage("preparing the comparisons"))
     seat.before_showing()
     before = time.perf_counter()
-    checks = yield from prepare_checks(CutChecks, me, contract, common.sensitive, n_records)
+    common, start = yield from start_within_boundaries(name, contract, common, on_stage, whole_columns=False)
+    own = [common.column(each.name) for each in contract.qid_columns if each.holder == name]
+    checks = yield from prepare_checks(CutChecks, me, contract, common.sensitive, own, common.n_records)
     words = BidWords(SCORE_BITS, max(1, (len(contract.qid_columns) - 1).bit_length()))
     argmax = yield from prepare(me, contract.parties, words, rounds_ahead=0)
     common.seconds["prepare"] = time.perf_counter() - before
@@ -49,15 +58,20 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
     def on_level() -> None:
         on_stage(Stage("cutting", round=next(levels)))
 
+    table = on_party_engine(seat, common)
     for parts in apart(contract.parts):
         schema, qids = schema_of(contract, parts), qids_of(parts)
         if len(qids) > 1:
-            linked = linked_groups(method, name, contract, parts, common)
+            linked = linked_groups(method, name, contract, parts, common, start)
             columns = yield from cut_linked_together(
                 me, contract.parties, schema, qids, linked, argmax, on_level
             )
         else:
-            groups = own_groups(method, name, contract, parts, common)
+            groups: OwnGroups | EngineGroups
+            if table is None:
+                groups = own_groups(method, name, contract, parts, common, start)
+            else:
+                groups = engine_groups(method, name, contract, parts, common, start, table)
             asking = checks.of(parts) if checks is not None else None
             partition = yield from cut_together(
                 me, contract.parties, schema, groups, argmax, asking, on_level
@@ -84,11 +98,50 @@ def own_groups(
     contract: Contract,
     parts: Sequence[GroupRequirement],
     common: CommonRecords,
+    start: Start,
 ) -> OwnGroups:
     """Return a party's view of the groups of one QID, before anything is cut."""
     axes = own_axes(name, contract, parts, common)
     judge = own_judge(method, contract, parts, common)
-    return OwnGroups([*axes.values()], judge, CHOICES[method.choose], method.strict, len(common.own))
+    first = start.groups(frozenset(parts[0].qid), common.n_records)
+    names = schema_of(contract, parts).attributes
+    choice = method.choice(contract, names, [names[at] for at in axes], n_classes_of(method, common))
+    return OwnGroups([*axes.values()], judge, choice, method.strict, *first)
+
+
+def on_party_engine(seat: Seat, common: CommonRecords) -> ChunkedTable | None:
+    """Put what the party knows of the common records on its engine, if it has one and some QID is cut there."""
+    contract = seat.contract
+    if seat.engine is None or all(len(qids_of(parts)) > 1 for parts in apart(contract.parts)):
+        return None
+    own = [common.column(each.name) for each in contract.qid_columns if each.holder == seat.name]
+    return common.on_engine(seat.engine, own)
+
+
+def engine_groups(
+    method: JointMondrian,
+    name: str,
+    contract: Contract,
+    parts: Sequence[GroupRequirement],
+    common: CommonRecords,
+    start: Start,
+    table: ChunkedTable,
+) -> EngineGroups:
+    """Return a party's view of the groups of one QID on its engine, before anything is cut."""
+    held = {column.name for column in contract.columns_of(name)}
+    names = schema_of(contract, parts).attributes
+    columns = [table.columns[each] for each in names if each in held]
+    known = known_parts(parts, common.sensitive)
+    classes = common.classes.name if method.counts_classes and common.classes is not None else None
+    judge = judge_of_chunks(table, known, classes, method.merging(contract))
+    choice = method.choice(contract, names, [each.name for each in columns], n_classes_of(method, common))
+    first = None
+    if start.values:
+        labels, n_groups = start.groups(frozenset(parts[0].qid), common.n_records)
+        rows = first_rows(labels, n_groups)
+        general = [common.column(each.name).most_general(rows) for each in columns]
+        first = labels, np.array(general, np.int64).reshape(len(columns), 2, n_groups)
+    return EngineGroups(table, Dimensions(without_ranks(columns)), judge, choice, method.strict, first)
 
 
 def linked_groups(
@@ -97,20 +150,28 @@ def linked_groups(
     contract: Contract,
     parts: Sequence[GroupRequirement],
     common: CommonRecords,
+    start: Start,
 ) -> LinkedGroups:
     """Return a party's view of the groups of several QIDs that share attributes, before anything is cut."""
     judges = {
         qid: own_judge(method, contract, [part for part in parts if {*part.qid} == qid], common)
         for qid in qids_of(parts)
     }
+    names = schema_of(contract, parts).attributes
     return LinkedGroups(
-        schema_of(contract, parts).attributes,
+        names,
         own_axes(name, contract, parts, common),
         judges,
-        CHOICES[method.choose],
-        len(common.own),
+        method.choice(contract, names, names, n_classes_of(method, common)),
+        common.n_records,
         method.strict,
+        {qid: start.groups(qid, common.n_records) for qid in qids_of(parts)},
     )
+
+
+def n_classes_of(method: JointMondrian, common: CommonRecords) -> int:
+    """Return the number of classes, if cuts are chosen by them."""
+    return len(common.classes.labels) if method.counts_classes and common.classes is not None else 1
 
 
 def qids_of(parts: Sequence[GroupRequirement]) -> list[frozenset[str]]:
@@ -125,7 +186,7 @@ def own_axes(
     attributes = schema_of(contract, parts).attributes
     held = {column.name for column in contract.columns_of(name)}
     own = [at for at, each in enumerate(attributes) if each in held]
-    axes = axes_of([common.own.column(attributes[at]) for at in own])
+    axes = axes_of([common.column(attributes[at]) for at in own])
     return dict(zip(own, axes, strict=True))
 
 
@@ -133,9 +194,9 @@ def own_judge(
     method: JointMondrian, contract: Contract, parts: Sequence[GroupRequirement], common: CommonRecords
 ) -> Judge:
     """Return what a party can judge of requirements on one QID."""
-    classes = common.classes if method.choose == INFORMATION_GAIN else None
+    classes = common.classes if method.counts_classes else None
     known = known_parts(parts, common.sensitive)
-    return judge_of(known, common.sensitive, len(common.own), classes, method.merging(contract))
+    return judge_of(known, common.sensitive, common.n_records, classes, method.merging(contract))
 
 
 def known_parts(parts: Sequence[GroupRequirement], sensitive: dict[str, Coded]) -> list[GroupRequirement]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
+from masquerade.engine.counts import Counts
 from masquerade.errors import DataError
 from masquerade.risk.attacks.boxes import Boxes, Scale
 
@@ -41,6 +42,17 @@ class Finding:
         }
 
 
+Values = tuple[tuple[str, ...], Counts]  # of a column: their names, and how often each group has each
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCounts:
+    """A release whose rows are elsewhere, as far as attackers without other tables ask for it."""
+
+    sizes: Counts  # of each group
+    values: Mapping[str, Values] = field(default_factory=dict)  # of the columns that are counted
+
+
 @dataclass(frozen=True, eq=False)
 class Scene:
     """A release, and what an attacker may hold beside it."""
@@ -55,6 +67,26 @@ class Scene:
     provider: str | None = None  # the release's column that names providers
     colluding: int = 1
     population: int | None = None
+    counted: GroupCounts | None = None  # where `release` has some of its rows alone
+
+    @property
+    def sizes(self) -> Counts:
+        """The number of records in each group of the release."""
+        return self.groups.sizes if self.counted is None else self.counted.sizes
+
+    @property
+    def records(self) -> int:
+        """The number of records in the release."""
+        return len(self.release) if self.counted is None else int(self.counted.sizes.sum())
+
+    def values_of(self, name: str) -> Values | None:
+        """Return a released column's values, and how often each group has each; None where nobody knows."""
+        if self.counted is not None:
+            return self.counted.values.get(name)
+        if name not in self.release.arrow.column_names:
+            return None
+        coded = self.release.coded(name)
+        return coded.labels, coded.histograms(self.groups.groups, self.sizes.size)
 
     @cached_property
     def scales(self) -> dict[str, Scale]:
@@ -81,10 +113,10 @@ class Scene:
     def population_size(self) -> tuple[int, str]:
         """The people whom the release is a sample of, and where the number is from."""
         if self.population is not None:
-            return max(self.population, len(self.release)), "given"
-        if self.outside is not None and len(self.outside) > len(self.release):
+            return max(self.population, self.records), "given"
+        if self.outside is not None and len(self.outside) > self.records:
             return len(self.outside), "the outside table"
-        return round(len(self.release) / _ASSUMED_SHARE), "assumed: a release of 1 % of it"
+        return round(self.records / _ASSUMED_SHARE), "assumed: a release of 1 % of it"
 
     @cached_property
     def outsiders(self) -> tuple[Boxes, list[NDArray[np.intp]]]:

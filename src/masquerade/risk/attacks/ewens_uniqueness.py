@@ -23,7 +23,7 @@ class EwensUniqueness(Attack):
     def run(self, scene: Scene) -> Iterator[Finding]:
         """θN/(θ + N − 1) unique people of N, with θ from the number of groups."""
         population, whence = scene.population_size
-        share = ewens(int(scene.groups.sizes.size), len(scene.release), population)
+        share = ewens(int(scene.sizes.size), scene.records, population)
         meaning = (
             f"about {share:.2%} of {population:,} people ({whence}) are unique, by Ewens' sampling formula"
         )

@@ -10,7 +10,7 @@ from masquerade.risk.attacks.attack import Scene
 
 def people_of_groups(scene: Scene) -> tuple[NDArray[np.float64], str]:
     """Count the people who fit each group: of the outside table, but no fewer than are in the release."""
-    sizes = scene.groups.sizes.astype(float)
+    sizes = scene.sizes.astype(float)
     if scene.outside is None:
         return sizes, "the release"
     people, fitting = scene.outsiders

@@ -17,7 +17,7 @@ class Marketer(Attack):
     def run(self, scene: Scene) -> Iterator[Finding]:
         """The mean, over the records, of 1 / the people who fit."""
         people, whose = people_of_groups(scene)
-        sizes = scene.groups.sizes
+        sizes = scene.sizes
         mean = float((sizes / people).sum() / sizes.sum()) if sizes.size else 0.0
         meaning = f"who links every record to one of the people of {whose} who fit it is right in {mean:.2%}"
         yield Finding(self.name, mean, meaning)

@@ -16,8 +16,8 @@ class Prosecutor(Attack):
 
     def run(self, scene: Scene) -> Iterator[Finding]:
         """1 / the smallest group."""
-        sizes = scene.groups.sizes
+        sizes = scene.sizes
         risk = reidentification_risk(sizes)
-        alone = f"{risk.unique:,} of {len(scene.release):,} records are unique"
+        alone = f"{risk.unique:,} of {scene.records:,} records are unique"
         meaning = f"the least protected record is found with probability {risk.highest:.4g}; {alone}"
         yield Finding(self.name, risk.highest, meaning, scene.most_exposed(1 / sizes))

@@ -11,11 +11,10 @@ from masquerade.risk.attacks.attack import Scene
 def histograms(scene: Scene) -> Iterator[tuple[str, Counts]]:
     """Yield each sensitive attribute that is released, with its counts by group and value."""
     for name in scene.sensitive:
-        if name in scene.release.arrow.column_names:
-            coded = scene.release.coded(name)
-            yield name, coded.histograms(scene.groups.groups, scene.groups.sizes.size)
+        if (found := scene.values_of(name)) is not None:
+            yield name, found[1]
 
 
 def share_of(scene: Scene, exposed: Flags) -> float:
     """Return the share of the records that are in these groups."""
-    return float(scene.groups.sizes[exposed].sum() / max(len(scene.release), 1))
+    return float(scene.sizes[exposed].sum() / max(scene.records, 1))

@@ -24,14 +24,14 @@ class Subtraction(Attack):
     def run(self, scene: Scene) -> Iterator[Finding]:
         """1 / the fewest records that any coalition leaves of a group."""
         assert scene.provider is not None
-        coded = scene.release.coded(scene.provider)
-        counts = coded.histograms(scene.groups.groups, scene.groups.sizes.size)
-        names = coded.labels
+        if (found := scene.values_of(scene.provider)) is None:
+            return
+        names, counts = found
         m = min(scene.colluding, max(len(names) - 1, 0))
-        exposure = np.zeros(scene.groups.sizes.size)
+        exposure = np.zeros(scene.sizes.size)
         who: tuple[int, ...] = ()
         for coalition in islice(combinations(range(len(names)), m), _MOST_COALITIONS):
-            left = scene.groups.sizes - counts[:, coalition].sum(axis=1)
+            left = scene.sizes - counts[:, coalition].sum(axis=1)
             chance = np.where(left > 0, 1 / np.maximum(left, 1), 0.0)
             if chance.max(initial=0.0) > exposure.max(initial=0.0):
                 who = coalition

@@ -23,15 +23,15 @@ class ZayatzUniqueness(Attack):
     def run(self, scene: Scene) -> Iterator[Finding]:
         """Sample uniques times the chance that one is unique in the population, by Bayes."""
         population, whence = scene.population_size
-        records = len(scene.release)
-        chance = zayatz(scene.groups.sizes, records / population) if records else 0.0
-        unique = int(np.count_nonzero(scene.groups.sizes == 1))
+        records = scene.records
+        chance = zayatz(scene.sizes, records / population) if records else 0.0
+        unique = int(np.count_nonzero(scene.sizes == 1))
         share = unique * chance / records if records else 0.0
         meaning = (
             f"of {unique:,} records that are unique here, about {unique * chance:,.1f} are unique among "
             f"{population:,} people ({whence}), by Zayatz"
         )
-        yield Finding(self.name, share, meaning, scene.most_exposed((scene.groups.sizes == 1) * chance))
+        yield Finding(self.name, share, meaning, scene.most_exposed((scene.sizes == 1) * chance))
 
 
 def zayatz(sizes: Counts, fraction: float) -> float:

@@ -16,7 +16,11 @@ from masquerade.service.resources import PublishedRelease
 
 router = APIRouter(tags=["releases"])
 
-_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "json": "application/json",
+}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
@@ -42,10 +46,11 @@ def release(id: SessionId, user: Recipient, coordinator: Service) -> PublishedRe
     response_class=Download,
     responses={
         200: {
-            "description": "The table",
+            "description": "The table, the model or the answer",
             "content": {
                 "text/csv": {"schema": {"type": "string"}},
                 "application/vnd.apache.parquet": _BINARY,
+                "application/json": {"schema": {"type": "object"}},
             },
         },
         **error_responses(401, 403, 404, 422, 429, 500, 503),
@@ -55,9 +60,12 @@ def table(
     id: SessionId,
     user: Recipient,
     coordinator: Service,
-    format: Annotated[Literal["csv", "parquet"], Query(description="how the table is written")] = "csv",
+    format: Annotated[
+        Literal["csv", "parquet", "json"],
+        Query(description="how the table is written; a model and ratios are json"),
+    ] = "csv",
 ) -> Download:
-    """The table itself."""
+    """The table itself, or the model."""
     return _download(coordinator.table(user, id, format), _TYPES[format], f"release-{id}.{format}")
 
 

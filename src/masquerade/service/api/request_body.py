@@ -14,7 +14,7 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from masquerade.forms.declared import parameters_of, words_of
 from masquerade.forms.form import kinds_of_keys
-from masquerade.methods import askable_methods
+from masquerade.methods import requestable_methods
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.service.canonical import MOST_WHOLE
@@ -29,17 +29,38 @@ def _decimals(most: int) -> dict[str, Any]:
     return {"anyOf": [{"type": "number", "minimum": 0, "maximum": most}, _DECIMAL]}
 
 
+_WIDTH = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_WHOLE},
+        {"type": "string", "pattern": r"^[1-9][0-9]{0,8}(\.[0-9]{1,9})?$"},
+    ]
+}
 _TYPES: dict[str, dict[str, Any]] = {
     "user": {"type": "string"},
     "purpose": _TEXT,
     "attributes": _TEXTS | {"minItems": 1, "uniqueItems": True},
     "class": _TEXT,
+    "duration": _TEXT,
+    "event": _TEXT,
     "most_error": _decimals(1),
     "most_ncp": _decimals(1),
     "most_query_error": _decimals(MOST_RATIO),
     "budget": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
     "recipients": _TEXTS,
     "providers": {"type": "object", "additionalProperties": _TEXT, "propertyNames": _TEXT},
+    "boundaries": {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "properties": {
+                **dict.fromkeys(("max_generalization", "min_generalization"), _TEXTS | {"minItems": 1}),
+                **dict.fromkeys(("max_width", "min_width"), _WIDTH),
+                "weight": _decimals(MOST_WHOLE),
+            },
+            "additionalProperties": False,
+        },
+        "propertyNames": _TEXT,
+    },
     "kind": {"enum": [*ARRANGEMENTS]},
     "m": {"type": "integer", "minimum": 0, "maximum": MOST_COLLUDING},
     "parties": _TEXTS | {"uniqueItems": True},
@@ -97,6 +118,14 @@ TOGETHER: dict[str, Any] = {
         {"model": "l-diversity", "qid": ["age", "ward"], "sensitive": "disease", "l": 3},
     ],
 }
+SURVIVAL: dict[str, Any] = {
+    "kind": "horizontal",
+    "purpose": "research",
+    "attributes": ["age", "dose"],
+    "duration": "months",
+    "event": "died",
+    "algorithm": {"name": "cox"},
+}
 
 
 def _key(name: str, must_be: str | None) -> dict[str, Any]:
@@ -137,7 +166,7 @@ def _algorithm() -> dict[str, Any]:
         {
             "type": "object",
             "title": name,
-            "description": f"{method.arrangement} requests: {method.summary}",
+            "description": f"{arrangement} requests: {method.summary}",
             "properties": {
                 "name": {"const": name},
                 **{
@@ -149,7 +178,7 @@ def _algorithm() -> dict[str, Any]:
             "additionalProperties": False,
         }
         for arrangement in ARRANGEMENTS
-        for method in askable_methods(arrangement).values()
+        for method in requestable_methods(arrangement).values()
         for name, fixed in {method.name: {}, **method.short_names}.items()
     ]
     said = "the method, by its name, and its parameters; where it is left out, it is chosen"
@@ -171,7 +200,7 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["purpose", "attributes"],
     "additionalProperties": False,
-    "examples": [EXAMPLE, TOGETHER],
+    "examples": [EXAMPLE, TOGETHER, SURVIVAL],
 }
 _CHANGE = {key: each for key, each in SCHEMA.items() if key not in ("required", "examples")} | {
     "title": "RequestChange",
@@ -183,7 +212,7 @@ _DRAFT = {
     "title": "Draft",
     "description": "A request, finished or not: whatever is missing or wrong in it is answered as a problem.",
     "properties": {key: {"description": each["description"]} for key, each in SCHEMA["properties"].items()},
-    "examples": [EXAMPLE, TOGETHER],
+    "examples": [EXAMPLE, TOGETHER, SURVIVAL],
 }
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import structlog
 
 from masquerade.errors import ParameterError, PeerUnreachable, Problem
 from masquerade.forms.problems import Problems
+from masquerade.protocol.method import RoleName
 from masquerade.service.clock import iso
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
@@ -27,7 +28,13 @@ from masquerade.service.terms import strictest
 
 log = structlog.get_logger("masquerade.coordinator")
 
-_DECIDE_WHO = ("kind", "attributes", "class", "providers", "parties")  # the keys by which parties are found
+_DECIDE_WHO = (
+    "kind",
+    "attributes",
+    *get_args(RoleName),
+    "providers",
+    "parties",
+)  # the keys by which parties are found
 
 
 @dataclass(frozen=True)

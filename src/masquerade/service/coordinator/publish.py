@@ -17,19 +17,25 @@ from typing import Any
 
 import structlog
 
-from masquerade.anonymize.release import Release
 from masquerade.errors import Conflict, MasqueradeError
 from masquerade.methods import plain_method
-from masquerade.protocol.method import REPORTED_SETTINGS
 from masquerade.service.clock import Clock
 from masquerade.service.control import Progress
 from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.products import (
+    Made,
+    as_asked,
+    figures_of,
+    kind_figures,
+    lost_columns,
+    rows_of,
+    summary_of,
+)
 from masquerade.service.coordinator.release_files import ReleaseFiles, Written
 from masquerade.service.coordinator.session_moves import tell
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import contract_of
-from masquerade.service.kinds import KINDS
-from masquerade.service.quality import Figures, figures_of, limits_of, lost_columns, missed_terms
+from masquerade.service.quality import Figures, limits_of, missed_terms
 from masquerade.service.request import read_request
 from masquerade.service.signing import SignedContract
 from masquerade.service.store import NewRelease, SessionRecord, Store, is_outage
@@ -43,7 +49,7 @@ class Assembled:
 
     session: SessionRecord  # assembling
     contract: SignedContract
-    release: Release
+    release: Made
     progress: Mapping[str, Progress]
     service: Mapping[str, Any] = field(default_factory=dict)  # by party: service_levels.py
 
@@ -112,8 +118,11 @@ class ReleasePublisher:
         return session
 
     def _deliver(self, made: Assembled, figures: Figures) -> None:
-        made = replace(made, release=_as_asked(made))
-        written = self._files.write(made.session.id, made.release, _summary(made, figures))
+        columns = columns_asked_for(made.session.request)
+        shown = made.contract.deal.show_progress
+        made = replace(made, release=as_asked(made.release, columns, show_steps=shown))
+        summary = _summary(made, figures) | {"columns": columns}
+        written = self._files.write(made.session.id, made.release, summary)
         try:
             self._store_release(made, written, figures)
         except Exception as failed:  # without a row it was never published; in an outage there may be one
@@ -122,7 +131,7 @@ class ReleasePublisher:
             raise
 
     def _store_release(self, made: Assembled, written: Written, figures: Figures) -> None:
-        session, deal, rows = made.session, made.contract.deal, int(made.release.table.num_rows)
+        session, deal, rows = made.session, made.contract.deal, rows_of(made.release)
         new = NewRelease(
             written.table,
             written.report,
@@ -153,12 +162,6 @@ def columns_asked_for(request: Mapping[str, Any]) -> list[str]:
     return list(read_request(dict(request)).released)
 
 
-def _as_asked(made: Assembled) -> Release:
-    """The release in the order of the request; without steps, unless the contract shows them."""
-    release = replace(made.release, table=made.release.table.select(columns_asked_for(made.session.request)))
-    return release if made.contract.deal.show_progress else replace(release, steps=())
-
-
 def _charges(session: SessionRecord, rows: int) -> dict[str, int]:
     """What the release costs by party, in cents: a fixed sum, and a price for each released record."""
     agreed = contract_of(session).deal.prices
@@ -173,14 +176,10 @@ def _count_charges(charges: Mapping[str, int]) -> None:
 def _summary(made: Assembled, figures: Figures) -> dict[str, Any]:
     """The release's own figures; nothing in it depends on who asked."""
     deal = made.contract.deal
-    summary = made.release.summary
-    if not deal.show_progress:
-        del summary["steps"]
     progress = made.progress
     told: dict[str, Any] = {
-        **summary,
+        **summary_of(made.release, show_steps=deal.show_progress),
         "algorithm": plain_method(deal.terms.method),
-        **{name: made.release.settings[name] for name in REPORTED_SETTINGS if name in made.release.settings},
         **_of_kind(made),
         "bytes_sent": {party: each.bytes_sent for party, each in progress.items()},
         "messages": {party: each.messages for party, each in progress.items()},
@@ -189,7 +188,6 @@ def _summary(made: Assembled, figures: Figures) -> dict[str, Any]:
         **({"service_levels": dict(made.service)} if made.service else {}),
         "terms_hash": deal.terms.hash.hex(),
         **({"rolled_up_from": deal.terms.source} if deal.terms.source is not None else {}),
-        "columns": made.release.table.column_names,
     }
     class_name = deal.terms.class_name
     told["quality"] = ({"class": class_name} if class_name is not None else {}) | figures
@@ -199,4 +197,4 @@ def _summary(made: Assembled, figures: Figures) -> dict[str, Any]:
 def _of_kind(made: Assembled) -> dict[str, Any]:
     """The figures that only releases of one kind have."""
     terms = made.contract.deal.terms
-    return KINDS[terms.kind].figures(terms, made.release.rows)
+    return kind_figures(made.release, terms)

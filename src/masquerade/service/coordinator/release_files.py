@@ -1,4 +1,4 @@
-"""Releases on the disk: `releases/SESSION/` with release.csv, release.parquet, report.html and summary.json.
+"""Releases on the disk: `releases/SESSION/` with its product's files (`protocol/product.py`), report and summary.
 
 The folder is written under a hidden name and gets its own when everything in it is whole and on the disk; only then is
 its row stored. What has no row was never published, and is swept away.
@@ -17,16 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from masquerade.anonymize.release import Release
 from masquerade.data.as_json import as_json
-from masquerade.data.write import write_table
 from masquerade.errors import NotFound, ParameterError, shown
 from masquerade.files import sync_folder, write_whole
-from masquerade.report.html import render_report
+from masquerade.protocol.product import product_of
+from masquerade.service.coordinator.products import Made, page_of, seconds_of, written_in
 
-Format = Literal["csv", "parquet"]
-FORMATS: tuple[Format, ...] = ("csv", "parquet")
-CSV, PARQUET, REPORT, SUMMARY = "release.csv", "release.parquet", "report.html", "summary.json"
+Format = Literal["csv", "parquet", "json"]
+FORMATS: tuple[Format, ...] = ("csv", "parquet", "json")
+REPORT, SUMMARY = "report.html", "summary.json"
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class ReleaseFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def write(self, session: str, release: Release, summary: Mapping[str, Any]) -> Written:
+    def write(self, session: str, release: Made, summary: Mapping[str, Any]) -> Written:
         """Write a release as a whole; an older one of the same session, which was discarded, makes room.
 
         What that took is noted in the release's `seconds`.
@@ -53,15 +52,15 @@ class ReleaseFiles:
         final = self.folder / session
         try:
             hidden.mkdir(mode=0o700)
-            with _timed(release, "write"):
-                write_table(release.table, hidden / CSV)
-                write_table(release.table, hidden / PARQUET)
-            sha256 = _sha256(hidden / CSV)
-            with _timed(release, "report"):
-                write_whole(hidden / REPORT, render_report(release, sha256))
+            seconds = seconds_of(release)
+            with _timed(seconds, "write"):
+                first = written_in(release, hidden)
+            sha256 = _sha256(first)
+            with _timed(seconds, "report"):
+                write_whole(hidden / REPORT, page_of(release, sha256))
             digest = _sha256(hidden / REPORT)
             # after the files, with what they took
-            told = {**summary, "seconds": release.seconds, "report_sha256": digest}
+            told = {**summary, "seconds": seconds, "report_sha256": digest}
             write_whole(hidden / SUMMARY, as_json(told))
             sync_folder(hidden)
             shutil.rmtree(final, ignore_errors=True)
@@ -71,13 +70,16 @@ class ReleaseFiles:
             raise ParameterError(f"{final}: cannot be written: {error.strerror or error}") from None
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
-        return Written(f"{session}/{CSV}", f"{session}/{REPORT}", sha256)
+        return Written(f"{session}/{first.name}", f"{session}/{REPORT}", sha256)
 
     def table(self, path: str, format: str) -> Path:
-        """A release's table in one of the formats, given the path that is stored."""
+        """A release's table, model or answer in one of its formats, given the path that is stored."""
         if format not in FORMATS:
             raise ParameterError(f"format: must be one of {', '.join(FORMATS)}; got {shown(format)}")
-        return self.whole(str(Path(path).with_name(CSV if format == "csv" else PARQUET)))
+        made = product_of(Path(path).name)
+        if format not in made.files:
+            raise NotFound(f"the session made {_a(made.name)}, which is there as {made.formats}")
+        return self.whole(str(Path(path).with_name(made.files[format])))
 
     def summary(self, path: str) -> dict[str, Any]:
         """The summary of a release, given the path of its table."""
@@ -99,8 +101,8 @@ class ReleaseFiles:
 
     def discard(self, session: str, kept: Collection[str]) -> None:
         """Delete what was written for a session, unless a stored path lies in it."""
-        if f"{session}/{CSV}" not in kept:
-            self.remove(f"{session}/{CSV}")
+        if not any(Path(path).parts[0] == session for path in kept):
+            self.remove(f"{session}/{SUMMARY}")
 
     def sweep(self, kept: Collection[str]) -> list[str]:
         """Delete every folder that no stored path lies in; their names."""
@@ -114,12 +116,16 @@ class ReleaseFiles:
         return [orphan.name for orphan in orphans]
 
 
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
 @contextmanager
-def _timed(release: Release, part: str) -> Iterator[None]:
+def _timed(seconds: dict[str, float], part: str) -> Iterator[None]:
     """Note how long a part of the work took."""
     started = time.perf_counter()
     yield
-    release.seconds[part] = time.perf_counter() - started
+    seconds[part] = time.perf_counter() - started
 
 
 def _sha256(path: Path) -> str:

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 import msgspec
 import structlog
 
-from masquerade.anonymize.release import Release
 from masquerade.audit.log import AuditLog
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, PeerError, PeerRefused, Problem
 from masquerade.methods import method_of
@@ -32,6 +31,8 @@ from masquerade.net.script import Move, Receive
 from masquerade.net.session import run_script
 from masquerade.protocol.collaborate.messages import Records, Rows
 from masquerade.protocol.columns import Columns
+from masquerade.protocol.joint_keys.party import RatiosFound
+from masquerade.protocol.learn.handing_in import LearnedModel
 from masquerade.protocol.method import Assembly
 from masquerade.service.clock import Clock, wait
 from masquerade.service.control import Prepare, Ready, Start
@@ -40,6 +41,7 @@ from masquerade.service.coordinator.clocks import ClockDiffers, differing_clocks
 from masquerade.service.coordinator.earlier_releases import EarlierReleases, RollUp
 from masquerade.service.coordinator.party_backoff import PartyBackoff
 from masquerade.service.coordinator.party_links import PartyLinks
+from masquerade.service.coordinator.products import Made
 from masquerade.service.coordinator.progress_watch import ProgressWatch, endings
 from masquerade.service.coordinator.publish import Assembled, ReleasePublisher
 from masquerade.service.coordinator.session_moves import cause_of, end, move, tell_problem
@@ -56,7 +58,7 @@ from masquerade.utility.release_error import release_error
 log = structlog.get_logger("masquerade.coordinator")
 
 _GRACE = 5.0  # seconds that the parties get to say what went wrong
-_HANDED_IN = (Columns, Records, Rows)  # the kinds of messages with which a party's part is over
+_HANDED_IN = (Columns, Records, Rows, LearnedModel, RatiosFound)  # with which a party's part is over
 
 
 class Busy(Exception):
@@ -218,7 +220,7 @@ class Attempt:
         watch = ProgressWatch(self.links, self.store, self.clock, self.session.id, name, parties)
         looking = asyncio.create_task(watch.until_one_fails(show))
         working = asyncio.create_task(self._release(listener, addresses))
-        release: Release | None = None
+        release: Made | None = None
         ours: MasqueradeError | None = None
         try:
             await asyncio.wait({looking, working}, return_when=asyncio.FIRST_COMPLETED)
@@ -273,7 +275,7 @@ class Attempt:
             return PeerRefused(each.party, each.reason)
         return Busy(refusals[0].party, "; ".join(refusals[0].reasons))
 
-    async def _release(self, listener: Listener, addresses: Mapping[str, str]) -> Release:
+    async def _release(self, listener: Listener, addresses: Mapping[str, str]) -> Made:
         """Connect to the parties, take in what they hand in, assemble and verify it."""
         contract, parties = self.contract, self.contract.parties
         nodes = [Node(party, addresses[party]) for party in parties]
@@ -292,7 +294,7 @@ class Attempt:
                 async with listener.connect(nodes, agreement, self.settings.timings.of_session) as channels:
                     agreed = contract.contract
                     script = method_of(agreed).assembler(Assembly(agreed, judge=release_error))
-                    release = await run_script(script, channels, transcript=transcript, on_move=on_move)
+                    release: Made = await run_script(script, channels, transcript=transcript, on_move=on_move)
                     await asyncio.shield(moving[0])  # a move that has begun is made, whoever cancels us
         finally:  # whoever comes next must know where the session stands
             await asyncio.gather(*moving, return_exceptions=True)

@@ -17,6 +17,7 @@ from masquerade.protocol.method import Proposal
 from masquerade.service.card import FLAT, ColumnCard, SchemaCard, unknown_column
 from masquerade.service.card_making import fingerprint_of
 from masquerade.service.control import PublishedDataset
+from masquerade.service.fitness import unfit_problems
 from masquerade.service.kinds.kind import (
     THE_REQUEST,
     Available,
@@ -48,9 +49,7 @@ class Horizontal(SessionKind):
         """Match the datasets that have all columns and may be published together with others."""
         holders = {name: holders_of(name, available) for name in request.released}
         problems = [
-            not_offered("class" if name == request.class_name else "attributes", name, available)
-            for name, held in holders.items()
-            if not held
+            not_offered(request.key_of(name), name, available) for name, held in holders.items() if not held
         ]
         cards: dict[str, SchemaCard] = {}
         for party in request.parties or sorted(available):
@@ -69,6 +68,7 @@ class Horizontal(SessionKind):
             request.privacy, request.colluding
         )  # additions by policies are checked with the offers
         problems += refused(request, wished)
+        problems += [each for card in cards.values() for each in unfit_problems(request, card)]
         if not problems:
             problems += _unlike(request, cards)
         if not problems and len(cards) < 2:
@@ -110,7 +110,7 @@ class Horizontal(SessionKind):
 
     def conflicts(self, request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
         """Yield the columns on which the providers differ."""
-        for name in request.attributes:
+        for name in request.contributed:
             roles = {
                 offer.party: next((column.role for column in offer.columns if column.name == name), "none")
                 for offer in offers

@@ -116,7 +116,8 @@ def proposal(
     """Combine the offers into the proposal that a method checks."""
     holder = {column.name: column.holder for offer in offers for column in offer.columns}
     parties = tuple(offer.party for offer in offers) if complete else None
-    return Proposal(tuple(parts), m, parties, holder)
+    limited = frozenset(each.name for offer in offers for each in offer.attributes if each.is_bounded)
+    return Proposal(tuple(parts), m, parties, holder, bounded=limited)
 
 
 def refused(request: Request, known: Proposal) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from masquerade.errors import Problem
 from masquerade.protocol.method import Proposal
 from masquerade.service.card import SchemaCard
 from masquerade.service.control import PublishedDataset
+from masquerade.service.fitness import unfit_problems
 from masquerade.service.kinds.horizontal import Horizontal
 from masquerade.service.kinds.kind import (
     THE_REQUEST,
@@ -43,7 +44,7 @@ class Vertical(SessionKind):
         wanted: dict[str, list[str]] = {}  # by party: what it contributes
         # Several parties with all columns may hold different people.
         alike = not Horizontal().match(request, available).problems
-        for name in request.attributes:
+        for name in request.contributed:
             chosen = _chosen(name, holders[name], request, problems, alike=alike)
             if chosen is not None:
                 wanted.setdefault(chosen, []).append(name)
@@ -56,6 +57,9 @@ class Vertical(SessionKind):
             if (dataset := _dataset(party, names, request.class_name, available[party], problems)) is not None
         }
         problems += _about_all(request, holders, wanted, available)
+        for party, dataset in datasets.items():
+            card = next(each.card for each in available[party] if each.card.dataset == dataset)
+            problems += unfit_problems(request, card)
         if not problems:
             holder = {name: party for party, names in wanted.items() for name in names}
             known = Proposal(request.privacy, parties=tuple(sorted(wanted)), holder=holder)
@@ -161,7 +165,9 @@ def _about_all(
     available: Available,
 ) -> list[Problem]:
     problems = [
-        not_offered("attributes", name, available) for name in request.attributes if not holders[name]
+        not_offered(request.key_of(name), name, available)
+        for name in request.contributed
+        if not holders[name]
     ]
     if request.class_name is not None:
         held = holders[request.class_name]
@@ -174,7 +180,7 @@ def _about_all(
 
 
 def _about_holders(request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
-    for name in request.attributes:
+    for name in request.contributed:
         holders = [offer.party for offer in offers if any(column.name == name for column in offer.columns)]
         if len(holders) > 1:
             for holder in holders:

@@ -95,7 +95,7 @@ class Admission:
         reading = kept or self._reading(dataset, for_session=for_session)
         if reading is None:
             return (*wrong, unreadable(provision.dataset)), None
-        against = self._against(dataset, contract, reading)
+        against = self._against(dataset, contract, reading, runs=for_session)
         if for_session and dataset.policy.needs_approval and not self._approvals.may_run(contract.deal):
             against = (*against, NO_APPROVAL)
         reasons = wrong + against
@@ -108,19 +108,22 @@ class Admission:
             return (self.no_dataset(name),)
         if dataset.policy.needs_approval and not self._approvals.approved(deal_id(contract.deal)):
             return (NO_APPROVAL,)
-        return self._against(dataset, contract, reading)
+        return self._against(dataset, contract, reading, runs=True)
 
     def no_dataset(self, name: str) -> str:
         """The reason for refusing a dataset that does not exist."""
         return f'there is no dataset "{name}"; there are {", ".join(self._datasets())}'
 
-    def _against(self, dataset: Dataset, contract: SignedContract, reading: Reading) -> tuple[str, ...]:
+    def _against(
+        self, dataset: Dataset, contract: SignedContract, reading: Reading, *, runs: bool
+    ) -> tuple[str, ...]:
         """What policy and ledger have against a contract."""
         ledger = self._ledger()
         if ledger is None:
             return (_unknown_past(dataset.name),)
         load = Load(0, self._now())
-        reasons = accepts(dataset.policy, contract.deal, reading.card, ledger, load, reading.table.schema)
+        card, schema = reading.card, reading.table.schema
+        reasons = accepts(dataset.policy, contract.deal, card, ledger, load, schema, runs=runs)
         try:
             request = contract.deal.as_request()
         except ParameterError:  # among the reasons

@@ -13,12 +13,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from masquerade.data.database_url import FILE_SCHEMES, database_path, database_scheme
+from masquerade.data.mapped_table import MappedParts
 from masquerade.data.table import Table
+from masquerade.engine.chunks import Engine
 from masquerade.errors import BadInput, DataError, MasqueradeError, ParameterError
-from masquerade.job.tables import read_section
+from masquerade.job.tables import mapped_section, read_section
+from masquerade.methods import learning_method_of, product_of
 from masquerade.protocol.collaborate.domains import KEEP_AMONG_PROVIDERS
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.identifiers import identifiers
+from masquerade.protocol.learn.outcomes import READERS
+from masquerade.protocol.learn.own_records import complete_records
+from masquerade.protocol.own_chunks import OwnChunks, read_own_chunks, wanted_of_party
+from masquerade.protocol.product import MODEL
 from masquerade.service.card import SchemaCard
 from masquerade.service.card_making import card_of
 from masquerade.service.clock import SYSTEM_CLOCK, Clock
@@ -62,10 +69,17 @@ class Dataset:
     """One dataset. May be asked by several threads; one of them reads."""
 
     def __init__(
-        self, party: str, settings: DatasetSettings, secret: bytes, clock: Clock = SYSTEM_CLOCK
+        self,
+        party: str,
+        settings: DatasetSettings,
+        secret: bytes,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        on_disk: bool = False,
     ) -> None:
+        """`on_disk`: keep the table in a file that is mapped, and not in memory (data/mapped_table.py)."""
         self.party, self.settings = party, settings
-        self._secret, self._clock = secret, clock
+        self._secret, self._clock, self._on_disk = secret, clock, on_disk
         self._lock = threading.Lock()
         self._last: Reading | None = None
         self._failed: _Failed | None = None
@@ -86,9 +100,9 @@ class Dataset:
         last = self._last
         return last.card.snapshot if last is not None else None
 
-    def changed_to(self, settings: DatasetSettings) -> Dataset:
+    def changed_to(self, settings: DatasetSettings, *, on_disk: bool = False) -> Dataset:
         """The same dataset, with its secret, under a changed configuration; not read yet."""
-        return Dataset(self.party, settings, self._secret, self._clock)
+        return Dataset(self.party, settings, self._secret, self._clock, on_disk=on_disk)
 
     def describes(self, reading: Reading) -> bool:
         """Return whether the columns of a reading, which may be an older one, still mean the same."""
@@ -148,31 +162,61 @@ class Dataset:
             price=policy.price.listed,
         )
 
-    def table_for(self, reading: Reading, contract: Contract) -> tuple[Table, list[bytes]]:
+    def table_for(self, reading: Reading, contract: Contract) -> tuple[Table, Sequence[bytes]]:
         """This party's rows without missing cells, and their identifiers, as a contract asks for them."""
         needed = contract.columns_needed(self.party)
         used = [*dict.fromkeys((*needed, self.settings.keys.identifier))]
         whole = reading.table
         table = Table(whole.arrow.select(used), whole.schema, origin=whole.origin)
-        if contract.provider is not None and self.settings.keys.missing == "keep":
-            raise DataError.about(whole.origin.name, KEEP_AMONG_PROVIDERS)
-        table = self._complete(table, used)
-        if not len(table):
-            raise DataError.about(whole.origin.name, "no complete row is left")
         # Wrong cells are told before anybody else is bothered.
-        own = contract.columns_of(self.party)
-        table.columns(column.name for column in contract.qid_columns if column in own)
+        table = (self._to_learn_from if product_of(contract) is MODEL else self._to_release)(table, contract)
         return table, identifiers(table, self.settings.keys.identifier, contract.normalize)
 
+    def chunks_for(
+        self, reading: Reading, contract: Contract, engine: Engine
+    ) -> tuple[OwnChunks, Sequence[bytes]]:
+        """Read this party's rows without missing cells, as a contract asks for them, into an engine's chunks."""
+        keys, whole = self.settings.keys, reading.table
+        missing = "drop" if keys.missing == "mean" else keys.missing  # means are for models alone
+        wanted, how = wanted_of_party(
+            self.party, contract, whole.schema, keys.identifier, missing, whole.origin.missing_values
+        )
+        return read_own_chunks(MappedParts(whole.arrow, whole.origin), wanted, engine, how)
+
+    def without_rows(self, reading: Reading, contract: Contract) -> Table:
+        """Return the table that a contract asks for, without its rows."""
+        used = dict.fromkeys((*contract.columns_needed(self.party), self.settings.keys.identifier))
+        whole = reading.table
+        return Table(whole.arrow.slice(0, 0).select([*used]), whole.schema, origin=whole.origin)
+
+    def _to_release(self, table: Table, contract: Contract) -> Table:
+        if contract.provider is not None and self.settings.keys.missing == "keep":
+            raise DataError.about(table.origin.name, KEEP_AMONG_PROVIDERS)
+        table = self._complete(table, table.arrow.column_names)
+        if not len(table):
+            raise DataError.about(table.origin.name, "no complete row is left")
+        own = contract.columns_of(self.party)
+        table.columns(column.name for column in contract.qid_columns if column in own)
+        return table
+
+    def _to_learn_from(self, table: Table, contract: Contract) -> Table:
+        """The rows for a model: numbers are filled in where the dataset says so and the method takes numbers."""
+        method, missing = learning_method_of(contract), self.settings.keys.missing
+        if missing == "keep" or (missing == "mean" and method.takes != "numbers"):
+            missing = "drop"
+        return complete_records(method, contract, self.party, table, missing)
+
     def check_policy(self) -> None:
-        """Refuse a policy about columns that do not exist; reads no table."""
-        check_policy(self.policy, self._card(None, None), f"{self.settings.place}.policy")
+        """Refuse a policy about columns that do not exist, or values that their taxonomies lack; reads no table."""
+        place = f"{self.settings.place}.policy"
+        check_policy(self.policy, self._card(None, None), place, self.settings.schema)
 
     def check(self) -> Reading:
         """Read the table and everything that a contract could ask of it; errors are for the steward."""
         self.check_policy()
         reading, settings = self.reading(quiet=True), self.settings
-        errors = [error for name in settings.schema.names if (error := self._wrong(reading.table, [name]))]
+        errors = [error for name in settings.schema.names if (error := self._wrong(reading.table, name))]
+        errors += [error for name in settings.keys.outcomes if (error := self._wrong(reading.table, name))]
         if gathered := DataError.gather(errors):
             raise gathered
         table = self._complete(reading.table, settings.columns)
@@ -184,11 +228,15 @@ class Dataset:
         missing = self.settings.keys.missing
         if missing == "keep":
             table = table.complete([self.settings.keys.identifier])
-        return table.complete(names, missing)
+        return table.complete(names, "drop" if missing == "mean" else missing)  # means are for models alone
 
-    def _wrong(self, table: Table, names: Sequence[str]) -> BadInput | None:
+    def _wrong(self, table: Table, name: str) -> BadInput | None:
+        missing, role = self.settings.keys.missing, self.settings.keys.outcomes.get(name)
         try:
-            table.complete(names, self.settings.keys.missing).columns(names)
+            if role is not None:
+                READERS[role](table.complete([name], "error" if missing == "error" else "drop"), name)
+            else:
+                table.complete([name], missing).column(name)
         except BadInput as error:
             return error
         return None
@@ -201,9 +249,13 @@ class Dataset:
     def _read(self, stamp: Stamp, moment: float) -> Reading:
         settings = self.settings
         columns = settings.columns
-        coded = [name for name in columns if name != settings.keys.identifier]
-        source = read_section(settings.keys, settings.base, columns, coded)
-        table = Table(source.table, settings.schema, origin=source.origin)
+        if self._on_disk:
+            arrow, origin = mapped_section(settings.keys, settings.base, columns)
+        else:
+            coded = [name for name in columns if name != settings.keys.identifier]
+            source = read_section(settings.keys, settings.base, columns, coded)
+            arrow, origin = source.table, source.origin
+        table = Table(arrow, settings.schema, origin=origin)
         snapshot = take_snapshot(table, self._secret).commitment.root
         return Reading(table, self._card(len(table), snapshot), stamp, moment)
 
@@ -217,6 +269,7 @@ class Dataset:
             key=self._secret,
             sensitive=settings.keys.sensitive,
             classes=settings.keys.classes,
+            outcomes=settings.keys.outcomes,
             records=records if settings.policy.publish_records else None,
             snapshot=snapshot,
             horizontal=settings.policy.least_m is not None,
@@ -253,7 +306,7 @@ def open_datasets(settings: Settings, state: State, clock: Clock = SYSTEM_CLOCK)
     for name, each in settings.datasets.items():
         try:
             secret = state.secret(name, ledger.releases(name))
-            datasets[name] = Dataset(settings.name, each, secret, clock)
+            datasets[name] = Dataset(settings.name, each, secret, clock, on_disk=settings.engine is not None)
             datasets[name].check()
         except BadInput as error:
             errors.append(error)
@@ -269,7 +322,11 @@ def reopen_datasets(
 
     The tables may be in any state: a policy that somebody tightens must not wait for a table that is just away.
     """
-    found = {name: _reopened(party, each, state, before, clock) for name, each in settings.datasets.items()}
+    on_disk = settings.engine is not None
+    found = {
+        name: _reopened(party, each, state, before, clock, on_disk=on_disk)
+        for name, each in settings.datasets.items()
+    }
     datasets = {name: dataset for name, dataset in found.items() if dataset is not None}
     errors: list[MasqueradeError] = []
     for dataset in datasets.values():
@@ -293,15 +350,21 @@ def read_all(datasets: Mapping[str, Dataset]) -> None:
 
 
 def _reopened(
-    party: str, settings: DatasetSettings, state: State, before: Mapping[str, Dataset], clock: Clock
+    party: str,
+    settings: DatasetSettings,
+    state: State,
+    before: Mapping[str, Dataset],
+    clock: Clock,
+    *,
+    on_disk: bool,
 ) -> Dataset | None:
     """The dataset with the secret that it has; None for a new one whose secret is amiss."""
     name = settings.name
     if name in before:
-        return before[name].changed_to(settings)
+        return before[name].changed_to(settings, on_disk=on_disk)
     try:
         secret = state.secret(name, Ledger.load(state.ledger).releases(name))
-        return Dataset(party, settings, secret, clock)
+        return Dataset(party, settings, secret, clock, on_disk=on_disk)
     except BadInput as error:  # of the ledger and of secrets, which names files and shows no cell
         told = "a new dataset is left out; mend this, and start the node again"
         log().error(told, dataset=name, problems=list(error.lines))

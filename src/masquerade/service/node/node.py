@@ -27,7 +27,10 @@ from masquerade.errors import (
     PeerRefused,
     one_line,
 )
+from masquerade.methods import method_of
 from masquerade.protocol.listed_values import refuse_unknown_to
+from masquerade.protocol.own_chunks import why_whole
+from masquerade.protocol.product import TABLE
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.control import (
     AskOffer,
@@ -51,7 +54,7 @@ from masquerade.service.node.approvals import Approvals, deal_id
 from masquerade.service.node.datasets import Dataset, Reading
 from masquerade.service.node.kept_readings import KeptReadings
 from masquerade.service.node.notify import notify, waits
-from masquerade.service.node.session import Part, Session
+from masquerade.service.node.session import Part, ReadRows, Session
 from masquerade.service.node.sessions import Ending, Sessions
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
@@ -255,7 +258,11 @@ class PartyNode:
         if admitted is None:
             raise NotAllowed(*reasons)
         dataset = admitted.dataset
-        table, ids = dataset.table_for(admitted.reading, contract.contract)
+        read = self._reader(dataset, admitted.reading, contract)
+        if read is None:
+            table, ids = dataset.table_for(admitted.reading, contract.contract)
+        else:
+            table, ids = dataset.without_rows(admitted.reading, contract.contract), []
 
         def before_showing() -> None:
             self._note(contract, dataset.name, admitted.reading)
@@ -263,7 +270,20 @@ class PartyNode:
         def on_done() -> None:
             self.readings.done(deal_id(contract.deal), self._now())
 
-        return Part(contract, dataset.name, table, ids, before_showing, on_done)
+        return Part(
+            contract, dataset.name, table, ids, before_showing, on_done, self.state.keep_for_model, read
+        )
+
+    def _reader(self, dataset: Dataset, reading: Reading, contract: SignedContract) -> ReadRows | None:
+        """Return what reads our rows into the engine's chunks; None where a session needs them in one memory."""
+        terms = contract.contract
+        method = method_of(terms)
+        if self.settings.engine is None or method.makes is not TABLE or method.off_engine(terms.parts):
+            return None
+        if reason := why_whole(terms, dataset.settings.keys.missing):
+            log().warning("a table is taken into memory", session=contract.hash.hex(), reason=reason)
+            return None
+        return partial(dataset.chunks_for, reading, terms)
 
     def _keep(self, admitted: Admitted, contract: SignedContract) -> None:
         """Keep the reading that a session will run on, whatever becomes of the table until then."""
@@ -274,7 +294,7 @@ class PartyNode:
         """Check once more, with the ledger of this moment, and enter the release in the ledger: then it may leave.
 
         Peers see something of it before it is handed in, so what is broken off after this counts as released. Another
-        attempt at the same terms, for the same people, is the same release.
+        attempt at the same terms, for the same people, is the same release; but every run that answers is counted.
         """
         with self._releasing:
             reasons = self._admission.release(contract, dataset, reading)

@@ -12,7 +12,7 @@ from typing import Any
 
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError
-from masquerade.methods import method_of
+from masquerade.methods import method_of, product_of
 from masquerade.net.identity import Identity
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.disclosure import DisclosedClass, DisclosedColumn
@@ -129,6 +129,8 @@ def preview(
 
 def _over_all_attributes(terms: Terms) -> str:
     """Say what somebody finds who knows all released attributes of a person, not the class and sensitive columns."""
+    if not (made := product_of(terms)).has_groups:
+        return made.shows
     qid = {column.name for column in terms.columns if column.role == "attribute"}
     k = max((part.implied_size for part in terms.parts if qid <= set(part.qid)), default=1)
     if k > 1:

@@ -18,10 +18,12 @@ from msgspec.structs import replace
 
 from masquerade.audit.log import AuditLog
 from masquerade.data.table import Table
+from masquerade.engine.chunks import Engine
 from masquerade.errors import (
     BadInput,
     Bug,
     Conflict,
+    DataError,
     MasqueradeError,
     NotAllowed,
     ParameterError,
@@ -30,6 +32,7 @@ from masquerade.errors import (
     RequirementUnreachable,
     one_line,
 )
+from masquerade.job.engines import engine_of
 from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Channel, Node
 from masquerade.net.connect import Listener
@@ -37,8 +40,10 @@ from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.net.session import run_script
 from masquerade.protocol.columns import ReportedStep
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.gain import OwnPart
-from masquerade.protocol.method import ASSEMBLER, Seat
+from masquerade.protocol.method import ASSEMBLER, Seat, forgotten
+from masquerade.protocol.own_chunks import OwnChunks
 from masquerade.service.card_making import rounded_up
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.control import Progress, SeenStep, State
@@ -48,6 +53,8 @@ from masquerade.service.logs import log
 from masquerade.service.network import TLS, Network
 from masquerade.service.node.settings import Settings
 from masquerade.service.signing import SignedContract
+
+ReadRows = Callable[[Engine], tuple[OwnChunks, Sequence[bytes]]]
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,10 @@ class Part:
     identifiers: Sequence[bytes] = field(repr=False)
     before_showing: Callable[[], None]  # raises what speaks against the release, or has it in the ledger
     on_done: Callable[[], None]  # the release is handed in, and nothing more is needed for it
+    keep: Callable[[str, bytes], None] = forgotten  # what we need to use a model, and show nobody
+    read: ReadRows | None = (
+        None  # reads our rows into an engine's chunks, where neither table nor identifiers are here
+    )
 
 
 class Session:
@@ -242,12 +253,39 @@ class Session:
                     ASSEMBLER if name == settings.coordinator.name else name: channel
                     for name, channel in channels.items()
                 }
-                await run_script(self._script(part), self._channels, transcript=transcript)
+                async with self._engine(contract) as engine:
+                    await run_script(self._script(part, engine), self._channels, transcript=transcript)
         part.on_done()
 
-    def _script(self, part: Part) -> Script[int]:
+    @asynccontextmanager
+    async def _engine(self, contract: Contract) -> AsyncIterator[Engine | None]:
+        """Open the engine of this node, if it has one and the method counts there."""
+        section = self._settings.engine
+        if section is None:
+            yield None
+            return
+        if reason := method_of(contract).off_engine(contract.parts):
+            log().warning("the engine is of no use in a session", session=self.name, reason=reason)
+            yield None
+            return
+        engine = await asyncio.to_thread(engine_of, section)
+        try:
+            yield engine
+        finally:
+            await asyncio.to_thread(engine.__exit__, None, None, None)
+
+    def _script(self, part: Part, engine: Engine | None) -> Script[int]:
         """This party's part in what the contract asks for."""
         contract, shows = part.contract.contract, part.contract.deal.show_progress
+        chunks, ids = None, part.identifiers
+        if engine is not None and part.read is not None:
+            self._on_stage(Stage("reading"))
+            try:
+                chunks, ids = part.read(engine)
+            except BadInput:  # its text may show a cell, which no log may
+                raise DataError(
+                    f"{self._settings.name}'s table is amiss; `party card` there says why"
+                ) from None
 
         def before_showing() -> None:
             self._insist_on_running()
@@ -257,14 +295,17 @@ class Session:
             self._settings.name,
             contract,
             part.table,
-            part.identifiers,
+            ids,
             show_steps=shows,
             on_stage=self._on_stage,
             on_step=self._on_step if shows else None,
             before_showing=before_showing,
             on_joined=self._joined.append,
+            engine=engine,
+            chunks=chunks,
+            keep=part.keep,
         )
-        return method_of(contract).party(seat)
+        return (yield from method_of(contract).party(seat))
 
     # These are called in the script's own thread.
 

@@ -28,7 +28,7 @@ from masquerade.errors import Key, ParameterError, written
 from masquerade.forms.form import Form, fill, key, read_form
 from masquerade.forms.problems import Problems
 from masquerade.job.attributes import schema_of
-from masquerade.job.model import Job, TableSection
+from masquerade.job.model import EngineSection, Job, TableSection
 from masquerade.net.channel import Node
 from masquerade.net.identity import Identity, check_name, out_of_date
 from masquerade.net.trust import TrustStore
@@ -78,7 +78,11 @@ class DatasetSettings:
     def columns(self) -> tuple[str, ...]:
         """All columns that are read, the identifier first."""
         keys = self.keys
-        return tuple(dict.fromkeys((keys.identifier, *self.schema.names, *keys.sensitive, *keys.classes)))
+        return tuple(
+            dict.fromkeys(
+                (keys.identifier, *self.schema.names, *keys.sensitive, *keys.classes, *keys.outcomes)
+            )
+        )
 
     @property
     def is_database(self) -> bool:
@@ -126,6 +130,7 @@ class Settings(ServiceSettings):
     clients: ClientCertificates = key("clients", description='a folder, such as "clients"')
     coordinator: Node = key(None, description="a table, written [coordinator]")
     timings: NodeTimings = key(NodeTimings(), description="a table, written [timings]")
+    engine: EngineSection | None = key(None, description="a table, written [engine]")
     notify: NotifySection = key(NotifySection(), description="a table, written [notify]")
     datasets: dict[str, DatasetSettings] = key({}, description=f"tables, each {_TABLES}")
 

@@ -2,6 +2,7 @@
 
 audit.jsonl         all that was agreed, refused, said and heard; audit.head how far it goes
 ledger.jsonl        what was released from which snapshot; ledger.head how far it goes
+site-keys/ID.json   what predicting by a model of mapped records needs; ID is that of its session
 secrets/NAME.key    each dataset's secret, from which its commitments are made
 pending/DEAL.json   contracts that wait for a person; DEAL is the deal's digest
 approved/DEAL       deals that a person has approved; refused/DEAL those that one has refused
@@ -25,7 +26,7 @@ from masquerade.service.canonical import canonical
 from masquerade.service.snapshot import KEY_BYTES, make_secret
 
 _MOST_REPLACED = 1000
-_FOLDERS = ("secrets", "pending", "approved", "refused", "ran", "requests")
+_FOLDERS = ("secrets", "site-keys", "pending", "approved", "refused", "ran", "requests")
 
 
 class Snapshots(msgspec.Struct, frozen=True):
@@ -110,6 +111,10 @@ class State:
     def renew_secret(self, dataset: str) -> None:
         """Make a new secret for a dataset whose own is lost, because a person says so."""
         write_new(self._secret(dataset), make_secret(), PRIVATE)
+
+    def keep_for_model(self, session: str, secret: bytes) -> None:
+        """Keep what this party needs to use a model, for its owner alone."""
+        write_whole(self.folder / "site-keys" / f"{session}.json", secret, PRIVATE)
 
     def _secret(self, dataset: str) -> Path:
         return self.folder / "secrets" / f"{dataset}.key"

@@ -29,7 +29,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session as Transaction
 from sqlalchemy.orm import sessionmaker
 
-from masquerade.data.database_url import PostgresUrl, database_path
+from masquerade.data.database_url import database_path
+from masquerade.data.postgres_url import PostgresUrl
 from masquerade.errors import ParameterError, one_line
 from masquerade.files import FileLock
 from masquerade.service.clock import Now

@@ -1,0 +1,143 @@
+"""A finished release in many files beside its original in chunks: what `compare` reads back for one table.
+
+Row i of the release is row i of the complete rows, so each chunk reads its own rows of the files. Every cell must be a
+value of its attribute and cover the original value; columns that are published unchanged must be those of the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from masquerade.anonymize.chunked.outcome import ChunkedOutcome, ReleasedCodes
+from masquerade.data.chunked_table import ChunkedTable, TablePart, Wanted, complete_rows, ranks_of
+from masquerade.data.column import Column, Domain, Generalised
+from masquerade.data.parquet_parts import Part, PartedFiles
+from masquerade.data.table import Table
+from masquerade.engine.chunks import Arrays, Chunk
+from masquerade.engine.counts import Counts, Ints
+from masquerade.engine.numbering import distinct_rows, look_up
+from masquerade.utility.comparison import read_back, refuse_other_order, refuse_other_rows
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Rows of a release's file that belong to one chunk."""
+
+    part: Part
+    first: int
+    rows: int
+
+
+def read_release_back(
+    table: ChunkedTable, release: PartedFiles, qid: Sequence[str], unchanged: Sequence[str]
+) -> ChunkedOutcome:
+    """Return the release as the outcome that led to it; raise DataError where it is none of this table."""
+    refuse_other_rows(release.name, release.rows, table.name, len(table))
+    domains = {name: table.columns[name].domain for name in qid}
+    same = tuple(name for name in unchanged if name in release.columns)
+    pieces = _pieces(release, table.sizes)
+    kernels = [
+        _ReadBack(part, table.wanted, own, domains, same)
+        for part, own in zip(table.parts, pieces, strict=True)
+    ]
+    table.chunks.change(kernels)
+    found = table.chunks.each(_Cells(tuple(qid)))
+    columns, tables = [], {}
+    for at, name in enumerate(qid):
+        cells, _ = distinct_rows(np.concatenate([each[at] for each in found]))
+        lo, hi = cells.T
+        labels = tuple(map(domains[name].label, lo.tolist(), hi.tolist()))
+        columns.append(Generalised(name, np.empty(0, np.int32), labels, lo, hi, domains[name]))
+        tables[name] = lo * (domains[name].size + 1) + hi  # in ascending order
+    table.chunks.change(_Number(tables, {name: domain.size + 1 for name, domain in domains.items()}))
+    return ChunkedOutcome(tuple(columns), {name: ReleasedCodes(_codes(name)) for name in qid})
+
+
+def _codes(name: str) -> str:
+    return f"read back {name}"
+
+
+def _ends(name: str) -> str:
+    return f"cells read back {name}"
+
+
+def _pieces(release: PartedFiles, sizes: Sequence[int]) -> list[tuple[_Piece, ...]]:
+    """Return which rows of the files are those of each chunk."""
+    parts = release.parts(1)
+    starts = np.cumsum([0, *(part.rows for part in parts)]).tolist()
+    found, first = [], 0
+    for size in sizes:
+        last = first + size
+        own = []
+        for part, start in zip(parts, starts, strict=False):
+            before, after = max(first, start), min(last, start + part.rows)
+            if before < after:
+                own.append(_Piece(part, before - start, after - before))
+        found.append(tuple(own))
+        first = last
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _ReadBack:
+    """Gives each row the code of its released cell, among those of its chunk, and the chunk the ranges of the codes."""
+
+    part: TablePart
+    wanted: Wanted
+    pieces: tuple[_Piece, ...]
+    domains: dict[str, Domain]
+    unchanged: tuple[str, ...]
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        names = (*self.domains, *self.unchanged)
+        original = complete_rows(self.part, self.wanted) if self.unchanged and self.pieces else None
+        codes: dict[str, list[Ints]] = {name: [np.empty(0, np.int32)] for name in self.domains}
+        ends: dict[str, list[Counts]] = {name: [np.empty((0, 2), np.int64)] for name in self.domains}
+        first = 0
+        for piece in self.pieces:
+            rows = np.arange(first, first + piece.rows)
+            cells = piece.part.read(names, names).slice(piece.first, piece.rows)
+            origin = piece.part.origin(self.wanted.missing_values)
+            release = Table(cells, origin=replace(origin, first_row=origin.first_row + piece.first))
+            for name, domain in self.domains.items():
+                ranks = chunk[ranks_of(name)][rows].astype(np.int32)
+                made = read_back(Column(name, ranks, domain), release)
+                codes[name].append(made.codes + sum(each.shape[0] for each in ends[name]))
+                ends[name].append(np.stack([made.lo, made.hi], axis=1))
+            if original is not None:
+                refuse_other_order(original.take(rows), release, self.unchanged)
+            first += piece.rows
+        return {
+            **{_codes(name): np.concatenate(each) for name, each in codes.items()},
+            **{_ends(name): np.concatenate(each) for name, each in ends.items()},
+        }
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The ranges of a chunk's cells, of each column."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, chunk: Chunk) -> list[Counts]:
+        return [distinct_rows(chunk[_ends(name)])[0] for name in self.names]
+
+
+@dataclass(frozen=True, eq=False)
+class _Number:
+    """Gives codes the numbers that they have in the whole release."""
+
+    found: dict[str, Counts]  # the ranges of all chunks, as one number each, in ascending order
+    widths: dict[str, int]
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        made = {}
+        for name, found in self.found.items():
+            lo, hi = chunk[_ends(name)].T
+            keys = lo * self.widths[name] + hi
+            numbers = look_up(keys, found, np.arange(found.size), self.widths[name] ** 2)
+            made[_codes(name)] = numbers.take(chunk[_codes(name)]).astype(np.int32)
+        return made

@@ -1,0 +1,133 @@
+"""Rows in chunks that stay where they are: the one interface that algorithms see of an engine.
+
+A chunk is a mapping from names to integer arrays of equal length: ranks, codes, the group of each row. It stays in the
+memory or on the disk of whoever loaded it. A **kernel** is a function of one chunk: it returns something small that
+adds up over chunks (`total`), something small for each chunk (`each`), or arrays that the chunk has from then on
+(`change`). Nothing else comes back.
+
+    engine.load(loaders) ──> chunks ──total(kernel)──> counts
+                               │  ▲
+                               └──┴─change(kernel): group labels by an instruction
+
+Loaders and kernels are picklable and give the same answer whenever they are run, so a chunk that was lost with its
+machine is made again from its loader and the changes since. `local.py` runs them on the threads of this machine,
+`cluster.py` on the workers of a Dask cluster.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import reduce
+from operator import add
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.engine.sparse import SparseCounts
+
+Result = TypeVar("Result")
+
+Chunk = Mapping[str, NDArray[Any]]
+Arrays = dict[str, NDArray[Any]]
+Kernel = Callable[[Chunk], Result]
+Loader = Callable[[], tuple[Arrays, Result]]  # a chunk, and what is to be known of it
+OnChunk = Callable[[int, int], None]  # how many chunks are done, of how many
+
+
+class Chunks(ABC):
+    """The rows of a table in chunks, in order."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of chunks."""
+
+    @abstractmethod
+    def each(self, kernel: Kernel[Result] | Sequence[Kernel[Result]]) -> list[Result]:
+        """Return what the kernel gives for each chunk, in order; or a kernel of its own for each."""
+
+    @abstractmethod
+    def only(self, at: int, kernel: Kernel[Result]) -> Result:
+        """Return what the kernel gives for one chunk."""
+
+    @abstractmethod
+    def total(self, kernel: Kernel[Result]) -> Result:
+        """Add up what the kernel gives for each chunk."""
+
+    @abstractmethod
+    def change(self, kernel: Kernel[Arrays] | Sequence[Kernel[Arrays]]) -> None:
+        """Give each chunk the arrays that the kernel makes of it, in place of those with the same names."""
+
+    @abstractmethod
+    def derive(self, kernel: Kernel[Arrays]) -> Chunks:
+        """Return further chunks, each with the arrays that the kernel makes of one of these; these stay as they are."""
+
+    @abstractmethod
+    def exchange(self, kernels: Sequence[Kernel[list[Arrays]]], n_chunks: int) -> Chunks:
+        """Make new chunks of the rows: each kernel cuts its chunk into one piece for each of the new ones, in order."""
+
+    @abstractmethod
+    def join(self, other: Chunks, kernel: Callable[[Chunk, Chunk], Arrays]) -> None:
+        """Give each chunk the arrays that the kernel makes of it and of the other's chunk at the same place."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Let go of the chunks, of which nobody wants to know anything any more."""
+
+
+class Engine(AbstractContextManager["Engine"], ABC):
+    """Where counting runs."""
+
+    name: str
+    on_chunk: OnChunk | None = None  # told how far a pass over the chunks has got
+    summing_memory: int = 1 << 30  # bytes that whoever adds up may hold for it
+
+    @abstractmethod
+    def load(self, loaders: Sequence[Loader[Result]]) -> tuple[Chunks, list[Result]]:
+        """Load each chunk where it is to stay. Return them, and what their loaders tell of each."""
+
+    @abstractmethod
+    def run(self, tasks: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Run tasks that need no chunk, and return their small results in order."""
+
+    @abstractmethod
+    def rows_at_once(self, bytes_per_row: int) -> int:
+        """Return how many rows a chunk may have so that all that are in work at once fit the memory."""
+
+    def insist_on_summing(self, needed: int, what: str) -> None:
+        """Raise if `what` takes more bytes than may be held for what is added up."""
+
+    def check_files(self, paths: Sequence[str]) -> None:
+        """Raise unless every place where kernels run can read these files."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of all chunks."""
+
+    def tell(self, done: int, total: int) -> None:
+        """Report progress."""
+        if self.on_chunk is not None:
+            self.on_chunk(done, total)
+
+
+def concatenated(pieces: Sequence[Arrays]) -> Arrays:
+    """Return one chunk of several pieces with the same arrays."""
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def summed(results: Sequence[Any]) -> Any:
+    """Add up the results of several chunks."""
+    if len(results) > 1 and isinstance(results[0], SparseCounts):
+        return SparseCounts.sum_of(results)  # sorted once
+    if results and isinstance(results[0], tuple):
+        return tuple(summed(parts) for parts in zip(*results, strict=True))
+    return reduce(add, results)
+
+
+def one_for_each(kernel: Any, n_chunks: int) -> Sequence[Any]:
+    """Return a kernel for every chunk."""
+    return kernel if isinstance(kernel, Sequence) else [kernel] * n_chunks

@@ -1,0 +1,291 @@
+"""All cores of this machine: kernels run in threads, on chunks in memory, and beyond the stated memory on the disk.
+
+numpy and Arrow let go of Python's lock while they work on an array, so threads share the cores. The stated memory is
+what the whole process may hold, Python and its libraries included. Of what those leave, half holds chunks; arrays that
+do not fit are written to a folder that only we may read, and mapped for as long as a kernel looks at them. A quarter is
+for what kernels make on the way, all threads together, and a quarter for what is added up.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.engine.allocation import allocate_plainly, return_free_memory
+from masquerade.engine.chunks import (
+    Arrays,
+    Chunk,
+    Chunks,
+    Engine,
+    Kernel,
+    Loader,
+    concatenated,
+    one_for_each,
+    summed,
+)
+from masquerade.engine.memory_size import LEAST_MEMORY, size_text
+from masquerade.errors import ParameterError, Problem
+
+Result = TypeVar("Result")
+
+_ITSELF = 160 << 20  # Python, Arrow, numpy and our own code, before any row is read
+MOST_ROWS = 1 << 20  # of a chunk: larger ones gain nothing
+_LEAST_ROWS = 1 << 12
+_LEAST_OF_THREAD = 48 << 20  # bytes: where there are fewer, fewer threads run
+_HELD, _MADE, _ADDED = 0.5, 0.25, 0.25  # shares of the rest: for chunks, for kernels, for what is added up
+
+
+class LocalEngine(Engine):
+    """Threads of this process, within a stated memory."""
+
+    name = "local"
+
+    def __init__(self, memory: int = 8 << 30, threads: int | None = None, folder: Path | None = None) -> None:
+        """`memory` in bytes is what this process may hold; the rest is written into a folder inside `folder`."""
+        if memory < LEAST_MEMORY:
+            text = f"at least {size_text(LEAST_MEMORY)}"
+            raise ParameterError(
+                Problem(allowed=text, found=f'"{size_text(memory)}"', key=("engine", "memory"))
+            )
+        allocate_plainly()
+        self.memory = memory
+        self._rest = memory - _ITSELF
+        self.threads = threads or min(os.cpu_count() or 1, self._rest // _LEAST_OF_THREAD)
+        self.summing_memory = int(self._rest * _ADDED)
+        self._pool = ThreadPoolExecutor(self.threads, "engine")
+        self._spilled = _Spilled(int(self._rest * _HELD), folder)
+
+    def load(self, loaders: Sequence[Loader[Result]]) -> tuple[Chunks, list[Result]]:
+        """Load chunks, as many at a time as there are threads."""
+
+        def load(loader: Loader[Result]) -> tuple[_LocalChunk, Result]:
+            arrays, told = loader()
+            return _LocalChunk(self._spilled, arrays), told
+
+        loaded = self.run([_Bound(load, loader) for loader in loaders])
+        return LocalChunks(self, [chunk for chunk, _ in loaded]), [told for _, told in loaded]
+
+    def run(self, tasks: Sequence[Callable[[], Result]], *, quietly: bool = False) -> list[Result]:
+        """Run tasks in the threads; the first that fails ends those that have not begun."""
+        futures: list[Future[Result]] = [self._pool.submit(task) for task in tasks]
+        try:
+            for done, future in enumerate(as_completed(futures), start=1):
+                future.result()
+                if not quietly:
+                    self.tell(done, len(futures))
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+        return_free_memory()
+        return [future.result() for future in futures]
+
+    def insist_on_summing(self, needed: int, what: str) -> None:
+        """Raise if `what` takes more bytes than may be held for what is added up."""
+        if needed > self.summing_memory:
+            self.refuse_memory(
+                needed / self.summing_memory, f"; {what} take about {size_text(needed, whole=True)}"
+            )
+
+    def refuse_memory(self, times: float, why: str) -> NoReturn:
+        """Raise, because it would take so many times the memory, besides what Python takes."""
+        enough = size_text(_ITSELF + int(self._rest * times), whole=True)
+        found = f'"{size_text(self.memory)}"'
+        raise ParameterError(
+            Problem(why, allowed=f"at least {enough} for this", found=found, key=("engine", "memory"))
+        )
+
+    def rows_at_once(self, bytes_per_row: int) -> int:
+        """Return how many rows a chunk may have so that one for each thread fits what kernels may make."""
+        fitting = int(self._rest * _MADE) // (self.threads * max(bytes_per_row, 1))
+        return max(min(fitting, MOST_ROWS), _LEAST_ROWS)
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of all chunks, and remove what was written of them."""
+        self._pool.shutdown(cancel_futures=True)
+        self._spilled.remove()
+
+
+class LocalChunks(Chunks):
+    """Chunks of this process."""
+
+    def __init__(self, engine: LocalEngine, chunks: Sequence[_LocalChunk]) -> None:
+        self._engine, self._chunks = engine, chunks
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def each(self, kernel: Kernel[Result] | Sequence[Kernel[Result]]) -> list[Result]:
+        """Run the kernel on every chunk."""
+        kernels = one_for_each(kernel, len(self))
+        return self._engine.run(
+            [_Bound(each, chunk) for each, chunk in zip(kernels, self._chunks, strict=True)]
+        )
+
+    def only(self, at: int, kernel: Kernel[Result]) -> Result:
+        """Run the kernel on one chunk."""
+        return kernel(self._chunks[at])
+
+    def total(self, kernel: Kernel[Result]) -> Result:
+        """Add up in each thread, then those sums: no more than one for each thread is held."""
+        waiting, lock = iter(self._chunks), threading.Lock()
+        done = 0
+
+        def add_up() -> list[Result]:
+            nonlocal done
+            so_far: list[Result] = []
+            while True:
+                with lock:
+                    chunk = next(waiting, None)
+                if chunk is None:
+                    return so_far
+                counted = kernel(chunk)
+                so_far = [summed([*so_far, counted])] if so_far else [counted]
+                with lock:
+                    done += 1
+                    self._engine.tell(done, len(self))
+
+        sums = self._engine.run([add_up] * min(self._engine.threads, len(self)), quietly=True)
+        return summed([each for some in sums for each in some])  # type: ignore[no-any-return]
+
+    def change(self, kernel: Kernel[Arrays] | Sequence[Kernel[Arrays]]) -> None:
+        """Run the kernel on every chunk and keep what it makes."""
+        kernels = one_for_each(kernel, len(self))
+
+        def change(both: tuple[Kernel[Arrays], _LocalChunk]) -> None:
+            made, chunk = both
+            chunk.update(made(chunk))
+
+        self._engine.run([_Bound(change, both) for both in zip(kernels, self._chunks, strict=True)])
+
+    def derive(self, kernel: Kernel[Arrays]) -> Chunks:
+        """Run the kernel on every chunk, and keep what it makes beside them."""
+
+        def derive(chunk: _LocalChunk) -> _LocalChunk:
+            return _LocalChunk(self._engine._spilled, kernel(chunk))
+
+        return LocalChunks(self._engine, self._engine.run([_Bound(derive, chunk) for chunk in self._chunks]))
+
+    def exchange(self, kernels: Sequence[Kernel[list[Arrays]]], n_chunks: int) -> Chunks:
+        """Keep all pieces, where they do not fit on the disk, and put those of each new chunk together."""
+        spilled = self._engine._spilled
+
+        def scatter(both: tuple[Kernel[list[Arrays]], _LocalChunk]) -> list[_LocalChunk]:
+            kernel, chunk = both
+            return [_LocalChunk(spilled, piece) for piece in kernel(chunk)]
+
+        pieces = self._engine.run([_Bound(scatter, both) for both in zip(kernels, self._chunks, strict=True)])
+
+        def gather(at: int) -> _LocalChunk:
+            own = [each[at] for each in pieces]
+            made = _LocalChunk(spilled, concatenated([dict(piece) for piece in own]))
+            for piece in own:
+                piece.drop()
+            return made
+
+        return LocalChunks(self._engine, self._engine.run([_Bound(gather, at) for at in range(n_chunks)]))
+
+    def join(self, other: Chunks, kernel: Callable[[Chunk, Chunk], Arrays]) -> None:
+        """Run the kernel on the chunks of both."""
+        assert isinstance(other, LocalChunks)
+
+        def join(both: tuple[_LocalChunk, _LocalChunk]) -> None:
+            mine, theirs = both
+            mine.update(kernel(mine, theirs))
+
+        self._engine.run([_Bound(join, both) for both in zip(self._chunks, other._chunks, strict=True)])
+
+    def drop(self) -> None:
+        """Let go of all arrays, in memory and on the disk."""
+        for chunk in self._chunks:
+            chunk.drop()
+        self._chunks = []
+
+
+class _Bound:
+    """A function with its argument."""
+
+    def __init__(self, function: Callable[[Any], Any], argument: Any) -> None:
+        self._function, self._argument = function, argument
+
+    def __call__(self) -> Any:
+        return self._function(self._argument)
+
+
+class _Spilled:
+    """How much is held in memory, and the folder for the rest."""
+
+    def __init__(self, most: int, folder: Path | None) -> None:
+        self._most, self._held, self._files = most, 0, 0
+        self._parent = folder
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._lock = threading.Lock()
+
+    def put(self, array: NDArray[Any]) -> NDArray[Any] | Path:
+        """Keep an array in memory if there is room, else on the disk."""
+        with self._lock:
+            if self._held + array.nbytes <= self._most:
+                self._held += array.nbytes
+                return array
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="masquerade-", dir=self._parent)
+            self._files += 1
+            path = Path(self._folder.name) / f"{self._files}.npy"
+        np.save(path, array, allow_pickle=False)
+        return path
+
+    def drop(self, kept: NDArray[Any] | Path) -> None:
+        """Let go of an array."""
+        if isinstance(kept, Path):
+            kept.unlink()
+            return
+        with self._lock:
+            self._held -= kept.nbytes
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+class _LocalChunk(Mapping[str, NDArray[Any]]):
+    """The arrays of one chunk, each in memory or mapped from the disk when it is asked for."""
+
+    def __init__(self, spilled: _Spilled, arrays: Arrays) -> None:
+        self._spilled = spilled
+        self._kept: dict[str, NDArray[Any] | Path] = {}
+        self.update(arrays)
+
+    def update(self, arrays: Arrays) -> None:
+        for name, array in arrays.items():
+            kept = self._spilled.put(array)
+            if name in self._kept:
+                self._spilled.drop(self._kept[name])
+            self._kept[name] = kept
+
+    def drop(self) -> None:
+        """Let go of all arrays."""
+        for kept in self._kept.values():
+            self._spilled.drop(kept)
+        self._kept.clear()
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        kept = self._kept[name]
+        if isinstance(kept, Path):
+            mapped: NDArray[Any] = np.load(kept, mmap_mode="r")
+            return mapped
+        return kept
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)

@@ -1,0 +1,231 @@
+"""Run a job on an engine: the table stays in chunks, and the release is a folder of Parquet files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from masquerade.anonymize.chunked.checking import count_release, count_violations
+from masquerade.anonymize.chunked.publish import publish_chunks, published_columns, wanted_of
+from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.outcome import OnStep
+from masquerade.anonymize.release import Provenance
+from masquerade.data.chunked_table import Parted, read_chunks, rows_of_chunks
+from masquerade.data.database_url import database_scheme
+from masquerade.data.file_kinds import PARQUET_SUFFIXES, is_parted
+from masquerade.data.parquet_parts import PartedFiles, parted_files
+from masquerade.data.query_parts import parted_query
+from masquerade.data.schema import Schema
+from masquerade.data.staged_parquet import staged_parquet
+from masquerade.engine.chunks import Engine
+from masquerade.engine.memory_size import read_size, size_text
+from masquerade.errors import BadInput, ClusterError, DataError
+from masquerade.files import replacing_folder, write_whole
+from masquerade.job.engines import engine_of
+from masquerade.job.model import DEFAULT_MEMORY, EngineSection
+from masquerade.job.outputs import Outputs
+from masquerade.job.plan import Plan, bare_source
+from masquerade.library.deliver import Written
+from masquerade.library.release import Release
+from masquerade.library.verifying import Verification, insist_on_providers
+from masquerade.methods import table_methods
+from masquerade.net.progress import OnStage, Stage, silent
+from masquerade.privacy.boundary_check import Violations, with_violations
+from masquerade.privacy.requirement import without_redundant
+
+_IN_MEMORY = 3  # how much larger a table is in memory than its pages are, with what is made on the way
+
+
+def check_chunked(plan: Plan, algorithm: TableMethod) -> None:
+    """Report what cannot be done in chunks: a method that needs the whole table, a table that is not Parquet."""
+    if plan.is_method_known and not algorithm.takes_chunks():
+        plan.problems.add(("algorithm", "name"), _needs_whole_table(plan, algorithm))
+    elif plan.is_method_known:
+        for problem in algorithm.on_chunks().chunk_refusals(without_redundant(plan.requirement.parts)):
+            plan.refuse(problem)
+    engine = plan.job.engine
+    data = plan.job.data
+    if engine is None or engine.name != "dask" or data is None or _is_parquet(plan) or data.partition:
+        return
+    if database_scheme(data.source) is not None:
+        text = "missing; name a column that tells all rows apart: the workers of a cluster read ranges of it"
+        plan.problems.add(("data", "partition"), text)
+    else:
+        text = (
+            "a cluster reads Parquet where it lies (a file, a folder, or a pattern such as people/*.parquet)"
+        )
+        plan.problems.add(("data", "source"), f"{text}, or a database")
+
+
+def _is_parquet(plan: Plan) -> bool:
+    source = plan.job.data.source if plan.job.data is not None else ""
+    is_file = database_scheme(source) is None and Path(source).suffix.lower() in PARQUET_SUFFIXES
+    return not source or is_file or is_parted(source, plan.base)
+
+
+@contextmanager
+def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: OnStage) -> Iterator[Parted]:
+    """Yield the Parquet files of the job's table, or the ranges of a query's result; of any other table a copy.
+
+    It must have these columns, and may have those in `also`.
+    """
+    data = plan.job.data
+    assert data is not None
+    if _is_parquet(plan):
+        yield parted_files(data.source, plan.base, columns)
+        return
+    if data.partition is not None and data.query is not None:
+        try:
+            yield parted_query(data.source, data.query, plan.base, data.partition, columns)
+        except DataError as error:
+            raise (
+                error.within(str(plan.path)) if error.problems[0].key[:1] == ("data",) else error
+            ) from None
+        return
+    on_stage(Stage(f"copying {bare_source(data.source)}", detail="to be read in chunks"))
+    with staged_parquet(
+        data.source,
+        plan.base,
+        columns,
+        also=also,
+        query=data.query,
+        separator=data.separator,
+        encoding=data.encoding,
+    ) as files:
+        yield files
+
+
+def in_memory(files: PartedFiles) -> int:
+    """Return about how many bytes all rows of these files take in one memory."""
+    return int(_IN_MEMORY * files.rows * files.row_bytes)
+
+
+def check_fits_memory(plan: Plan, algorithm: TableMethod) -> None:
+    """Refuse a table of many files that is too large for a method that needs the whole of it."""
+    data = plan.job.data
+    assert data is not None
+    files = parted_files(data.source, plan.base)
+    needed = in_memory(files)
+    if needed > read_size(DEFAULT_MEMORY):
+        size = f"this one takes about {size_text(needed)}, and {DEFAULT_MEMORY} are the most that is read at once"
+        plan.problems.add(("algorithm", "name"), f"{_needs_whole_table(plan, algorithm)}; {size}")
+        plan.settle()
+
+
+def _needs_whole_table(plan: Plan, algorithm: TableMethod) -> str:
+    if algorithm.takes_chunks():
+        whole = f'"{algorithm.name}" without an [engine] needs the whole table in one memory'
+        against = next(algorithm.on_chunks().chunk_refusals(without_redundant(plan.requirement.parts)), None)
+        return f"{whole}; name an engine" if against is None else f"{whole}, and with one: {against}"
+    able = [name for name, method in table_methods().items() if method.takes_chunks()]
+    return f'"{algorithm.name}" needs the whole table in one memory; on chunks of a table there are {", ".join(able)}'
+
+
+@contextmanager
+def opened_engine(section: EngineSection | None, plan: Plan) -> Iterator[Engine]:
+    """Open the engine that a job names; what is wrong with it names the job and the key."""
+    asked = section or EngineSection()
+    try:
+        with engine_of(asked) as engine:
+            yield engine
+    except (BadInput, ClusterError) as error:
+        if any(problem.key[:1] == ("engine",) for problem in error.problems):
+            raise error.within(str(plan.path)) from None
+        raise
+
+
+def verify_chunks(
+    release: str | Path, plan: Plan, schema: Schema | None = None, on_stage: OnStage = silent
+) -> Verification:
+    """Check a release of many files by counting them part by part; see `verify_job`. A schema has boundaries."""
+    asked = [*plan.requirement.qid_attributes, *plan.requirement.special_columns]
+    insist_on_providers(str(release), parted_files(str(release), Path()).columns, plan.requirement)
+    files = parted_files(str(release), Path(), asked)
+    with opened_engine(plan.job.engine, plan) as engine:
+        engine.check_files([str(path) for path in files.paths])
+        engine.on_chunk = lambda done, total: on_stage(Stage("counting", detail=f"{done} of {total} parts"))
+        parts = files.parts(rows_of_chunks(files, len(asked), engine))
+        verdicts = count_release(engine, parts, plan.requirement, files.name, bind=True)
+        violations = Violations()
+        if schema is not None:
+            names = plan.requirement.qid_attributes
+            violations = count_violations(engine, parts, schema, names, files.name)
+            verdicts = with_violations(verdicts, violations.cells, files.name)
+    leaked = tuple(name for name in dict.fromkeys(plan.job.roles.identifiers) if name in files.columns)
+    return Verification(verdicts, files.name, leaked, violations)
+
+
+def anonymize_chunks(
+    plan: Plan,
+    schema: Schema,
+    algorithm: TableMethod,
+    outputs: Outputs,
+    on_stage: OnStage = silent,
+    on_step: OnStep | None = None,
+) -> Written:
+    """Read, anonymise, write, verify what was written, and only then put the release and the report in their places."""
+    data = plan.job.data
+    assert data is not None
+    wanted = wanted_of(
+        schema,
+        plan.requirement,
+        plan.job.roles.class_,
+        plan.published,
+        data.missing,
+        data.missing_values,
+    )
+    # It tells how many people are at several providers, and is not released.
+    identifiers = plan.job.roles.identifiers if plan.requirement.provider_columns else ()
+    with (
+        _files(plan, wanted.used, identifiers, on_stage) as files,
+        opened_engine(plan.job.engine, plan) as engine,
+        replacing_folder(outputs.table) as folder,
+    ):
+        current = Stage("")
+
+        def staged(stage: Stage) -> None:
+            nonlocal current
+            current = stage
+            on_stage(stage)
+
+        def on_chunk(done: int, total: int) -> None:
+            on_stage(Stage(current.name, detail=f"{done} of {total} chunks"))
+
+        if (dashboard := getattr(engine, "dashboard", None)) is not None:
+            staged(Stage("connected", detail=f"the cluster shows its work at {dashboard}"))
+        staged(Stage(f"reading {bare_source(data.source)}"))
+        engine.on_chunk = on_chunk
+        started = time.perf_counter()
+        table = read_chunks(files, wanted, engine)
+        read = time.perf_counter() - started
+        engine.on_chunk = None if on_step is not None else on_chunk
+        released = published_columns(schema, plan.requirement, plan.job.roles.class_, plan.published)
+        release, digest = publish_chunks(
+            table,
+            plan.requirement,
+            algorithm,
+            folder,
+            sensitive=plan.published,
+            shuffle=plan.job.output.order == "shuffle",
+            missing_values=data.missing_values,
+            identifier=next((name for name in identifiers if name in files.columns), None),
+            provenance=Provenance(
+                dropped=tuple(name for name in files.columns if name not in released),
+                settings={"job_file": plan.path.name, "job": plan.settings()},
+                read_seconds=read,
+                kind=Release,
+            ),
+            on_step=on_step,
+            on_stage=staged,
+        )
+        assert isinstance(release, Release)
+        if outputs.report is not None:
+            from masquerade.report.html import render_report
+
+            staged(Stage(f"writing {outputs.report.name}"))
+            started = time.perf_counter()
+            write_whole(outputs.report, render_report(release, digest))
+            release.seconds["report"] = time.perf_counter() - started
+    return Written(release, outputs.table, outputs.report)

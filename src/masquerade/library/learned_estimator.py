@@ -1,0 +1,103 @@
+"""What all models in the manner of scikit-learn have in common: learning alone and with peers, columns, the file."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from numpy.typing import ArrayLike, NDArray
+
+from masquerade.data.table import Table
+from masquerade.errors import BadInput
+from masquerade.files import write_whole
+from masquerade.library.estimator_columns import column_of
+from masquerade.net.channel import Channel
+from masquerade.net.session import run_script
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.learn.frame import alone_at
+from masquerade.protocol.learn.learned import Learned
+from masquerade.protocol.learn.method import LearningMethod
+from masquerade.protocol.learn.models.model import Cells, Model
+from masquerade.protocol.method import Seat
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:  # pragma: no cover # the extra is installed wherever tests run
+    raise ImportError("models in Python need scikit-learn: pip install 'masquerade[learn]'") from error
+
+
+class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """A model that is learned by a method of the registry. `learned_` has the model, its metrics and curves."""
+
+    _name: ClassVar[str]  # of its method
+    learned_: Learned
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:  # noqa: N803 # scikit-learn's name
+        """Learn from these records."""
+        table, contract = self._prepared(X, y, ("here",))
+        method = self._method()
+        try:
+            self.learned_ = method.learned_alone(alone_at(method, contract, table))
+        except BadInput as error:
+            raise ValueError("; ".join(error.lines)) from error
+        return self
+
+    async def fit_together(
+        self,
+        X: Any,  # noqa: N803 # scikit-learn's name
+        y: ArrayLike,
+        *,
+        name: str,
+        channels: Mapping[str, Channel],
+        session: str,
+    ) -> Self:
+        """Learn from these records and those of peers with the same columns, who call the same.
+
+        `name` is ours, `channels` lead to the peers by their names, `session` is a text that all know and use once.
+        """
+        parties = tuple(sorted((name, *channels)))
+        table, contract = self._prepared(X, y, parties, session)
+        method = self._method()
+        model = await run_script(method.among_parties(Seat(name, contract, table)), channels)
+        self._take(model)
+        self.learned_ = Learned(method.settings(), model, self._roles(), parties, len(table), {})
+        return self
+
+    def save(self, path: str | Path) -> None:
+        """Write the model's file."""
+        check_is_fitted(self)
+        write_whole(Path(path), self.learned_.file())
+
+    @abstractmethod
+    def _method(self) -> LearningMethod:
+        """Return the method with the estimator's parameters."""
+
+    @abstractmethod
+    def _prepared(
+        self,
+        X: Any,  # noqa: N803 # scikit-learn's name
+        y: ArrayLike,
+        parties: tuple[str, ...],
+        session: str = "",
+    ) -> tuple[Table, Contract]:
+        """Return the records as a table, and the contract over them."""
+
+    @abstractmethod
+    def _roles(self) -> dict[str, str]:
+        """Return the columns of the outcome by their roles."""
+
+    def _take(self, model: Model) -> None:
+        """Note what follows from a model that was learned with peers."""
+
+    def _cells(self, X: Any) -> Cells:  # noqa: N803 # scikit-learn's name
+        check_is_fitted(self)
+        return self._columns(validate_data(self, X, dtype=None, reset=False))
+
+    def _columns(self, checked: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Return the columns by name: numbers as numbers, all else as texts."""
+        names = [str(each) for each in getattr(self, "feature_names_in_", ())]
+        names = names or [f"x{at}" for at in range(checked.shape[1])]
+        return {name: column_of(checked[:, at]) for at, name in enumerate(names)}

@@ -1,0 +1,39 @@
+"""The file of a model, as `masquerade learn`, a coordinator or `save` has written it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from masquerade.errors import DataError
+from masquerade.files import read_file
+from masquerade.methods import learning_methods
+from masquerade.protocol.learn.learned import Learned
+from masquerade.protocol.learn.models.model import NotAModel
+
+
+def read_model_file(path: str | Path) -> Learned:
+    """Read a model with all that its file tells of it; DataError if it is none."""
+    name = Path(path).name
+    try:
+        written = json.loads(read_file(Path(path)))
+        algorithm = dict(written["algorithm"])
+        method = learning_methods().get(algorithm["name"])
+        if method is None:
+            known = ", ".join(learning_methods())
+            text = f'there is no method "{algorithm["name"]}" for models; there are {known}'
+            raise DataError.about(name, text)
+        return Learned(
+            algorithm,
+            method.learns.read(written),
+            dict(written.get("roles", {})),
+            tuple(written.get("parties", ())),
+            int(written.get("records", 0)),
+            dict(written.get("metrics", {})),
+            dict(written.get("curves", {})),
+            session=str(written.get("session", "")),
+        )
+    except NotAModel as error:
+        raise DataError.about(name, f"no model: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DataError.about(name, "this is no file of a model") from None

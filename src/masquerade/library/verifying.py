@@ -1,0 +1,78 @@
+"""Does a table satisfy a requirement? The verdicts, who breaches m-privacy, and cells beyond their boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from masquerade.data.table import Table
+from masquerade.errors import DataError, RequirementViolated
+from masquerade.library.column_names import names_of
+from masquerade.library.python_api import checked_requirement
+from masquerade.privacy import check
+from masquerade.privacy.boundary_check import Violations, violations_alone, with_violations
+from masquerade.privacy.check import Verdict
+from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
+from masquerade.privacy.requirement import Requirement
+
+
+def insist_on_providers(name: str, columns: Sequence[str], requirement: Requirement) -> None:
+    """Raise unless a release with these columns says who provided each record, where a requirement asks for it."""
+    for provider in requirement.provider_columns:
+        if provider not in columns:
+            raise DataError.about(
+                name,
+                f'no column "{provider}"; m-privacy can be verified only where each record names its provider: '
+                "make the release with output.keep_provider = true",
+            )
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The verdicts on a table; true when all requirements hold and no identifier is in it."""
+
+    verdicts: tuple[Verdict, ...]
+    name: str = "table"
+    identifiers: tuple[str, ...] = ()  # columns of the table that no release may hold
+    violations: Violations = field(
+        default_factory=Violations
+    )  # of boundaries, as far as a release alone tells
+
+    @property
+    def holds(self) -> bool:
+        """Whether every requirement holds and no identifier was found."""
+        return not self.identifiers and all(verdict.holds for verdict in self.verdicts)
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The JSON summary of `verify`."""
+        found = {"identifiers": list(self.identifiers)} if self.identifiers else {}
+        requirements = [each.summary() for each in self.verdicts]
+        return {"holds": self.holds, **found, **self.violations.summary(), "requirements": requirements}
+
+    def insist(self) -> None:
+        """Raise `RequirementViolated`: identifiers, and the first violating group of each requirement."""
+        problems = [
+            f"{self.name}: column {column} is an identifier; a release never holds one"
+            for column in self.identifiers
+        ]
+        problems += [verdict.violation for verdict in self.verdicts if verdict.violation is not None]
+        if problems:
+            raise RequirementViolated(*problems)
+
+
+def verify(frame: Any, requirement: Requirement, *, sensitive: Iterable[str] = ()) -> Verification:
+    """Does this table, as it is, satisfy the requirement? `sensitive` is for requirements that name none.
+
+    Boundaries are those of the table's schema; for a release it is that of its original.
+    """
+    table = frame if isinstance(frame, Table) else Table(frame)
+    asked = checked_requirement(requirement, names_of("sensitive", sensitive))
+    verdicts = with_coalitions(table, check.verify(table, asked))
+    violations = violations_alone(table, asked.qid_attributes)
+    verdicts = with_violations(verdicts, violations.cells, table.origin.name)
+    return Verification(verdicts, table.origin.name, violations=violations)

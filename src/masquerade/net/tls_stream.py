@@ -1,0 +1,298 @@
+"""Frames over TLS: one connection per pair of nodes.
+
+    frame       its length (4 bytes), then so many bytes
+    connection  the accepting end's welcome as the first frame, then frames both ways
+
+In TLS 1.3 a client has shaken hands before the server has looked at its certificate: the welcome says that it is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+from collections import deque
+
+from masquerade.net.framing import MOST_FRAME
+from masquerade.net.identity import Identity
+from masquerade.net.stream_channel import StreamBroke
+from masquerade.net.tls import accepting, dialling
+from masquerade.net.transport import Handler, Server
+from masquerade.net.trust import TrustStore
+
+HANDSHAKE = 5.0  # seconds; whoever connects and says nothing does not stay
+MOST_CONNECTIONS = 256  # far more than a session has peers
+
+_WELCOME = b"masquerade"
+_LENGTH = struct.Struct(">I")
+_MOST = 2 * MOST_FRAME  # the check of frames comes first, and names the peer
+_SMALL = 1 << 14  # bytes of a frame that is copied rather than encrypted apart from its length
+_MOST_UNREAD = 4 * MOST_FRAME  # bytes; the peer waits while nobody reads
+_FAREWELL = 0.5  # seconds for what was said last to be on its way
+_BACKLOG = 128
+
+
+class _Stream(asyncio.Protocol):
+    """One end of a connection."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._received = bytearray()
+        self._frames: deque[bytes] = deque()
+        self._unread = 0
+        self._arrival: asyncio.Future[None] | None = None  # that a reader waits for
+        self._room: asyncio.Event = asyncio.Event()  # to write more
+        self._room.set()
+        self._is_over = False
+        self.ended = asyncio.Event()
+
+    # --- what asyncio tells ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection, whose handshake is over."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has arrived; break the stream at a frame that is too long."""
+        self._received += data
+        while len(self._received) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._received)
+            end = _LENGTH.size + length
+            if length > _MOST:
+                self._stop()
+                return
+            if len(self._received) < end:
+                break
+            self._frames.append(bytes(self._received[_LENGTH.size : end]))
+            del self._received[:end]
+            self._unread += end
+        if self._frames:
+            self._wake()
+        if self._unread > _MOST_UNREAD and self._transport is not None:
+            self._transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        """Let writers wait."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """Let writers go on."""
+        self._room.set()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Tell readers and writers that it is over."""
+        self._over()
+        self.ended.set()
+
+    # --- a stream of frames ---
+
+    async def read(self) -> bytes | None:
+        """Return the next frame; StreamBroke when there is none to come."""
+        while not self._frames:
+            if self._is_over:
+                raise StreamBroke
+            self._arrival = asyncio.get_running_loop().create_future()
+            await self._arrival
+        frame = self._frames.popleft()
+        before, self._unread = self._unread, self._unread - len(frame) - _LENGTH.size
+        if before > _MOST_UNREAD >= self._unread and self._transport is not None:
+            self._transport.resume_reading()
+        return frame
+
+    async def write(self, frame: bytes) -> None:
+        """Send a frame; StreamBroke when the connection is gone."""
+        if self._is_over or self._transport is None:
+            raise StreamBroke
+        self.write_at_once(frame)
+        if not self._room.is_set():
+            await self._room.wait()
+            if self._is_over:
+                raise StreamBroke
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a frame can be sent without waiting."""
+        return self._room.is_set() and not self._is_over and self._transport is not None
+
+    def write_at_once(self, frame: bytes) -> None:
+        """Send a frame where there is room."""
+        assert self._transport is not None
+        length = _LENGTH.pack(len(frame))
+        if len(frame) < _SMALL:
+            self._transport.write(length + frame)
+        else:
+            self._transport.writelines((length, frame))
+
+    async def end(self) -> None:
+        """Disconnect at once; what was written is sent if the peer takes it."""
+        self._over()
+        if self._transport is None or self.ended.is_set():
+            return
+        self._transport.close()
+        try:
+            async with asyncio.timeout(_FAREWELL):
+                await self.ended.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._transport.abort()
+
+    def _stop(self) -> None:
+        """Break the connection."""
+        self._over()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _over(self) -> None:
+        self._is_over = True
+        self._room.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+
+class ClientStream(_Stream):
+    """The dialling end of a stream. It connects at once; reading and writing wait for it."""
+
+    def __init__(self, address: str, identity: Identity, peer: str, pin: bytes) -> None:
+        super().__init__()
+        self._connecting = asyncio.create_task(self._connect(address, dialling(identity, pin), peer))
+
+    async def read(self) -> bytes | None:
+        """Return the next frame."""
+        await self._connected()
+        return await super().read()
+
+    async def write(self, frame: bytes) -> None:
+        """Send a frame; StreamBroke when the connection is gone."""
+        await self._connected()
+        await super().write(frame)
+
+    async def end(self) -> None:
+        """Disconnect at once, or no longer try to connect."""
+        if not self._connecting.done():
+            self._connecting.cancel()
+            await asyncio.gather(self._connecting, return_exceptions=True)
+        await super().end()
+
+    async def _connect(self, address: str, context: ssl.SSLContext, peer: str) -> None:
+        host, _, port = address.rpartition(":")
+        try:
+            await asyncio.get_running_loop().create_connection(
+                lambda: self,
+                host.strip("[]"),
+                int(port),
+                ssl=context,
+                server_hostname=peer,
+                ssl_handshake_timeout=HANDSHAKE,
+                ssl_shutdown_timeout=_FAREWELL,
+            )
+            if await super().read() != _WELCOME:
+                self._stop()
+        except (OSError, StreamBroke):  # an ssl.SSLError is an OSError
+            self._stop()
+
+    async def _connected(self) -> None:
+        if not self._connecting.done():
+            await asyncio.wait({self._connecting})
+
+
+class ServerStream(_Stream):
+    """The accepting end of a stream."""
+
+    @property
+    def certificate(self) -> bytes:
+        """The certificate (DER) that the dialling node presented and whose key it has proved to hold."""
+        assert self._transport is not None
+        shown: bytes = self._transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        return shown
+
+    @property
+    def caller(self) -> str:
+        """The address of the dialling node, `host:port`."""
+        assert self._transport is not None
+        host, port, *_ = self._transport.get_extra_info("peername") or ("unknown", 0)
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class TlsServer:
+    """Accepts streams at some sockets, and lets `talk` handle each."""
+
+    def __init__(self, sockets: list[socket.socket], context: ssl.SSLContext, talk: Handler) -> None:
+        self._sockets, self._context, self._talk = sockets, context, talk
+        self._free = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._tasks = {asyncio.create_task(self._accept(each)) for each in sockets}
+
+    async def stop(self, _grace: float | None = None) -> None:
+        """Accept no more streams, and end those that are open."""
+        tasks = [*self._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for each in self._sockets:
+            each.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._free.acquire()
+            try:
+                connection, _ = await loop.sock_accept(listening)
+            except OSError:  # the caller is gone already, or we have too many files open
+                self._free.release()
+                await asyncio.sleep(0.1)
+                continue
+            task = asyncio.create_task(self._serve(connection))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._free.release()
+
+    async def _serve(self, connection: socket.socket) -> None:
+        try:
+            # asyncio does it of its own accord where a socket names its protocol, which accepted ones do not. Without
+            # it, the second of two messages in a row waits for the peer's acknowledgement of the first: 40 ms.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _, stream = await asyncio.get_running_loop().connect_accepted_socket(
+                ServerStream,
+                connection,
+                ssl=self._context,
+                ssl_handshake_timeout=HANDSHAKE,
+                ssl_shutdown_timeout=_FAREWELL,
+            )
+        except OSError:  # no TLS, or a certificate that is not pinned: the caller finds out by itself
+            return
+        try:
+            if stream.has_room:  # otherwise the caller is gone already
+                stream.write_at_once(_WELCOME)
+                await self._talk(stream)
+        finally:
+            await stream.end()
+
+
+async def serve(address: str, identity: Identity, trust: TrustStore, talk: Handler) -> tuple[Server, int]:
+    """Start a server; return it and its port. OSError when the address is not available."""
+    host, _, wanted = address.rpartition(":")
+    loop, port = asyncio.get_running_loop(), int(wanted)
+    found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets: list[socket.socket] = []
+    try:
+        for family, *_, place in dict.fromkeys(found):
+            listening = socket.create_server(
+                (place[0], port or int(place[1])), family=family, backlog=_BACKLOG
+            )
+            listening.setblocking(False)
+            sockets.append(listening)
+            port = listening.getsockname()[1]
+    except OSError:
+        for each in sockets:
+            each.close()
+        raise
+    pins = b"".join(trust.pin(name) for name in trust.names)
+    return TlsServer(sockets, accepting(identity, pins), talk), port

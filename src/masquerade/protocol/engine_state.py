@@ -1,0 +1,243 @@
+"""What a party of a top-down specialization counts on an engine: its groups of the common records, in chunks.
+
+The party's process has what it sends and receives in any case: the order of the common records, the child of every
+carrier in an instruction, the cells that it hands in; and while a requirement on another party's sensitive values is
+tested, each record's group. Everything that is counted is in the engine's chunks, in the
+common order: its ranks, the classes, sensitive values that it knows, which value of every attribute a record carries,
+and its group. A candidate is scored and checked by counts alone. Instructions of others are cut into pieces,
+one for each chunk; its own are made by the chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.chunked.counting import class_counts
+from masquerade.anonymize.chunked.groups import ChunkedState, carried_by
+from masquerade.anonymize.instruction import Children, Instruction, RankSplit
+from masquerade.data.chunked_table import ChunkedTable, Wanted, codes_of, ranks_of
+from masquerade.data.column import Coded, Column
+from masquerade.data.schema import Schema
+from masquerade.engine.chunks import Arrays, Chunk, Engine
+from masquerade.engine.counts import Counts, Ints, Rows, pair_counts, value_counts
+from masquerade.privacy.requirement import GroupRequirement
+
+_CHILDREN = "children"  # of the carriers, by the last instruction that was taken in
+_BYTES_PER_CELL = 16
+_NOBODY: NDArray[np.int32] = np.empty(0, np.int32)
+
+
+def on_engine(
+    engine: Engine, n_records: int, columns: Sequence[Column], coded: Iterable[Coded]
+) -> ChunkedTable:
+    """Put what a party knows of the common records into an engine's chunks."""
+    known = {each.name: each for each in coded}
+    arrays: Arrays = {ranks_of(each.name): each.ranks for each in columns}
+    arrays |= {codes_of(name): each.codes for name, each in known.items()}
+    rows = engine.rows_at_once(_BYTES_PER_CELL * max(len(arrays), 1))
+    starts = range(0, n_records, rows)
+    loaders = [_Piece(min(rows, n_records - at), _sliced(arrays, at, at + rows)) for at in starts]
+    chunks, sizes = engine.load(loaders)
+    return ChunkedTable(
+        "the common records",
+        Schema([]),
+        engine,
+        chunks,
+        (),
+        tuple(sizes),
+        n_records,
+        {each.name: each for each in without_ranks(columns)},
+        known,
+        {name: each.histogram() for name, each in known.items()},
+        Wanted(Schema([]), (), (), ()),
+    )
+
+
+def without_ranks(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return the columns without their ranks, which are on the engine."""
+    return tuple(replace(each, ranks=_NOBODY) for each in columns)
+
+
+class EngineState(ChunkedState):
+    """A `PublicState` whose records are in an engine's chunks, and some of whose attributes others hold."""
+
+    def __init__(
+        self,
+        table: ChunkedTable,
+        attributes: Sequence[str],
+        requirements: Sequence[GroupRequirement],
+        sensitive: Mapping[str, Coded],
+    ) -> None:
+        table.chunks.change(_NobodyCut(tuple(attributes)))
+        self._known = dict(sensitive)
+        super().__init__(table, attributes, requirements, 0)
+
+    @property
+    def sensitive(self) -> Mapping[str, Coded]:
+        """The sensitive attributes that this party knows."""
+        return self._known
+
+    def scored(self, columns: Sequence[Column], target: str | None) -> dict[str, Counts]:
+        """Count the records with each rank and class, for each of these attributes."""
+        return class_counts(self._table, columns, target)
+
+    def children(self, instruction: Instruction) -> Children:
+        """Collect the children of an instruction of our own, chunk by chunk."""
+        pieces = self._table.chunks.each(_GiveChildren(instruction))
+        children: Children = np.concatenate(pieces)
+        return children
+
+    def n_carriers(self, attribute: str, value: int) -> int:
+        """Count the records that carry a value of another's attribute."""
+        return sum(self._table.chunks.each(_CountCarriers(attribute, value)))
+
+    def all_carriers(self, attribute: str) -> list[int]:
+        """Count the records that carry each value of an attribute's cut, in one pass."""
+        counts = self._table.chunks.total(_CountValues(attribute, self._n_values[attribute]))
+        return [int(counts[value]) for value in self.carriers[attribute]]
+
+    def told(self, instruction: Instruction) -> Instruction:
+        """Let each chunk have the children of its own carriers."""
+        here = self._table.chunks.each(_CountCarriers(instruction.attribute, instruction.value))
+        ends = np.cumsum(here)
+        told = _Told(instruction.attribute, instruction.value, instruction.n_children)
+        self._table.chunks.change(
+            [_TakeIn(told, instruction.children[end - n : end]) for n, end in zip(here, ends, strict=True)]
+        )
+        return told  # type: ignore[return-value] # as for `ChunkedState.instruct`
+
+    def class_counts(self, instruction: Instruction, classes: Coded | None) -> Counts:
+        """Count the carriers by child and class on the chunks."""
+        kernel = (
+            _CountClasses(instruction)
+            if classes is None
+            else _CountClasses(instruction, codes_of(classes.name), len(classes.labels))
+        )
+        return self._table.chunks.total(kernel)
+
+    def specialise(self, instruction: Instruction) -> range:
+        """Replace a value by its children, also in what each record carries."""
+        told = self.told(instruction) if isinstance(instruction, Instruction) else instruction
+        numbers = super().specialise(told)
+        if isinstance(told, _Told):
+            self._table.chunks.change(_Carry(told, numbers.start))
+        return numbers
+
+
+def _sliced(arrays: Arrays, first: int, last: int) -> Arrays:
+    return {name: array[first:last] for name, array in arrays.items()}
+
+
+def _value_of(attribute: str) -> str:
+    return f"value {attribute}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """The loader of a chunk; it has at least an array that says how many rows there are."""
+
+    rows: int
+    arrays: Arrays
+
+    def __call__(self) -> tuple[Arrays, int]:
+        return {_CHILDREN: np.zeros(self.rows, np.uint8), **self.arrays}, self.rows
+
+
+@dataclass(frozen=True)
+class _NobodyCut:
+    """Lets every record carry the topmost value of each attribute, which has number 0."""
+
+    attributes: tuple[str, ...]
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        size = next(iter(chunk.values())).size
+        made = {_value_of(name): np.zeros(size, np.int32) for name in self.attributes}
+        return {_CHILDREN: np.zeros(size, np.uint8), **made}
+
+
+@dataclass(frozen=True)
+class _Told:
+    """An instruction that has been taken in: the carriers by their value, their children beside them."""
+
+    attribute: str
+    value: int
+    n_children: int
+
+    def rows(self, chunk: Chunk) -> Rows:
+        return np.flatnonzero(chunk[_value_of(self.attribute)] == self.value)
+
+    def __call__(self, chunk: Chunk) -> tuple[Rows | None, Ints]:
+        rows = self.rows(chunk)
+        return rows, chunk[_CHILDREN].take(rows)
+
+
+@dataclass(frozen=True)
+class _CountCarriers:
+    attribute: str
+    value: int
+
+    def __call__(self, chunk: Chunk) -> int:
+        return int(np.count_nonzero(chunk[_value_of(self.attribute)] == self.value))
+
+
+@dataclass(frozen=True)
+class _CountValues:
+    attribute: str
+    n_values: int
+
+    def __call__(self, chunk: Chunk) -> Counts:
+        return value_counts(chunk[_value_of(self.attribute)], self.n_values)
+
+
+@dataclass(frozen=True, eq=False)
+class _TakeIn:
+    told: _Told
+    children: Children
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        children = np.zeros(chunk[_CHILDREN].size, self.children.dtype)
+        children[self.told.rows(chunk)] = self.children
+        return {_CHILDREN: children}
+
+
+@dataclass(frozen=True)
+class _Carry:
+    """Gives the carriers of a value the numbers of its children."""
+
+    told: _Told
+    first: int
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        values = np.array(chunk[_value_of(self.told.attribute)])
+        rows, children = self.told(chunk)
+        values[rows] = self.first + children.astype(np.int32)
+        return {_value_of(self.told.attribute): values}
+
+
+@dataclass(frozen=True, eq=False)
+class _GiveChildren:
+    instruction: Instruction | RankSplit
+
+    def __call__(self, chunk: Chunk) -> Children:
+        children: Children = np.asarray(carried_by(self.instruction)(chunk)[1])
+        return children
+
+
+@dataclass(frozen=True, eq=False)
+class _CountClasses:
+    instruction: Instruction | RankSplit
+    classes: str | None = None
+    n_classes: int = 1
+
+    def __call__(self, chunk: Chunk) -> Counts:
+        carried = carried_by(self.instruction)
+        rows, children = carried(chunk)
+        if self.classes is None:
+            codes: Ints = np.zeros(children.size, np.int32)
+        else:
+            codes = chunk[self.classes] if rows is None else chunk[self.classes].take(rows)
+        return pair_counts(children, codes, carried.n_children, self.n_classes)

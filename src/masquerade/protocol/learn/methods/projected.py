@@ -1,0 +1,242 @@
+"""PP-SVM and PP-Cox as methods (`protocol/learn/projected.py`): the collector builds the model of mapped records."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from masquerade.crypto.rings import Elements
+from masquerade.errors import Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import choice, number, optional, whole
+from masquerade.net.script import Script
+from masquerade.protocol.arrangement import Arrangement
+from masquerade.protocol.collaborate import shared_bits
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.learn.aggregate import Numbers, prepare_aggregation
+from masquerade.protocol.learn.binary_figures import binary_metrics, binned_counts
+from masquerade.protocol.learn.handing_in import as_counts
+from masquerade.protocol.learn.method import SURVIVAL, Collection, LearningMethod
+from masquerade.protocol.learn.methods.linear import design, outcomes
+from masquerade.protocol.learn.methods.survival import concordance_metrics, survival_of
+from masquerade.protocol.learn.models.model import Model
+from masquerade.protocol.learn.models.projected import MappedCox, MappedSpaceModel, MappedSvm
+from masquerade.protocol.learn.projected import (
+    Mapped,
+    MappedModel,
+    Weighting,
+    build_mapped,
+    fitted,
+    hand_over,
+)
+from masquerade.protocol.learn.projection import (
+    Kernel,
+    Projection,
+    ProjectionTerms,
+    agree_on_projection,
+    random_matrix,
+)
+from masquerade.protocol.learn.ranking import concordant_pairs
+from masquerade.protocol.learn.site import Site
+from masquerade.protocol.learn.site_key import SiteKey
+from masquerade.protocol.method import ASSEMBLER, Proposal
+
+
+@dataclass(frozen=True)
+class MappedMethod(LearningMethod):
+    """A model of records that the sites map by a random matrix, which they keep from the collector that builds it."""
+
+    arrangements: ClassVar[tuple[Arrangement, ...]] = ("horizontal",)
+    takes = "numbers"
+    activity = "mapping the records"
+    of_records = (
+        "Its builder, which is none of the parties, got every record mapped by their secret matrix, and in the clear "
+        "what the model predicts."
+    )
+    n_outcomes: ClassVar[Literal[1, 2]]
+    must_stop = "the builder would see the same records mapped by two matrices"
+
+    dimensions: int | None = parameter(
+        optional(whole(1)), None, help="rows of the matrix, fewer than attributes. Unset: one fewer"
+    )
+    kernel: Kernel = parameter(
+        choice("linear", "gaussian"), "linear", help="how records are mapped by the matrix"
+    )
+    candidates: int = parameter(
+        whole(1, 100),
+        1,
+        help="of how many matrices the best is taken, by sums of moments; linear kernels alone",
+    )
+    weighting: Weighting = parameter(
+        choice("equal", "reliability"),
+        "equal",
+        help='how sites weigh: equally, or by how well the others\' model ranks their records ("reliability")',
+    )
+
+    def refusals(self, proposal: Proposal) -> Iterator[Problem]:
+        """Yield what it cannot do, as far as known."""
+        yield from super().refusals(proposal)
+        if self.candidates > 1 and self.kernel != "linear":
+            yield Problem(
+                "the best of several matrices is known for the linear kernel alone", key=("candidates",)
+            )
+
+    @property
+    def cost(self) -> float:
+        """The weight of records on the wrong side of a margin, where there is one."""
+        return 1.0
+
+    @abstractmethod
+    def outcomes(self, site: Site) -> Numbers:
+        """Return each record's outcome as the builder sees it."""
+
+    @abstractmethod
+    def model_of(self, site: Site, told: MappedModel, projection: Projection) -> MappedSpaceModel:
+        """Return the model that the builder told, at a site."""
+
+    def learn(self, site: Site) -> Script[Model]:
+        """Agree on the matrix, hand over mapped records, receive the model."""
+        sums = yield from prepare_aggregation(site.me, site.parties, site.purpose("mapping sums"))
+        shared = yield from shared_bits.prepare(site.me, site.parties, site.purpose("mapping"))
+        x, seen = design(site), self.outcomes(site)
+        # A duration's logarithm is nearer to a linear function of attributes.
+        target = seen[:, 0] if self.n_outcomes == 1 else np.log1p(seen[:, 0])
+        projection = yield from agree_on_projection(
+            site.me, site.parties, sums, shared, x, target, self._terms(), site.purpose("matrix")
+        )
+        told = yield from hand_over(ASSEMBLER, Mapped(projection(x), seen))
+        return self.model_of(site, told, projection)
+
+    def kept(self, site: Site, model: Model) -> bytes | None:
+        """Return the common matrix, and how records become numbers."""
+        assert isinstance(model, MappedSpaceModel)
+        assert model.projection is not None
+        session = site.contract.hash.hex()
+        return SiteKey.of(session, site.attributes, site.values, model.projection).written()
+
+    def build(self, collection: Collection) -> Script[Model | None]:
+        """Fit the model to all sites' mapped records, and tell it to them; they hand it in."""
+        yield from build_mapped(collection.contract.parties, self.n_outcomes, self.cost, self.weighting)
+        return None
+
+    def alone(self, site: Site) -> Model:
+        """Map one table by a matrix of its own, and fit the same model."""
+        x, seen = design(site), self.outcomes(site)
+        rows = self._terms().rows(x.shape[1])
+        matrix = random_matrix(os.urandom(32), rows, x.shape[1])
+        low, high = (getattr(x, end)(axis=0) for end in ("min", "max"))
+        projection = Projection(matrix, x.mean(axis=0), low, high, self.kernel, 1 / x.shape[1])
+        told = fitted({site.name: Mapped(projection(x), seen)}, self.cost, "equal")
+        return self.model_of(site, told, projection)
+
+    def tells(self, contract: Contract, party: str) -> Iterator[str]:
+        """Yield what the builder and the sites see."""
+        others = ", ".join(name for name in contract.parties if name != party)
+        clear = "its class" if self.n_outcomes == 1 else "its duration and event"
+        yield f"the coordinator: every record of {party}, mapped by the sites' secret matrix, and {clear} in the clear"
+        yield f"{others}: each attribute's mean, smallest and largest value over all parties"
+        yield f"the coordinator and any other party together: most of {party}'s records, where values are whole"
+
+    def _terms(self) -> ProjectionTerms:
+        return ProjectionTerms(self.dimensions, self.kernel, None, self.candidates)
+
+
+@dataclass(frozen=True)
+class PpSvm(MappedMethod):
+    """Mangasarian and Wild's privacy-preserving support vector machine, of n sites with the same columns.
+
+    Its builder sees records mapped by the sites' random matrix, and their classes. The model is in the mapped space, so
+    that prediction goes through the sites. `svm` shows less, and is exact; this one is the paper's.
+    """
+
+    name = "pp-svm"
+    summary = (
+        "a support vector machine of records that are mapped by the sites' random matrix; classes are public"
+    )
+    learns = MappedSvm
+    n_outcomes = 1
+
+    nu: float = parameter(
+        number(0, open_low=True), 1.0, help="the weight of records on the wrong side of the margin"
+    )
+
+    @property
+    def cost(self) -> float:
+        """ν."""
+        return self.nu
+
+    def outcomes(self, site: Site) -> Numbers:
+        """Return −1 or 1."""
+        return np.where(outcomes(site, self.name), 1.0, -1.0)[:, None]
+
+    def model_of(self, site: Site, told: MappedModel, projection: Projection) -> MappedSpaceModel:
+        """Return the separating surface."""
+        return MappedSvm(
+            told.coefficients,
+            self.kernel,
+            told.weights,
+            projection,
+            threshold=told.threshold,
+            classes=site.classes,
+        )
+
+    def counts(self, site: Site, model: Model) -> Script[Elements]:
+        """Classify this site's records, and count their scores."""
+        yield from ()
+        assert isinstance(model, MappedSvm)
+        return binned_counts(model.chances(design(site)), outcomes(site, self.name))
+
+    def metrics(
+        self, model: Model, n_records: int, counts: Sequence[int]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return accuracy, AUC and the ROC curve."""
+        return binary_metrics(n_records, counts)
+
+
+@dataclass(frozen=True)
+class PpCox(MappedMethod):
+    """Cox regression of records mapped by the sites' random matrix, by lifelines, of n sites with the same columns.
+
+    Its builder sees mapped records, durations and events. The model is in the mapped space, so that prediction goes
+    through the sites. `cox` shows less, and is exact; this one is the paper's.
+    """
+
+    name = "pp-cox"
+    summary = "fits Cox regression of records that are mapped by the sites' random matrix; survival is public"
+    roles = SURVIVAL
+    learns = MappedCox
+    n_outcomes = 2
+
+    def outcomes(self, site: Site) -> Numbers:
+        """Return durations and deaths."""
+        return np.column_stack(survival_of(site)).astype(np.float64)
+
+    def model_of(self, site: Site, told: MappedModel, projection: Projection) -> MappedSpaceModel:
+        """Return coefficients and baseline hazard."""
+        baseline = tuple(zip(told.times, told.hazards, strict=True))
+        return MappedCox(
+            told.coefficients,
+            self.kernel,
+            told.weights,
+            projection,
+            center=told.threshold,
+            baseline=baseline,
+        )
+
+    def counts(self, site: Site, model: Model) -> Script[Elements]:
+        """Count the pairs of this site's records that are ranked rightly, and all pairs."""
+        yield from ()
+        assert isinstance(model, MappedCox)
+        return as_counts(concordant_pairs(model.risks(design(site)), *survival_of(site)))
+
+    def metrics(
+        self, model: Model, n_records: int, counts: Sequence[int]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the concordance over pairs of records of the same site, and the survival of an average record."""
+        assert isinstance(model, MappedCox)
+        return concordance_metrics(counts, model.baseline)

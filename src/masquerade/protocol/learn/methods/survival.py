@@ -1,0 +1,133 @@
+"""Cox regression as a method (`protocol/learn/cox.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.crypto.rings import Elements
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import number, whole
+from masquerade.net.script import Script
+from masquerade.protocol.arrangement import Arrangement
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.learn.aggregate import prepare_aggregation
+from masquerade.protocol.learn.cox import CoxModel, cox_model, in_steps
+from masquerade.protocol.learn.handing_in import as_counts
+from masquerade.protocol.learn.method import SURVIVAL, LearningMethod
+from masquerade.protocol.learn.methods.linear import by_attributes, design
+from masquerade.protocol.learn.models.model import Model, Numbers
+from masquerade.protocol.learn.models.survival import CoxSurvival
+from masquerade.protocol.learn.outcomes import durations_of, events_of
+from masquerade.protocol.learn.pooled_cox import pooled_cox
+from masquerade.protocol.learn.ranking import concordant_pairs
+from masquerade.protocol.learn.risk_sets import Survival
+from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
+from masquerade.protocol.learn.site import Site
+
+
+@dataclass(frozen=True)
+class CoxRegression(LearningMethod):
+    """Cox regression of n sites with the same columns: that of the pooled records, ties as Efron counts them.
+
+    Sums over those at risk stay shared among the sites, and so do the divisions by them; a step opens the gradient and
+    the Hessian over all deaths. Coefficients are unpenalised and in the attributes' own units. Durations are counted in
+    whole units of time, rounded up; how many die at which time, over all sites, is opened.
+    """
+
+    name = "cox"
+    summary = "fits Cox regression of survival; n sites learn the sums of each step, and when deaths occur, not whose"
+    activity = "adding up over risk sets"
+    arrangements: ClassVar[tuple[Arrangement, ...]] = ("horizontal",)
+    roles = SURVIVAL
+    takes = "numbers"
+    learns = CoxSurvival
+    drop_outs = ("stop", "start-over")
+    must_stop = "each step needs everybody's shares, and the deaths of all sites are opened before the first"
+
+    unit: float = parameter(
+        number(0, open_low=True),
+        1.0,
+        help="durations are rounded up to multiples of this; a larger unit tells less of when somebody died",
+    )
+    baseline_points: int = parameter(
+        whole(1, 1000), 10, help="at how many equally distant times the baseline hazard is told"
+    )
+
+    def learn(self, site: Site) -> Script[Model]:
+        """Take Newton's steps on shares."""
+        purpose = site.purpose("cox sums")
+        sums = yield from prepare_aggregation(site.me, site.parties, purpose, site.openings)
+        shared = yield from prepare_shared_numbers(site.me, site.parties, site.purpose("cox"))
+        records = survival_records(site, self.unit)
+        found = yield from cox_model(sums, shared, records, self.unit, self.baseline_points)
+        return _model(site, found)
+
+    def alone(self, site: Site) -> Model:
+        """Take the same steps on one table."""
+        return _model(site, pooled_cox(survival_records(site, self.unit), self.unit, self.baseline_points))
+
+    def counts(self, site: Site, model: Model) -> Script[Elements]:
+        """Count the pairs of this site's records that are ranked rightly, and all pairs."""
+        yield from ()
+        assert isinstance(model, CoxSurvival)
+        durations, died = survival_of(site)
+        return as_counts(concordant_pairs(model.risks(site.cells()), durations, died))
+
+    def metrics(
+        self, model: Model, n_records: int, counts: Sequence[int]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the concordance over pairs of records of the same site, and the survival of an average record."""
+        assert isinstance(model, CoxSurvival)
+        return concordance_metrics(counts, model.baseline)
+
+    def tells(self, contract: Contract, party: str) -> Iterator[str]:
+        """Yield the sums that are opened."""
+        others = ", ".join(name for name in contract.parties if name != party)
+        yield (
+            f"{others}: over all parties: the number of records, each attribute's mean and deviation, how many die at "
+            "each step of time, and at every step of the fit gradient and Hessian"
+        )
+        if len(contract.parties) == 2:
+            yield f"{others}: as there are two parties, when {party}'s patients die, and its means and deviations"
+
+
+def concordance_metrics(
+    counts: Sequence[int], baseline: Sequence[tuple[float, float]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the concordance, and the curve of an average record's survival."""
+    right, pairs = counts
+    curve = {
+        "times": [0.0, *(time for time, _ in baseline)],
+        "shares": [1.0, *(float(np.exp(-hazard)) for _, hazard in baseline)],
+    }
+    figures = {
+        "concordance": round(right / pairs, 6) if pairs else None,
+        "pairs": "of records of the same site",
+    }
+    return figures, {"survival": {"an average record": curve}}
+
+
+def survival_of(site: Site) -> tuple[Numbers, NDArray[np.bool_]]:
+    """Return this site's durations, and whose ended by the event."""
+    named = {column.role: column.name for column in site.contract.columns}
+    return durations_of(site.table, named["duration"]), events_of(site.table, named["event"])
+
+
+def survival_records(site: Site, unit: float) -> Survival:
+    """Return this site's records with durations in whole units of time."""
+    durations, died = survival_of(site)
+    return Survival(design(site), in_steps(durations, unit), died)
+
+
+def _model(site: Site, found: CoxModel) -> CoxSurvival:
+    return CoxSurvival(
+        by_attributes(site, found.coefficients),
+        by_attributes(site, found.errors),
+        float(np.array(found.coefficients) @ np.array(found.means)),
+        found.baseline,
+    )

@@ -1,0 +1,70 @@
+"""The base class of models: what the parties of a session learn, and all that they learn.
+
+A model is read from JSON and written as JSON, the same that `learn --json`, the model's file and a party's message
+have. What a peer or a file says is checked when it is read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isclose
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Texts = NDArray[np.object_]
+Numbers = NDArray[np.float64]
+Cells = Mapping[str, Sequence[Any] | NDArray[Any]]  # by attribute: texts, or numbers (dates as days)
+
+_ROUNDING = 1e-6  # between the numbers of two parties' models
+
+
+class NotAModel(ValueError):
+    """A text that is no model of this kind; the message says why, and quotes nothing."""
+
+
+@dataclass(frozen=True)
+class Model(ABC):
+    """A model that has been learned."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, written: Mapping[str, Any]) -> Self:
+        """Return the model that was written like this; NotAModel if none was."""
+
+    @abstractmethod
+    def as_json(self) -> dict[str, Any]:
+        """Return the model as it is written."""
+
+
+class Classifier(Model):
+    """A model that says which class a record has."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> tuple[str, ...]:
+        """The classes that it tells apart."""
+
+    @property
+    @abstractmethod
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that it asks for."""
+
+    @abstractmethod
+    def predict(self, cells: Cells) -> Texts:
+        """Return the class of each record."""
+
+
+def alike(one: Any, other: Any, rounding: float = _ROUNDING) -> bool:
+    """Return whether two models, as written, are the same but for rounding."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(alike(one[key], other[key], rounding) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(partial(alike, rounding=rounding), one, other))
+    if isinstance(one, float | int) and isinstance(other, float | int):
+        return isclose(one, other, rel_tol=rounding, abs_tol=rounding)
+    return bool(one == other)

@@ -1,0 +1,36 @@
+"""A party's records before it learns from them: incomplete ones are dealt with, and every cell is looked at once."""
+
+from __future__ import annotations
+
+from masquerade.data.table import Missing, Table
+from masquerade.errors import DataError
+from masquerade.protocol.contract import OUTCOMES, Contract
+from masquerade.protocol.learn.method import LearningMethod
+from masquerade.protocol.learn.numbers import cells_of
+from masquerade.protocol.learn.outcomes import READERS
+from masquerade.protocol.learn.site import attributes_of
+from masquerade.protocol.learn.values import own_codes
+
+
+def complete_records(
+    method: LearningMethod, contract: Contract, party: str, table: Table, missing: Missing
+) -> Table:
+    """Return the records that a party learns from; DataError about cells that are wrong, or if no record is left.
+
+    With "mean" the method fills in missing numbers of its attributes. What it predicts is never filled in.
+    """
+    if missing == "mean":
+        attributes = attributes_of(contract)
+        table = table.complete(name for name in table.arrow.column_names if name not in attributes)
+    table = table.complete(table.arrow.column_names, missing)
+    if not len(table):
+        raise DataError.about(table.origin.name, "no complete row is left")
+    roles = {column.name: column.role for column in contract.columns if column.role in OUTCOMES}
+    for name in contract.columns_needed(party):
+        if name in roles:
+            READERS[roles[name]](table, name)
+        elif name == contract.class_name or method.is_category(table.schema[name]):
+            own_codes(table, name)
+        else:
+            cells_of(table, name)
+    return table

@@ -1,0 +1,145 @@
+"""The page about a model: how it was learned, how good it is, and the model drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+from markupsafe import Markup
+
+from masquerade.methods import described, learning_methods
+from masquerade.protocol.learn.learned import Learned
+from masquerade.protocol.learn.models.linear import Coefficient, LinearClassifier
+from masquerade.protocol.learn.models.model import Model
+from masquerade.protocol.learn.models.net import NetModel
+from masquerade.protocol.learn.models.survival import CoxSurvival
+from masquerade.protocol.learn.models.tree import TreeModel
+from masquerade.report.charts import Bar, Series, line_chart
+from masquerade.report.charts.decision_tree import decision_tree_chart
+from masquerade.report.charts.net import net_chart
+from masquerade.report.charts.signed_bars import signed_bar_chart
+from masquerade.report.html import render
+from masquerade.report.wording import count, duration, figure, percent
+
+METRICS = {
+    "accuracy": "Share of the records whose class the model says.",
+    "auc": "Area under the ROC curve: how often a record of the second class scores above one of the first.",
+    "concordance": "How often, of two people, the one at higher risk had the event first.",
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the page: a heading, a sentence and a chart."""
+
+    name: str
+    lead: str
+    chart: Markup
+
+
+def render_model(learned: Learned) -> str:
+    """Return the page's HTML, which is deterministic for a model."""
+    return render("model.html", **model_contents(learned))
+
+
+def model_contents(learned: Learned) -> dict[str, Any]:
+    """Return what the page says."""
+    method = learning_methods().get(str(learned.algorithm["name"]))  # None: of a package that is not here
+    return {
+        "name": str(learned.algorithm["name"]),
+        "settings": described({**learned.algorithm, "name": "settings"})
+        if len(learned.algorithm) > 1
+        else "",
+        "parties": list(learned.parties),
+        "dropped_out": list(learned.dropped_out),
+        "of_records": method.of_records if method is not None else "",
+        "records": count(learned.n_records),
+        "roles": list(learned.roles.items()),
+        "on": learned.metrics.get("on", ""),
+        "metrics": [
+            (name, _written(name, value), METRICS.get(name, ""))
+            for name, value in learned.metrics.items()
+            if isinstance(value, int | float)
+        ],
+        "sections": [*drawings(learned.model), *curves_of(learned.curves)],
+        "seconds": [(part, duration(took)) for part, took in learned.seconds.items()],
+    }
+
+
+@singledispatch
+def drawings(model: Model) -> list[Section]:
+    """Return the model, drawn; each kind of models has its own."""
+    return []
+
+
+@drawings.register
+def _tree(model: TreeModel) -> list[Section]:
+    lead = "From the left: each box asks for an attribute, and each of its values leads on, until the class is known."
+    return [Section("Decision tree", lead, decision_tree_chart(model.tree, title="The decision tree"))]
+
+
+@drawings.register
+def _net(model: NetModel) -> list[Section]:
+    lead = "An arrow leads from an attribute to one whose value depends on it."
+    return [Section("Bayes net", lead, net_chart(model.parents, title="The structure of the net"))]
+
+
+@drawings.register
+def _linear(model: LinearClassifier) -> list[Section]:
+    lead = (
+        f"In each attribute’s own unit; to the right speaks for {model.positive}, to the left for {model.negative}. "
+        f"The intercept is {figure(model.intercept)}."
+    )
+    return [Section("Coefficients", lead, _coefficients(model.coefficients))]
+
+
+@drawings.register
+def _survival(model: CoxSurvival) -> list[Section]:
+    lead = "Logarithms of hazard ratios, in each attribute’s own unit; to the right, the event comes earlier."
+    return [Section("Coefficients", lead, _coefficients(model.coefficients))]
+
+
+def _coefficients(coefficients: Mapping[str, Coefficient]) -> Markup:
+    bars = []
+    for name, coefficient in coefficients.items():
+        if isinstance(coefficient, Mapping):
+            bars += [Bar(f"{name} = {value}", each) for value, each in coefficient.items()]
+        else:
+            bars.append(Bar(name, coefficient))
+    return signed_bar_chart(bars, title="Coefficients by attribute")
+
+
+def curves_of(curves: Mapping[str, Any]) -> Iterator[Section]:
+    """Yield what is drawn of the model's figures, for those that there are."""
+    if roc := curves.get("roc"):
+        points = list(zip(roc["false_positive"], roc["true_positive"], strict=True))
+        lines = [Series("model", points), Series("guessing", [(0.0, 0.0), (1.0, 1.0)])]
+        chart = line_chart(
+            lines,
+            title="ROC curve",
+            x_name="false positives",
+            y_name="true positives",
+            from_zero=True,
+            write=percent,
+        )
+        yield Section("ROC curve", "How many of each class score above a bound, for every bound.", chart)
+    if survival := curves.get("survival"):
+        lines = [
+            Series(name, list(zip(own["times"], own["shares"], strict=True)))
+            for name, own in survival.items()
+        ]
+        chart = line_chart(
+            lines,
+            title="Survival curves",
+            x_name="time",
+            y_name="without the event",
+            from_zero=True,
+            write=percent,
+        )
+        yield Section("Survival curves", "The share of people without the event, by time.", chart)
+
+
+def _written(name: str, value: float) -> str:
+    return percent(value) if name == "accuracy" else figure(value)

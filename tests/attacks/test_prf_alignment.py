@@ -1,0 +1,128 @@
+"""Attacks on an alignment by pseudo-random functions: claiming strangers, and testing guesses at identifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from masquerade.crypto.hashing import TweakedHash
+from masquerade.crypto.items import digest_items
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.memory import Wire, run_together
+from masquerade.net.script import Script
+from masquerade.protocol.align import align
+from masquerade.protocol.oprf_alignment import Announced
+from masquerade.protocol.oprf_exchange import Items
+from protocol.tampering import changing
+
+KNOWN = [b"person %d" % number for number in range(34)]
+
+
+def aligning(*lists: list[bytes]) -> dict[str, Script[Any]]:
+    names = [f"p{number}" for number in range(len(lists))]
+    return {name: align(me, names, lists[me], b"session", way="oprf") for me, name in enumerate(names)}
+
+
+def forging(script: Script[Any], kind: str, **changes: Callable[[Any], Any]) -> Script[Any]:
+    """A party that sends something else, and takes no offence at what comes of it."""
+    try:
+        return (yield from changing(script, kind, **changes))
+    except PeerBrokeProtocol:
+        return None
+
+
+def refused(scripts: dict[str, Script[Any]], wire: Wire | None = None) -> PeerBrokeProtocol:
+    with pytest.raises(PeerBrokeProtocol) as caught:
+        run_together(scripts, wire)
+    return caught.value
+
+
+def bits(*places: int) -> bytes:
+    found = np.zeros(40, np.uint8)
+    found[list(places)] = 1
+    return np.packbits(found, bitorder="little").tobytes()
+
+
+@pytest.mark.parametrize(
+    "claimed",
+    [lambda told: bits(*range(34)), lambda told: bytes(each ^ 1 for each in told[:1]) + told[1:]],
+    ids=["everybody", "one more or one less"],
+)
+def test_a_receiver_cannot_claim_people_whom_it_does_not_have(claimed: Callable[[bytes], bytes]) -> None:
+    """The forged-positions attack: it says that all of the holder's people are common, to bring their records in."""
+    scripts = aligning(KNOWN[:3], KNOWN)
+    scripts["p0"] = forging(scripts["p0"], "common-places", bits=claimed)
+    wire = Wire()
+    error = refused(scripts, wire)
+    assert error.peer == "p0"
+    assert "cannot account for the people" in str(error)
+    assert {heard.kind for heard in wire.heard} == {
+        "list-size",
+        "prf-setup",
+        "masked-columns",
+        "column-check",
+        "column-digests",
+        "prf-values",
+        "common-places",
+        "equality-share",
+        "equality-proof",
+    }
+
+
+def test_a_holder_of_values_of_nothing_gets_nothing() -> None:
+    """It does not have to have anybody: it sends random values, and none is answered."""
+    scripts = aligning(KNOWN[:3], KNOWN)
+    rng = np.random.default_rng(1)
+    values = np.sort(rng.integers(0, 1 << 64, 34, np.uint64)).tobytes()
+    scripts["p1"] = forging(scripts["p1"], "prf-values", values=lambda _: values)
+    wire = Wire()
+    found = run_together(scripts, wire)
+    assert found["p0"].size == 0
+
+
+def test_a_leader_cannot_name_people_who_are_not_common() -> None:
+    """It may know that a member has somebody; another one does not, and the check finds out."""
+    scripts = aligning(KNOWN, KNOWN, KNOWN[:20])
+    told: list[bytes] = []
+
+    def remember(values: bytes) -> bytes:
+        told.append(values)
+        return values if len(told) == 1 else values[8:]  # one person less for the second member
+
+    scripts["p2"] = forging(scripts["p2"], "common-values", values=remember)
+    assert "cannot account for the people" in str(refused(scripts))
+
+
+def test_a_leader_cannot_swap_people_at_one_member() -> None:
+    scripts = aligning(KNOWN, KNOWN, KNOWN)
+    turn = iter([True, False])
+    scripts["p2"] = forging(
+        scripts["p2"],
+        "common-values",
+        values=lambda values: values[8:16] + values[:8] + values[16:] if next(turn) else values,
+    )
+    assert "cannot account for the people" in str(refused(scripts))
+
+
+def test_an_assembler_cannot_test_guesses_by_the_order_of_records() -> None:
+    """Even if it knew all that is public, nonces included: no hash of the identifiers gives the common order."""
+    wire = Wire()
+    names = ["p0", "p1"]
+    rows = run_together(
+        {name: align(me, names, KNOWN, b"session", way="oprf") for me, name in enumerate(names)}, wire
+    )["p0"]
+    told = [heard.data for heard in wire.heard if heard.kind == "list-size"]
+    text = b"align\0session" + b"".join((34).to_bytes(8, "big") + each[-32:] for each in told)
+    announced = Announced((34, 34), text)
+    items = Items.of(KNOWN, announced.text)
+    for family in (items.family, TweakedHash(bytes(16))):
+        for tweak in range(6):
+            hashed = family.hash(items.digests, np.full(34, tweak, np.uint64))
+            for word in (0, 1):
+                guessed = np.argsort(hashed[:, word])
+                assert not np.array_equal(guessed, rows)
+                assert np.count_nonzero(guessed == rows) < 12
+    assert not np.array_equal(np.argsort(digest_items(KNOWN, b"")[:, 0]), rows)

@@ -1,0 +1,194 @@
+"""`masquerade learn`: sites as processes, and one line for every mistake."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cli.command import Answer, here
+from parties_here import parties_here
+
+Learn = Callable[..., Answer]
+
+GOLF = """outlook,wind,play
+sunny,weak,no
+sunny,strong,no
+rain,weak,yes
+rain,strong,no
+overcast,weak,yes
+overcast,strong,yes
+"""
+HORIZONTAL = '[parties.north]\nsource = "north.csv"\n[parties.south]\nsource = "south.csv"\n'
+REST = """[attributes.outlook]
+[attributes.wind]
+[roles]
+class = "play"
+[algorithm]
+name = "id3"
+[output]
+report = false
+"""
+GIVEN = HORIZONTAL + REST
+PATIENTS = "age,dose,died\n61,1.5,yes\n48,2.5,no\n70,1,yes\n55,2,no\n66,3,no\n59,1.2,yes\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("north", "south"):
+        (tmp_path / f"{name}.csv").write_text(GOLF)
+        (tmp_path / f"{name}_patients.csv").write_text(PATIENTS)
+    return tmp_path
+
+
+@pytest.fixture
+def learn(folder: Path, capsys: pytest.CaptureFixture[str]) -> Learn:
+    def run(job: str, *options: str, command: str = "learn") -> Answer:
+        (folder / "job.toml").write_text(job)
+        with parties_here():
+            return here(capsys, command, folder / "job.toml", *options)
+
+    return run
+
+
+def test_it_writes_the_model_and_says_what_it_cost(folder: Path, learn: Learn) -> None:
+    done = learn(HORIZONTAL + REST.replace("report = false", ""), "--json")
+    assert done.code == 0, done.err
+    told = done.json
+    tree = told["model"]["tree"]
+    assert tree["attribute"] == "outlook"
+    assert tree["children"]["overcast"] == {"label": "yes"}
+    assert told["metrics"] == {"accuracy": 1.0, "on": "the training records"}
+    assert told["records"] == 12
+    assert told["rounds"] > 0
+    assert set(told["bytes_sent"]) == {"north", "south"}
+    assert set(told["seconds"]) == {"align", "protocol"}
+    written = json.loads((folder / "model.json").read_text())
+    assert written["tree"] == tree
+    assert "outlook?" in (folder / "report.html").read_text()
+    assert (folder / "transcripts" / "north.jsonl").exists()
+
+
+def test_one_table_gives_the_same_model(folder: Path, learn: Learn) -> None:
+    together = learn(HORIZONTAL + REST, "--json").json
+    (folder / "both.csv").write_text(GOLF + GOLF.split("\n", 1)[1])
+    alone = learn('[data]\nsource = "both.csv"\n' + REST, "--json").json
+    assert alone["model"] == together["model"]
+    assert alone["metrics"] == together["metrics"]
+
+
+LINEAR = """
+[parties.north]
+source = "north_patients.csv"
+[parties.south]
+source = "south_patients.csv"
+[attributes.age]
+type = "continuous"
+[attributes.dose]
+type = "continuous"
+[roles]
+class = "died"
+[algorithm]
+name = "logistic"
+[output]
+report = false
+"""
+FOR_TABLES = "belongs to anonymize and mashup"
+NUMBER = 'type = "continuous"'
+PRIVACY = '[[privacy]]\nmodel = "k-anonymity"\nqid = ["wind"]\nk = 2\n'
+WRONG = {  # what is replaced, by what, and what is said
+    "a table method": ('"id3"', '"tds"', 'algorithm.name: "tds" makes a table: run masquerade'),
+    "no name": ('name = "id3"', "", "algorithm.name: missing; name one of id3"),
+    "no class": ('class = "play"', "", "roles.class: missing; id3 needs the column of the class"),
+    "no such class": ('"play"', '"plays"', 'roles.class: nobody has a column "plays"'),
+    "a requirement": ("[output]", f"{PRIVACY}[output]", f"privacy: {FOR_TABLES}"),
+    "a table": ("report", 'table = "t.csv"\nreport', f"output.table: {FOR_TABLES}"),
+    "a sensitive column": ("[roles]", '[roles]\nsensitive = ["wind"]', f"roles.sensitive: {FOR_TABLES}"),
+    "survival": ("[roles]", '[roles]\nduration = "wind"', "roles.duration: id3 has no use for it"),
+    "numbers": ("[attributes.wind]", f"[attributes.wind]\n{NUMBER}", "attributes.wind: id3 counts values"),
+    "no such column": ("[roles]", "[attributes.rain]\n[roles]", "attributes.rain: nobody has this column"),
+    "no means": ('"north.csv"', '"north.csv"\nmissing = "mean"', "parties.north.missing: id3 counts values"),
+    "another's key": ('"id3"', '"id3"\nridge = 1.0', "algorithm.ridge: belongs to logistic"),
+    "no JSON": ("report", 'model = "model.txt"\nreport', "output.model: must end in .json"),
+}
+WRONG_NUMBERS = {
+    "no number": (
+        '[roles]\nclass = "died"',
+        f'[attributes.died]\n{NUMBER}\n[roles]\nclass = "age"',
+        "column died",
+    ),
+    "many classes": ('"died"', '"dose"', "class dose: logistic tells two classes apart"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_mistake_is_one_line_and_nothing_is_written(case: str, folder: Path, learn: Learn) -> None:
+    old, new, says = WRONG[case]
+    done = learn(GIVEN.replace(old, new, 1))
+    assert done.code == 2, done.out
+    assert any(says in line for line in done.problems), done.problems
+    assert not (folder / "model.json").exists()
+
+
+@pytest.mark.parametrize("case", WRONG_NUMBERS)
+def test_a_mistake_among_numbers_is_one_line_too(case: str, folder: Path, learn: Learn) -> None:
+    old, new, says = WRONG_NUMBERS[case]
+    done = learn(LINEAR.replace(old, new, 1))
+    assert done.code == 2, done.out
+    assert any(says in line for line in done.problems), done.problems
+    assert not (folder / "model.json").exists()
+
+
+def test_parties_with_different_columns_need_identifiers(folder: Path, learn: Learn) -> None:
+    (folder / "south.csv").write_text("play\nyes\n")
+    done = learn(GIVEN)
+    assert done.code == 2
+    assert "parties.south.id: missing; parties that hold different columns" in done.err
+    assert "it does not hold outlook, wind" in done.err
+
+
+VERTICAL = """[parties.north]
+source = "north.csv"
+id = "day"
+[parties.south]
+source = "south.csv"
+id = "day"
+"""
+
+
+def split(folder: Path, *, wrong: bool = False) -> None:
+    """The golf days, of which north knows the outlook and south the wind, and both whether people played."""
+    days = [line.split(",") for line in GOLF.splitlines()[1:]]
+    north = [f"{day},{outlook},{play}" for day, (outlook, _, play) in enumerate(days)]
+    south = [f"{day},{wind},{'no' if wrong else play}" for day, (_, wind, play) in enumerate(days)]
+    (folder / "north.csv").write_text("\n".join(["day,outlook,play", *north]) + "\n")
+    (folder / "south.csv").write_text("\n".join(["day,wind,play", *south]) + "\n")
+
+
+def test_a_class_that_all_parties_hold_must_be_the_same(folder: Path, learn: Learn) -> None:
+    split(folder)
+    done = learn(VERTICAL + REST, "--json")
+    assert done.code == 0, done.err
+    assert done.json["metrics"]["accuracy"] == 1.0
+    (folder / "model.json").unlink()
+    split(folder, wrong=True)
+    refused = learn(VERTICAL + REST)
+    assert refused.code == 2
+    assert refused.problems  # of each party that has noticed it, one
+    for line in refused.problems:
+        assert "class play: " in line
+        assert "agree on them, or let one party share its class" in line
+    assert not (folder / "model.json").exists()
+    named = VERTICAL.replace('id = "day"', 'id = "day"\nattributes = ["outlook", "play"]', 1)
+    assert learn(named + REST).code == 0  # north's counts
+
+
+@pytest.mark.parametrize("command", ["mashup", "anonymize"])
+def test_other_commands_say_whose_the_method_is(command: str, learn: Learn) -> None:
+    source = HORIZONTAL if command == "mashup" else '[data]\nsource = "north.csv"\n'
+    done = learn(source + REST + 'model = "m.json"\n' + PRIVACY, command=command)
+    assert done.code == 2
+    assert '"id3" learns a model: run masquerade learn' in done.err
+    assert "output.model: belongs to jobs of masquerade learn" in done.err

@@ -1,0 +1,101 @@
+"""Shares of rows that are added up by what only the other party knows."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crypto.two_parties import looks_random, set_up
+from examples import examples
+from masquerade.crypto import BadMessage
+from masquerade.crypto.block_products import BlockPicker, BlockPlanter
+from masquerade.crypto.pseudorandom_row_sums import Word
+from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
+from masquerade.crypto.unit_products import UnitPicker, UnitPlanter
+from masquerade.errors import ParameterError
+
+NARROW, WIDE = np.dtype(np.uint16), np.dtype(np.uint32)
+Transfers = tuple[TransferSender, TransferReceiver]
+tables = count()
+
+
+@pytest.fixture(scope="module")
+def transfers() -> Transfers:
+    return set_up()
+
+
+def both(
+    leaves: int, columns: int, block: int, word: Word, transfers: Transfers
+) -> tuple[BlockPlanter, BlockPicker]:
+    session = b"blocks %d" % next(tables)
+    return (
+        BlockPlanter(session, transfers[0], leaves, columns, block, word),
+        BlockPicker(session, transfers[1], leaves, columns, block, word),
+    )
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    n=st.integers(1, 40),
+    leaves=st.integers(1, 6),
+    columns=st.integers(1, 30),
+    block=st.integers(1, 45),
+    seed=st.integers(0, 2**32),
+    word=st.sampled_from([NARROW, WIDE]),
+)
+def test_rows_are_added_up_by_leaf_and_block(
+    n: int, leaves: int, columns: int, block: int, seed: int, word: Word, transfers: Transfers
+) -> None:
+    random = np.random.default_rng(seed)
+    chosen, rows = random.integers(0, leaves, n), random.integers(0, 1 << 16, (n, columns)).astype(word)
+    planter, picker = both(leaves, columns, block, word, transfers)
+    trees = planter.plant(picker.ask(chosen.astype(np.uint64)), n)
+    total = picker.stretch(trees) + planter.stretch()
+    at = np.arange(n) // block, chosen
+    np.add.at(total, at, picker.complete(planter.mask(rows)))
+    expected = np.zeros((-(-n // block), leaves, columns), word)
+    np.add.at(expected, at, rows)
+    assert np.array_equal(total, expected)
+
+
+def test_all_that_travels_looks_random(transfers: Transfers) -> None:
+    n = 300
+    planter, picker = both(3, 40, 50, NARROW, transfers)
+    asked = picker.ask(np.zeros(n, np.uint64))
+    trees = planter.plant(asked, n)
+    ours = planter.stretch()
+    picker.stretch(trees)
+    masked = planter.mask(np.zeros((n, 40), np.uint16))
+    for message in (trees, masked, ours.tobytes(), picker.complete(masked).tobytes()):
+        assert looks_random(message)
+
+
+def test_messages_of_another_length_are_refused(transfers: Transfers) -> None:
+    planter, picker = both(3, 10, 5, NARROW, transfers)
+    picker.stretch(planter.plant(picker.ask(np.zeros(7, np.uint64)), 7))
+    planter.stretch()
+    masked = planter.mask(np.zeros((7, 10), np.uint16))
+    with pytest.raises(BadMessage, match=r"7 masked rows take 140 bytes. Got 139"):
+        picker.complete(masked[:-1])
+    with pytest.raises(ParameterError, match="at least one record"):
+        both(3, 10, 0, NARROW, transfers)
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(n=st.integers(1, 30), rows=st.integers(1, 12), columns=st.integers(1, 20), seed=st.integers(0, 2**32))
+def test_any_row_may_take_the_place_of_a_unit_vector(
+    n: int, rows: int, columns: int, seed: int, transfers: Transfers
+) -> None:
+    random = np.random.default_rng(seed)
+    chosen, own = random.integers(0, rows, n), random.integers(0, 1 << 16, (n, columns)).astype(np.uint16)
+    session = b"rows %d" % next(tables)
+    planter = UnitPlanter(session, transfers[0], rows, columns, NARROW)
+    picker = UnitPicker(session, transfers[1], rows, columns, NARROW)
+    picker.receive(*planter.plant_rows(picker.ask(chosen.astype(np.uint64)), own))
+    expected = np.zeros((rows, columns), np.uint16)
+    np.add.at(expected, chosen, own)
+    assert np.array_equal(planter.share() + picker.share(), expected)

@@ -1,0 +1,128 @@
+"""Models in the manner of scikit-learn: its own checks, files, and several sites over real channels."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import masquerade as mq
+from masquerade.net.channel import Agreement, Node
+from masquerade.net.connect import listen
+from masquerade.net.trial import trial_identities
+from masquerade.net.trust import TrustStore
+
+
+@parametrize_with_checks(
+    # Without a penalty, classes that are told apart perfectly have no coefficients; the checks have such.
+    [mq.DecisionTree(), mq.LogisticRegression(ridge=0.1), mq.SupportVectorMachine()]
+)
+def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def patients(n: int = 120, seed: int = 2) -> tuple[pd.DataFrame, pd.Series]:
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame({"age": random.normal(60, 10, n), "town": random.choice(["Aarau", "Bern"], n)})
+    chance = 1 / (1 + np.exp(-0.1 * (frame["age"] - 60) - (frame["town"] == "Bern")))
+    return frame, pd.Series(np.where(random.random(n) < chance, "died", "lives"))
+
+
+@pytest.mark.parametrize("model", [mq.LogisticRegression(), mq.SupportVectorMachine(nu=2.0)])
+def test_a_model_comes_back_from_its_file(model: Any, tmp_path: Path) -> None:
+    x, y = patients()
+    model.fit(x, y)
+    model.save(tmp_path / "model.json")
+    loaded = mq.load_model(tmp_path / "model.json")
+    assert (loaded.predict(x) == model.predict(x)).all()
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_allclose(loaded.coef_, model.coef_)
+
+
+def test_logistic_regression_is_scikit_learns() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    x, y = patients()
+    ours = mq.LogisticRegression().fit(x, y)
+    numbers = np.column_stack([x["age"], x["town"] == "Bern"]).astype(float)
+    mean, deviation = numbers.mean(axis=0), numbers.std(axis=0)
+    theirs = LogisticRegression(C=np.inf, tol=1e-10).fit((numbers - mean) / deviation, y)
+    np.testing.assert_allclose(ours.coef_[0], theirs.coef_[0] / deviation, rtol=1e-4)
+    np.testing.assert_allclose(
+        ours.predict_proba(x), theirs.predict_proba((numbers - mean) / deviation), atol=1e-5
+    )
+
+
+def test_an_unknown_category_is_named() -> None:
+    x, y = patients()
+    model = mq.LogisticRegression().fit(x, y)
+    with pytest.raises(mq.ParameterError, match='attribute town: "Chur" is none of the categories'):
+        model.predict(x.assign(town="Chur"))
+
+
+def test_a_tree_is_saved_and_loaded(tmp_path: Path) -> None:
+    x = pd.DataFrame({"wind": ["weak", "strong"] * 4, "rain": ["yes", "yes", "no", "no"] * 2})
+    y = np.array(["no", "no", "yes", "no"] * 2)
+    model = mq.DecisionTree().fit(x, y)
+    assert (model.predict(x) == y).all()
+    model.save(tmp_path / "tree.json")
+    loaded = mq.load_model(tmp_path / "tree.json")
+    assert (loaded.predict(x[list(loaded.feature_names_in_)]) == y).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("no json", "this is no file of a model"),
+        ("{}", "this is no file of a model"),
+        ('{"algorithm": {"name": "tds"}}', 'there is no method "tds" for models; there are id3'),
+        ('{"algorithm": {"name": "bayes-net"}, "parents": {}}', 'there is no model of "bayes-net" in Python'),
+        ('{"algorithm": {"name": "id3"}, "tree": {}}', "no model: a node of the tree"),
+        (
+            '{"algorithm": {"name": "logistic"}, "coefficients": {"a": "b"}}',
+            "its coefficients are no numbers",
+        ),
+    ],
+)
+def test_other_files_are_refused_in_one_line(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_text(text)
+    with pytest.raises(mq.DataError, match=says):
+        mq.load_model(tmp_path / "model.json")
+
+
+@pytest.mark.system
+def test_sites_fit_together_over_their_channels() -> None:
+    """Two sites over TLS on this machine learn what all records give."""
+    x, y = patients()
+    _, identities = trial_identities(("anna", "berta"))
+    parts = {"anna": slice(0, 70), "berta": slice(70, 120)}
+
+    async def work() -> list[Any]:
+        trusts = {
+            name: TrustStore({other: identities[other].certificate for other in parts if other != name})
+            for name in parts
+        }
+        async with (
+            listen(identities["anna"], trusts["anna"]) as anna,
+            listen(identities["berta"], trusts["berta"]) as berta,
+        ):
+            listeners = {"anna": anna, "berta": berta}
+
+            async def site(name: str) -> Any:
+                (other,) = set(parts) - {name}
+                peers = [Node(other, listeners[other].address)]
+                async with listeners[name].connect(peers, Agreement(b"s" * 32, 1)) as channels:
+                    own = parts[name]
+                    return await mq.LogisticRegression().fit_together(
+                        x[own], y[own], name=name, channels=channels, session="s"
+                    )
+
+            return list(await asyncio.gather(*map(site, parts)))
+
+    for model in asyncio.run(work()):
+        np.testing.assert_allclose(model.coef_, mq.LogisticRegression().fit(x, y).coef_, rtol=1e-6)

@@ -1,0 +1,73 @@
+"""Cox regression in Python: lifelines' model, survival curves, files, and what is no outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils import estimator_checks
+
+import masquerade as mq
+
+
+def patients(n: int = 80) -> pd.DataFrame:
+    random = np.random.default_rng(3)
+    frame = pd.DataFrame({"age": random.normal(60, 10, n), "town": random.choice(["A", "B"], n)})
+    death = random.exponential(10 * np.exp(-0.05 * (frame["age"] - 60)))
+    leaves = random.exponential(15, n)
+    return frame.assign(months=np.ceil(np.minimum(death, leaves)), died=death <= leaves)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_parameters_default_constructible,
+        estimator_checks.check_no_attributes_set_in_init,
+        estimator_checks.check_get_params_invariance,
+        estimator_checks.check_set_params,
+        estimator_checks.check_estimator_repr,
+        estimator_checks.check_estimator_cloneable,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_scikit_learns_own_checks_that_need_no_outcome(check: Callable[[str, Any], None]) -> None:
+    """The others fit to one column of outcomes, and survival has two."""
+    check("CoxRegression", mq.CoxRegression())
+
+
+def test_it_is_lifelines_model() -> None:
+    lifelines = pytest.importorskip("lifelines")
+    frame = patients()
+    model = mq.CoxRegression().fit(frame[["age", "town"]], frame[["months", "died"]])
+    plain = frame.assign(town=(frame["town"] == "B").astype(float), died=frame["died"].astype(int))
+    reference = lifelines.CoxPHFitter().fit(plain, "months", "died")
+    np.testing.assert_allclose(model.coef_, reference.params_, rtol=1e-4)
+    curves = model.predict_survival_function(frame[["age", "town"]].head(3))
+    times = [time for time, _ in model.learned_.model.baseline]
+    expected = reference.predict_survival_function(plain.head(3)).T
+    for row, (_, curve) in zip(curves, expected.iterrows(), strict=True):
+        np.testing.assert_allclose(row, [curve[curve.index <= time].iloc[-1] for time in times], rtol=1e-3)
+    own = model.score(frame[["age", "town"]], frame[["months", "died"]])
+    assert own == pytest.approx(reference.concordance_index_, abs=1e-6)
+
+
+def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
+    frame = patients()
+    model = mq.CoxRegression(unit=2.0).fit(frame[["age"]], frame[["months", "died"]].to_numpy(float))
+    model.save(tmp_path / "cox.json")
+    loaded = mq.load_model(tmp_path / "cox.json")
+    assert loaded.unit == 2.0
+    np.testing.assert_array_equal(loaded.predict(frame[["age"]]), model.predict(frame[["age"]]))
+    chances = loaded.predict_survival_function(frame[["age"]], times=[0, 6, 1000])
+    assert (np.diff(chances, axis=1) <= 0).all()
+    assert (chances[:, 0] == 1).all()
+
+
+@pytest.mark.parametrize("y", [np.ones(80), np.ones((80, 3)), np.full((80, 2), 0.5), np.ones((79, 2))])
+def test_what_is_no_outcome_is_refused(y: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"outcome|events"):
+        mq.CoxRegression().fit(patients()[["age"]], y)

@@ -1,0 +1,254 @@
+"""PP-SVM and PP-Cox: common coins, Proposition 4.2, and models that need no record in the clear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import comb
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contract.learning import EXAMPLES
+from contract.test_learning_methods import contract_of, learned_by
+from examples import examples
+from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
+from masquerade.methods import learning_methods
+from masquerade.net.memory import run_together
+from masquerade.net.script import Script
+from masquerade.protocol.collaborate import shared_bits
+from masquerade.protocol.learn import projection
+from masquerade.protocol.learn.aggregate import prepare_aggregation
+from masquerade.protocol.learn.coin_toss import tossed
+from masquerade.protocol.learn.method import LearningProposal
+from masquerade.protocol.learn.newton_svm import newton_svm
+from masquerade.protocol.learn.projected import (
+    Mapped,
+    MappedModel,
+    build_mapped,
+    fitted,
+    hand_over,
+    quality,
+    scores,
+)
+from masquerade.protocol.learn.projection import (
+    Projection,
+    ProjectionTerms,
+    agree_on_projection,
+    explained,
+    mapped,
+    random_matrix,
+)
+from masquerade.protocol.learn.ranking import area_under_curve, concordance
+from protocol.tampering import changing
+
+NAMES = ("anna", "berta", "carla")
+BUILDER = "builder"
+
+
+def patients(n: int, seed: int) -> tuple[Any, Any]:
+    """Attributes in different units, some of them missing, and a label that depends on two of them."""
+    random = np.random.default_rng(seed)
+    x = np.column_stack([random.normal(60, 10, n), random.integers(0, 3, n), random.normal(3, 2, n)])
+    labels = np.where(x[:, 0] / 10 + x[:, 1] + random.normal(0, 0.5, n) > 7, 1.0, -1.0)
+    x[random.random(x.shape) < 0.05] = np.nan
+    return x, labels
+
+
+def site(
+    me: int, x: Any, outcomes: Any, terms: ProjectionTerms, names: Sequence[str] = NAMES
+) -> Script[tuple[Projection, MappedModel]]:
+    sums = yield from prepare_aggregation(me, names, b"test")
+    shared = yield from shared_bits.prepare(me, names, b"test")
+    projection = yield from agree_on_projection(me, names, sums, shared, x, outcomes[:, 0], terms, b"test")
+    return projection, (yield from hand_over(BUILDER, Mapped(projection(x), outcomes)))
+
+
+def session(
+    parts: Sequence[tuple[Any, Any]], terms: ProjectionTerms, n_outcomes: Literal[1, 2] = 1
+) -> dict[str, Script[Any]]:
+    names = NAMES[: len(parts)]
+    scripts: dict[str, Script[Any]] = {
+        name: site(me, *parts[me], terms, names) for me, name in enumerate(names)
+    }
+    return scripts | {BUILDER: build_mapped(names, n_outcomes, 1.0, "equal")}
+
+
+def thirds(x: Any, outcomes: Any) -> list[tuple[Any, Any]]:
+    return list(zip(np.array_split(x, 3), np.array_split(outcomes, 3), strict=True))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_the_model_is_that_of_all_mapped_records(kernel: Literal["linear", "gaussian"]) -> None:
+    x, labels = patients(60, seed=1)
+    found = run_together(session(thirds(x, labels[:, None]), ProjectionTerms(kernel=kernel)))
+    projections = [found[name][0] for name in NAMES]
+    assert len({each.matrix.tobytes() for each in projections}) == 1
+    projection, model = found["anna"]
+    assert projection.matrix.shape == (2, 3)
+    normal = projection.normalised(x)
+    assert normal.min() == 0.0
+    assert normal.max() == 1.0
+    np.testing.assert_allclose(projection.means, np.nanmean(x, axis=0))
+    u, threshold = newton_svm(projection(x), labels)
+    np.testing.assert_allclose(model.coefficients, u, rtol=1e-6)
+    assert model.threshold == pytest.approx(threshold, rel=1e-6)
+    new = np.array([[90.0, 2.0, 3.0], [30.0, 0.0, np.nan]])  # each site classifies new records by itself
+    assert (scores(model, projection(new)) > 0).tolist() == (projection(new) @ u > threshold).tolist()
+
+
+@pytest.fixture
+def telling_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some matrices tell nothing of the outcome; this one does."""
+    drawn = random_matrix
+    monkeypatch.setattr(f"{projection.__name__}.random_matrix", lambda _, *shape: drawn(b"coin", *shape))
+
+
+@pytest.mark.usefixtures("telling_matrix")
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_survival_is_fitted_by_lifelines_to_mapped_records(kernel: Literal["linear", "gaussian"]) -> None:
+    pytest.importorskip("lifelines")
+    random = np.random.default_rng(2)
+    x = random.normal(size=(60, 3))
+    outcomes = np.column_stack([random.exponential(np.exp(-x[:, 0])), random.random(60) < 0.8]).astype(float)
+    found = run_together(session(thirds(x, outcomes), ProjectionTerms(kernel=kernel), 2))
+    projection, model = found["berta"]
+    assert projection.kernel == kernel
+    again = fitted({"all": Mapped(projection(x), outcomes)}, 1.0, "equal")
+    np.testing.assert_allclose(model.coefficients, again.coefficients, rtol=1e-6)
+    assert list(model.hazards) == sorted(model.hazards)
+    assert model.times[-1] == outcomes[:, 0].max()
+    assert quality(model, Mapped(projection(x), outcomes)) > 0.5
+
+
+@pytest.mark.usefixtures("telling_matrix")
+@pytest.mark.parametrize("name", ["pp-svm", "pp-cox"])
+def test_both_methods_have_both_kernels(name: str) -> None:
+    """The model's file names the kernel, and survival or classes are predicted by it at a site."""
+    example, made = EXAMPLES[name], learning_methods()[name](kernel="gaussian")
+    learned = learned_by(made, contract_of(made, example, NAMES[:2], "horizontal"), example.table)
+    assert learned.model.as_json()["kernel"] == "gaussian"
+    assert learned.metrics["auc" if name == "pp-svm" else "concordance"] > 0.5
+    several = learning_methods()[name](kernel="gaussian", candidates=2)
+    assert [problem.key for problem in several.refusals(LearningProposal())] == [("candidates",)]
+
+
+def test_the_best_of_several_matrices_explains_most() -> None:
+    x, labels = patients(60, seed=3)
+    x = np.nan_to_num(x, nan=3.0)
+    parts = thirds(x, labels[:, None])
+    (best, _) = run_together(session(parts, ProjectionTerms(1, candidates=6)))["anna"]
+    both = np.column_stack([np.ones(60), best.normalised(x), labels])
+    moments = both.T @ both
+    along = best.normalised(x) @ best.matrix[0]
+    assert explained(moments, best.matrix) == pytest.approx(np.corrcoef(along, labels)[0, 1] ** 2)
+    others = [explained(moments, random_matrix(bytes([at]), 1, 3)) for at in range(200)]
+    assert explained(moments, best.matrix) > np.median(others)
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(st.integers(2, 6), st.data())
+def test_proposition_4_2(n: int, data: st.DataObject) -> None:
+    rows = data.draw(st.integers(1, n - 1))
+    seed = data.draw(st.binary(min_size=1, max_size=4))
+    matrix = random_matrix(seed, rows, n)
+    record = np.random.default_rng(len(seed)).random(n) + 0.1
+    seen = mapped(record[None, :], matrix, "linear", 1.0)[0]
+    solutions = []
+    for chosen in combinations(range(n), rows):  # all but these attributes are 0
+        solution = np.zeros(n)
+        solution[list(chosen)] = np.linalg.solve(matrix[:, chosen], seen)
+        np.testing.assert_allclose(matrix @ solution, seen, atol=1e-6)
+        solutions.append(solution)
+    assert len({each.round(9).tobytes() for each in solutions}) == comb(n, rows)
+    shares = np.random.default_rng(0).normal(size=len(solutions))
+    hull = shares @ np.array(solutions) / shares.sum()  # and all of their affine hull
+    np.testing.assert_allclose(matrix @ hull, seen, rtol=1e-4, atol=1e-4 * np.abs(solutions).max())
+
+
+def test_a_site_with_noise_for_labels_weighs_less() -> None:
+    x, labels = patients(120, seed=4)
+    x = np.nan_to_num(x, nan=3.0) / 10
+    noise = np.random.default_rng(5).choice([-1.0, 1.0], 40)
+    outcomes = np.concatenate([labels[:80], noise])
+    parts = {name: Mapped(*part) for name, part in zip(NAMES, thirds(x, outcomes[:, None]), strict=True)}
+    weights = fitted(parts, 1.0, "reliability").weights
+    assert weights[2] < min(weights[:2]) / 2
+    assert np.mean(weights) == pytest.approx(1.0)
+
+
+def test_no_coefficients_are_better_than_the_machines() -> None:
+    x, labels = patients(50, seed=6)
+    rows, weights = np.nan_to_num(x) / 30, np.linspace(0.2, 2, 50)
+    u, threshold = newton_svm(rows, labels, 3.0, weights)
+
+    def objective(at: Any) -> float:
+        short = np.maximum(0, 1 - labels * (rows @ at[:-1] - at[-1]))
+        return float(1.5 * weights @ short**2 + at @ at / 2)
+
+    best = np.append(u, threshold)
+    for direction in np.random.default_rng(1).normal(size=(30, 4)):
+        assert objective(best + 1e-3 * direction) > objective(best)
+
+
+def test_ranks() -> None:
+    positive = np.array([True, True, False, False])
+    assert area_under_curve(np.array([3.0, 1.0, 2.0, 1.0]), positive) == 0.625
+    assert np.isnan(area_under_curve(np.ones(2), np.ones(2, bool)))
+    utils = pytest.importorskip("lifelines.utils")
+    random = np.random.default_rng(1)
+    risks, durations, died = (
+        random.integers(0, 9, 40) * 1.0,
+        random.integers(1, 9, 40) * 1.0,
+        random.random(40) < 0.6,
+    )
+    expected = utils.concordance_index(durations, -risks, died)
+    assert concordance(risks, durations, died) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_sites", [2, 3])
+def test_common_coins_are_common_and_fresh(n_sites: int) -> None:
+    def toss() -> set[bytes]:
+        names = NAMES[:n_sites]
+        return set(run_together({name: tossed(me, names, b"test") for me, name in enumerate(names)}).values())
+
+    assert len(toss()) == 1
+    assert toss() != toss()
+
+
+@pytest.mark.parametrize("field", ["coin", "blinding"])
+def test_who_opens_another_coin_is_named(field: str) -> None:
+    scripts = {name: tossed(me, NAMES, b"test") for me, name in enumerate(NAMES)}
+    lying = changing(scripts["carla"], "coin-opening", **{field: lambda told: bytes(len(told))})
+    with pytest.raises(PeerBrokeProtocol, match="carla"):
+        run_together(scripts | {"carla": lying})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rows": lambda told: told[:-8]},
+        {"rows": lambda told: np.full(len(told) // 8, np.nan).tobytes()},
+        {"outcomes": lambda told: np.full(len(told) // 8, 0.5).tobytes()},
+        {"outcomes": lambda told: told[:-1]},
+    ],
+)
+def test_mapped_records_that_are_none_are_their_senders_fault(changes: dict[str, Any]) -> None:
+    told = Mapped(np.ones((4, 2)), np.ones((4, 1)))
+    scripts = {name: hand_over(BUILDER, told) for name in NAMES[:2]}
+    scripts["berta"] = changing(scripts["berta"], "learn-mapped", **changes)
+    with pytest.raises(PeerBrokeProtocol, match="berta"):
+        run_together({**scripts, BUILDER: build_mapped(NAMES[:2], 1, 1.0, "equal")})
+
+
+def test_what_cannot_be_learned_or_chosen_is_refused() -> None:
+    with pytest.raises(AnswerIsNo, match="one class"):
+        fitted({"anna": Mapped(np.ones((2, 1)), np.ones((2, 1)))}, 1.0, "equal")
+    with pytest.raises(AnswerIsNo, match="nobody dies"):
+        fitted({"anna": Mapped(np.ones((2, 1)), np.array([[1.0, 0.0], [2.0, 0.0]]))}, 1.0, "equal")
+    for terms in (ProjectionTerms(3), ProjectionTerms(0), ProjectionTerms(2, "gaussian", candidates=2)):
+        with pytest.raises(ParameterError):
+            terms.rows(3)
