@@ -124,6 +124,28 @@ def test_survival_is_fitted_by_lifelines_to_mapped_records(kernel: Literal["line
     assert quality(model, Mapped(projection(x), outcomes)) > 0.5
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mix", [[1e-4, 1.0], [1e3, -2e3], [0.0, 3.0]], ids=["alike", "large", "repeated"])
+def test_survival_does_not_depend_on_how_columns_are_mixed(mix: list[float]) -> None:
+    """A matrix may map records to columns that nearly, or quite, repeat each other."""
+    pytest.importorskip("lifelines")
+    random = np.random.default_rng(2)
+    x = random.normal(size=(60, 2))
+    outcomes = np.column_stack([random.exponential(np.exp(-x[:, 0])), np.ones(60)])
+    mixed = np.column_stack([x[:, 1], x @ mix])
+    plain = fitted({"all": Mapped(x if mix[0] else x[:, 1:], outcomes)}, 1.0, "equal")
+    model = fitted({"all": Mapped(mixed, outcomes)}, 1.0, "equal")
+    expected = scores(plain, x if mix[0] else x[:, 1:])
+    np.testing.assert_allclose(scores(model, mixed), expected, atol=1e-6)
+    np.testing.assert_allclose(model.hazards, plain.hazards, rtol=1e-6)
+
+
+def test_records_that_are_all_alike_have_one_risk() -> None:
+    pytest.importorskip("lifelines")
+    outcomes = np.column_stack([np.arange(1.0, 21.0), np.ones(20)])
+    assert fitted({"all": Mapped(np.ones((20, 2)), outcomes)}, 1.0, "equal").coefficients == (0.0, 0.0)
+
+
 @pytest.mark.usefixtures("telling_matrix")
 @pytest.mark.parametrize("name", ["pp-svm", "pp-cox"])
 def test_both_methods_have_both_kernels(name: str) -> None:

@@ -18,6 +18,7 @@ Cost: 8·m̄ + 16 bytes a record.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -129,29 +130,29 @@ def _survival_model(records: Mapped, each: Numbers, weights: tuple[float, ...]) 
     """Fit Cox regression by lifelines; the threshold is the mean score, at which the baseline hazard is told."""
     try:
         from lifelines import CoxPHFitter
-        from lifelines.exceptions import ConvergenceError
+        from lifelines.exceptions import ConvergenceError, ConvergenceWarning
     except ModuleNotFoundError as error:
         raise ParameterError(f'pp-cox needs {error.name}: pip install "masquerade[learn]"') from None
     import pandas as pd  # after lifelines, which brings it
 
-    spread = records.rows.std(axis=0)
-    spread[spread == 0] = 1.0
-    # Mapped columns may vary little, and a fit of those is not to be trusted; coefficients are told in their own units.
-    frame = pd.DataFrame(records.rows / spread).assign(
+    basis = _uncorrelated(records.rows)
+    frame = pd.DataFrame(records.rows @ basis).assign(
         duration=records.outcomes[:, 0], died=records.died, weight=each
     )
     fitter = CoxPHFitter()
     equal = bool((each == each[0]).all())
     try:
-        if equal:
-            fitter.fit(frame.drop(columns="weight"), "duration", "died")
-        else:
-            fitter.fit(frame, "duration", "died", weights_col="weight", robust=True)
-    except (ConvergenceError, np.linalg.LinAlgError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)  # a model that did not converge is none
+            if equal:
+                fitter.fit(frame.drop(columns="weight"), "duration", "died")
+            else:
+                fitter.fit(frame, "duration", "died", weights_col="weight", robust=True)
+    except (ConvergenceError, ConvergenceWarning, np.linalg.LinAlgError):
         raise AnswerIsNo(
             "the coefficients grow without end: the mapped attributes tell who dies first perfectly"
         ) from None
-    u = fitter.params_.to_numpy() / spread
+    u = basis @ fitter.params_.to_numpy()
     hazard = fitter.baseline_cumulative_hazard_.iloc[:, 0]
     at_mean = float(records.rows.mean(axis=0) @ u)
     return MappedModel(
@@ -161,6 +162,17 @@ def _survival_model(records: Mapped, each: Numbers, weights: tuple[float, ...]) 
         tuple(map(float, hazard.to_numpy())),
         weights,
     )
+
+
+def _uncorrelated(rows: Numbers) -> Numbers:
+    """Return a matrix that maps rows to uncorrelated columns of variance 1, leaving out what does not vary.
+
+    A random matrix may give columns that vary little, or nearly together; Newton's steps on such columns get lost. The
+    fit on uncorrelated ones is the same model, because their coefficients, mapped back, score every record alike.
+    """
+    _, spread, axes = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    varies = spread > spread[0] * len(rows) * np.finfo(np.float64).eps
+    return np.asarray(axes[varies].T * (np.sqrt(len(rows)) / spread[varies]))
 
 
 def _reliability(records: Mapping[str, Mapped], nu: float) -> list[float]:
