@@ -23,7 +23,7 @@ import scale
 from _figures import Figure, Say, duration, tell
 
 MOST_ROWS = 1_000_000
-MEMORY = "256MB"
+MEMORY = "512MB"
 PARTS = 8
 K = 50
 SHARED = (("age", "region", "income"), ("region", "job", "hours"))

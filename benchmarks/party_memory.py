@@ -21,7 +21,7 @@ import masquerade as mq
 from _figures import Figure, Say, tell
 
 RECORDS = 2_000_000
-ENGINE = '[engine]\nmemory = "256MB"\n'
+ENGINE = '[engine]\nmemory = "512MB"\n'
 _COLUMNS = {
     "bank": ["ssn", "birth_date", "salary", "children", "education"],
     "clinic": ["ssn", "town", "sex", "approved"],

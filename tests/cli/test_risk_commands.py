@@ -189,7 +189,7 @@ def job(table: Path) -> Path:
     path = table.with_name("job.toml")
     attributes = "\n".join(f"[attributes.{name}]" for name in ("age", "sex", "state"))
     data = '[data]\nsource = "people.csv"\nseparator = ";"'
-    path.write_text(f'{data}\n{attributes}\n[engine]\nmemory = "256MB"\n')
+    path.write_text(f'{data}\n{attributes}\n[engine]\nmemory = "512MB"\n')
     return path
 
 
@@ -203,7 +203,7 @@ def test_keys_and_mask_of_a_job_count_its_attributes_on_its_engine(
     assert (found["key"], found["rows"]) == (["age", "sex"], 5)
     masked = here(capsys, "mask", job, "--measure", "distinct", "--beta", "0.8", "--json").json
     assert masked["published"] == ["sex", "state"]
-    assert opened == [(256 << 20,), (256 << 20,)]
+    assert opened == [(512 << 20,), (512 << 20,)]
 
 
 @pytest.mark.parametrize(
@@ -219,10 +219,10 @@ def test_what_a_job_says_itself(job: Path, options: list[str], problem: str, cap
 
 
 def test_a_wrong_engine_of_a_job_names_its_key(job: Path, capsys: Capture) -> None:
-    job.write_text(job.read_text().replace("256MB", "1MB"))
+    job.write_text(job.read_text().replace("512MB", "1MB"))
     answer = here(capsys, "keys", job)
     assert answer.code == 2
-    assert "job.toml: engine.memory: must be a size of at least 256MB" in answer.problems[0]
+    assert "job.toml: engine.memory: must be a size of at least 512MB" in answer.problems[0]
 
 
 def test_options_of_parties_do_not_fit_a_table(table: Path, capsys: Capture) -> None:

@@ -82,11 +82,11 @@ def test_sparse_counts_add_up(several: list[list[int]]) -> None:
 
 
 def test_a_memory_that_is_too_small_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r'engine\.memory: must be at least 256MB; got "1MB"'):
+    with pytest.raises(ParameterError, match=r'engine\.memory: must be at least 512MB; got "1MB"'):
         LocalEngine(1 << 20)
 
 
-@pytest.mark.parametrize(("text", "size"), [("4GB", 4 << 30), (" 1.5 gb", 3 << 29), ("256MB", LEAST_MEMORY)])
+@pytest.mark.parametrize(("text", "size"), [("4GB", 4 << 30), (" 1.5 gb", 3 << 29), ("512MB", LEAST_MEMORY)])
 def test_sizes_are_read_as_people_write_them(text: str, size: int) -> None:
     assert read_size(text) == size
     assert read_size(size_text(size)) == size

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-ROWS, PART = 240_000, 30_000
-MEMORY = 256  # MB, the least that may be stated
+ROWS, PART = 420_000, 30_000  # so many that whoever holds all it makes of them takes more than MEMORY
+MEMORY = 512  # MB, the least that may be stated
 
 # A process of its own: the peak of a child counts from that of whoever starts it, and this one is small.
 LAUNCHER = """

@@ -239,7 +239,7 @@ def test_a_cluster_without_workers_or_scheduler_is_told_in_a_line(folder: Path, 
     [
         (
             '[engine]\nmemory = "4MB"',
-            'engine.memory: must be a size of at least 256MB, such as "4GB"; got "4MB"',
+            'engine.memory: must be a size of at least 512MB, such as "4GB"; got "4MB"',
         ),
         ("[engine]\nmemory = 4", "engine.memory: must be a size"),
         ('[engine]\nname = "spark"', 'engine.name: must be one of "local", "dask"; got "spark"'),

@@ -38,7 +38,7 @@ k = 3
 [algorithm]
 name = "tds"
 [engine]
-memory = "256MB"
+memory = "512MB"
 [output]
 table = "release.csv"
 """

@@ -146,7 +146,7 @@ def test_fingerprints_are_equal_where_codes_are(cells: list[str | None], secret:
     ("name", "memory", "problem"),
     [
         (None, "much", 'such as "4GB"'),
-        (None, "1MB", "at least 256MB"),
+        (None, "1MB", "at least 512MB"),
         ("tcp://x:1", "4GB", "belongs to the engine local"),
         ("lokal", None, "must be the address of a Dask scheduler, such as .*lokal"),
     ],

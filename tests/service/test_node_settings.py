@@ -63,7 +63,7 @@ def test_a_node_may_have_an_engine(folder: Folder) -> None:
     assert settings.engine.memory_bytes == 2 << 30
     for engine, said in (
         ('name = "dask"', "engine.address: missing; name the scheduler"),
-        ('memory = "4MB"', "engine.memory: must be a size of at least 256MB"),
+        ('memory = "4MB"', "engine.memory: must be a size of at least 512MB"),
     ):
         assert problems(folder.write_conf("bank", extra=f"[engine]\n{engine}"))[0].startswith(said)
 

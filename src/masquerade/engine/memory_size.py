@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LEAST_MEMORY = 256 << 20  # Python, Arrow and numpy take about half of that before any row is read
+LEAST_MEMORY = 512 << 20  # Python, Arrow and numpy take a third of that before any row is read
 _UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
 
