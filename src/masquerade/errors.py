@@ -211,7 +211,7 @@ class ParameterError(BadInput):
 class PeerError(MasqueradeError):
     """Another party failed us; `peer` names it, or is empty when nobody can tell which one it was.
 
-    `reported_by` is the party that told us of it, where we have not seen it ourselves.
+    `reported_by` is the party that reported it, where we have not seen it ourselves.
     """
 
     exit_code = 3
@@ -258,7 +258,7 @@ def kind_of(error: MasqueradeError) -> str:
 
 
 def restored(kind: str | None, problems: Iterable[Problem], peer: str | None = None) -> MasqueradeError:
-    """The error that another process told of, by its `kind_of`; of a PeerError, `peer` is at fault."""
+    """Restore the error that another process reported by its `kind_of`; of a PeerError, `peer` is at fault."""
     named = globals().get(kind or "")
     known = named if isinstance(named, type) and issubclass(named, MasqueradeError) else MasqueradeError
     if issubclass(known, PeerError):

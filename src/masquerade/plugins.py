@@ -54,7 +54,7 @@ def outside_package(kind: type) -> str | None:
 def failure_of(kind: type, error: BaseException) -> str:
     """How a class of another package failed, for a person; if the class is ours, its error is raised again.
 
-    Only the kind of the error is told: its text may hold a person's data.
+    Only the kind of the error is shown: its text may hold a person's data.
     """
     package = outside_package(kind)
     if package is None:

@@ -62,7 +62,7 @@ class CertainRecords(GroupRequirement):
 
 
 def with_marks(release: pa.Table, names: Sequence[str], least: int) -> pa.Table:
-    """Mark `least` records of each group over these columns, each of which is known to keep so many."""
+    """Mark `least` records of each group over these columns; each group is known to keep that many."""
     columns = [distinct(release.column(name)) for name in names]
     labels, n_groups = group_rows(((codes, len(values)) for codes, values in columns), release.num_rows)
     order = rows_by_rank(labels, n_groups)

@@ -91,7 +91,7 @@ class PublicState:
         return Instruction(split.attribute, split.value, split.n_children, split.children_of(ranks))
 
     def children(self, instruction: Instruction) -> Children:
-        """Return the child of each carrier, in the order of the records: what others are told."""
+        """Return the child of each carrier, in the order of the records, as it is sent to the others."""
         return instruction.children
 
     def told(self, instruction: Instruction) -> Instruction:

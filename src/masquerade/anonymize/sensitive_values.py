@@ -1,6 +1,6 @@
 """How often each sensitive value occurred before rows were suppressed.
 
-The difference from the release is what the suppressed rows have. So it is told only where those rows, taken as one
+The difference from the release is what the suppressed rows have. So it is shown only where those rows, taken as one
 group, satisfy every requirement themselves: then it shows no more of them than a group of the release shows of its own.
 """
 
@@ -22,7 +22,7 @@ CountsBefore = Mapping[str, Mapping[str, int]]  # by column and value
 def counts_before(
     table: Table, kept: NDArray[np.intp] | None, requirement: Requirement, names: Iterable[str]
 ) -> CountsBefore:
-    """Count the values of these columns over all complete rows; nothing where that may not be told, or is no news."""
+    """Count the values of these columns over all complete rows; nothing where they may not be shown or add nothing."""
     if kept is None or kept.size == len(table) or not _may_be_told(table, kept, requirement):
         return {}
     return {name: _counted(table.coded(name)) for name in names}

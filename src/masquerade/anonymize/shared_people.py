@@ -2,7 +2,7 @@
 
 m-privacy takes the records of different providers for those of different people. Who is at two providers is in the
 table twice: a coalition of one of them may know one record by the other, and a group of k records has fewer people.
-Nothing but their number is told.
+Only their number is reported.
 """
 
 from __future__ import annotations

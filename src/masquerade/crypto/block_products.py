@@ -48,7 +48,7 @@ class BlockPlanter:
         self._seeds: Blocks = np.zeros((leaves, 0, 2), np.uint64)
 
     def plant(self, message: bytes, count: int) -> bytes:
-        """Return the trees of so many records, for the picker."""
+        """Return the trees of `count` records, for the picker."""
         self._seeds, trees = self._trees.plant(message, count, self._leaves)
         return trees
 

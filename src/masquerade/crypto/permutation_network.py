@@ -28,7 +28,7 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def depth_for(places: int) -> int:
-    """Return m, for the smallest network of 2^m places that has so many; at least one switch."""
+    """Return m of the smallest network whose 2^m places are enough; at least one switch."""
     return max(1, (places - 1).bit_length())
 
 

@@ -20,7 +20,7 @@ added to make e_{i mod 8} of them:
 A table of eight rows gives shares of e_{i mod 8}, and a transfer each way multiplies by σ.
 
 Doerner, shelat, "Scaling ORAM for Secure Computation" (CCS 2017), on the distributed point functions of Boyle, Gilboa,
-Ishai (CCS 2016). What is told, C, T and W, is uniform to either party, as each includes a block or words of the other's
+Ishai (CCS 2016). What is sent, C, T and W, is uniform to either party, as each includes a block or words of the other's
 that it lacks. Cost of a vector: 2·⌈log₂(size / 8)⌉ + 6 transfers; in all, 74 bytes for each digit of the place but the
 last three and 250 for the words, where they are of 16 bits; 3·size / 8 hashes on each side. Semi-honest; the number of
 vectors and their size are public.

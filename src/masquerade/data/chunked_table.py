@@ -71,7 +71,7 @@ class Parted(Protocol):
         """The most rows that have to be read at once, and in which file."""
 
     def parts(self, most_rows: int) -> Sequence[TablePart]:
-        """Cut it into parts of at most so many rows, as far as that is possible."""
+        """Cut it into parts of at most `most_rows` rows, as far as that is possible."""
 
 
 def ranks_of(name: str) -> str:
@@ -178,7 +178,7 @@ def complete_rows(part: TablePart, wanted: Wanted) -> Table:
 def rows_of_chunks(
     files: Parted, n_columns: int, engine: Engine, bytes_per_cell: int = _BYTES_PER_CELL
 ) -> int:
-    """Return how many rows of so many columns a chunk may have; refuse files whose row groups do not fit the memory."""
+    """Return how many rows of `n_columns` a chunk may have; refuse files whose row groups do not fit the memory."""
     rows = engine.rows_at_once(bytes_per_cell * n_columns)
     most, path = files.largest_group
     if most > _ROW_GROUP * rows and isinstance(engine, LocalEngine):

@@ -1,4 +1,4 @@
-"""Which kind of files a source names: told before any reader is loaded."""
+"""The kind of files that a source names, found before any reader is loaded."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class MappedParts:
         return tuple(self.table.column_names)
 
     def parts(self, most_rows: int) -> list[MappedPart]:
-        """Cut it into parts of at most so many rows."""
+        """Cut it into parts of at most `most_rows` rows."""
         starts = range(0, self.table.num_rows, max(most_rows, 1))
         return [MappedPart(self.table.slice(at, most_rows), self.origin.name, at) for at in starts]
 

@@ -74,7 +74,7 @@ class PartedFiles:
     copy_of: str = ""  # what its one file is a copy of
 
     def parts(self, most_rows: int) -> list[Part]:
-        """Cut the files into parts of at most so many rows, or of one row group."""
+        """Cut the files into parts of at most `most_rows` rows, or of one row group."""
         parts = [part for path in self.paths for part in _parts(path, most_rows)]
         return [replace(part, name=self.copy_of) for part in parts] if self.copy_of else parts
 

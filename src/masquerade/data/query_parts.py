@@ -107,7 +107,7 @@ class PartedQuery:
         return 0, ""
 
     def parts(self, most_rows: int) -> list[QueryPart]:
-        """Cut the result into parts of at most so many rows; raise unless the key tells all rows apart."""
+        """Cut the result into parts of at most `most_rows` rows; raise unless the key is unique."""
         n_parts = -(-self.rows // max(most_rows, 1))
         key = _quoted(self.key)
         number = f"ntile({n_parts}) OVER (ORDER BY {key})"

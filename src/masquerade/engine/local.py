@@ -96,7 +96,7 @@ class LocalEngine(Engine):
             )
 
     def refuse_memory(self, times: float, why: str) -> NoReturn:
-        """Raise, because it would take so many times the memory, besides what Python takes."""
+        """Raise, because it would take `times` the memory that Python leaves."""
         enough = size_text(_ITSELF + int(self._rest * times), whole=True)
         found = f'"{size_text(self.memory)}"'
         raise ParameterError(

@@ -73,7 +73,7 @@ def question_contract(
 ) -> Contract | None:
     """Return the contract of a question about these columns together; None if problems are recorded in the plan.
 
-    With `sizes`, the question is about every set of so many of them that is spread over two parties or more.
+    With `sizes`, the question is about every set of that size that is spread over two parties or more.
     """
     check_headers(plan, headers)
     held = contributions(plan, headers, columns, "attribute")

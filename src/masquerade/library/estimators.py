@@ -102,7 +102,7 @@ class _LearnedClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[mis
         self.classes_ = np.array(model.classes, object)
 
     def _check_classes(self, target: NDArray[Any]) -> None:
-        """Raise ValueError where a model cannot tell so many classes apart."""
+        """Raise ValueError where the model does not take this number of classes."""
 
 
 class DecisionTree(_LearnedClassifier):

@@ -1,4 +1,4 @@
-"""The failures of a session's channels: fatal, or at tolerant moves told to the script."""
+"""The failures of a session's channels: fatal, or at tolerant moves reported to the script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from masquerade.net.script import Move, TolerantReceive, TolerantSend
 
 
 class Losses:
-    """The first failure is fatal or, at tolerant moves, each waits to be told to the script."""
+    """The first failure is fatal or, at tolerant moves, each waits to be reported to the script."""
 
     def __init__(self) -> None:
         self.fatal: asyncio.Future[PeerError] = asyncio.get_running_loop().create_future()
@@ -46,7 +46,7 @@ class Losses:
                 each.add_done_callback(forget)
 
     def _tell(self, error: PeerError | None = None) -> PeerError:
-        """Return a failure that the script is told of now; by default the first that it has not been told of."""
+        """Return the failure that is reported to the script now; by default the first that was not."""
         told = error if error is not None else self._untold[0]
         self._told.append(told)
         self._untold = [each for each in self._untold if each is not told]

@@ -88,7 +88,7 @@ class EntropyLDiversity(GroupRequirement):
         return public_log2(Fraction(self.l) * (1 - Fraction(TOLERANCE)))
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.float64]:
-        """Each group's effective number of values, 2^H: so many equally frequent ones have its entropy."""
+        """Each group's effective number of values, 2^H: that many equally frequent ones have its entropy."""
         sizes = histogram.sum(axis=1)
         logs = np.log2(np.maximum(histogram, 1))
         logs *= histogram

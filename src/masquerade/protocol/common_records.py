@@ -97,7 +97,7 @@ class CommonRecords:
         return Comparison(originals, released, None, self.kept, {})
 
     def query_error(self, comparison: Comparison) -> int | None:
-        """Return the error of queries about this party's own columns, as it may be told."""
+        """Return the error of queries about this party's own columns, as precisely as it may be shown."""
         return holders_error(comparison)
 
 

@@ -50,7 +50,7 @@ class CommonPlaces(Message, tag="common-places", frozen=True):
 
 @dataclass(frozen=True)
 class Announced:
-    """What all parties have told each other: the sizes of their lists, and a text that names this alignment."""
+    """What all parties have announced: the sizes of their lists, and a text that names this alignment."""
 
     sizes: tuple[int, ...]
     text: bytes

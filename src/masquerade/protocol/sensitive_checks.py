@@ -118,7 +118,7 @@ class SensitiveChecks:
         return {"whole": to_bits(counts, self.n_records.bit_length()).T.ravel()}
 
     def _groups(self, asker: int, rows: Counts, sizes: Counts, least: int) -> Groups:
-        """Return public groups, one after the other, that an asker may split into parts of at least so many records."""
+        """Return public groups, one after the other, that an asker may split into parts of at least `least` records."""
         return Groups(rows, sizes, sizes // least, self.most_parts[asker])
 
     def _parts_satisfy(

@@ -89,7 +89,7 @@ def _method(release: Release) -> list[tuple[str, str]]:
 
 
 def _sample(release: Release) -> Section:
-    """Take a few rows of the release, evenly spread: nobody's position is told."""
+    """Take a few rows of the release, evenly spread, so that nobody's position is shown."""
     rows = int(release.table.num_rows)
     at = sorted({position * rows // SAMPLE for position in range(SAMPLE)}) if rows else []
     names = release.table.column_names

@@ -1,4 +1,4 @@
-"""The distribution of sensitive values, in the release and, as far as it may be told, before it."""
+"""The distribution of sensitive values, in the release and, as far as it may be shown, before it."""
 
 from __future__ import annotations
 

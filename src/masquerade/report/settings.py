@@ -1,6 +1,6 @@
 """The settings of a release: a table of names and values, and the job as a file that could be run again.
 
-Of a path only the file name is told, of a database its kind, and of what may be secret nothing.
+A path is shown by its file name, a database by its kind, and what may be secret not at all.
 """
 
 from __future__ import annotations

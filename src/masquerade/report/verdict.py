@@ -135,7 +135,7 @@ def _source(settings: Mapping[str, Any]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Join names, of which only the first are told."""
+    """Join the first few names, and say how many are left out."""
     more = len(names) - _NAMED
     return listed([*names[:_NAMED], f"{more} others"] if more > 1 else names)
 

@@ -33,7 +33,7 @@ _FIRST = "first"  # 1 for the first of the rows that are equal in all columns
 
 
 def sampled_rows(ground: ChunkedGround, size: int, seed: int) -> CodedTable:
-    """Return a uniform sample of so many rows, in random order."""
+    """Return a uniform sample of `size` rows, in random order."""
     size, bound = min(size, ground.rows), share_below(size, ground.rows)
     needed = size * _BYTES_PER_CELL * len(ground.names)
     ground.engine.insist_on_summing(needed, f"{size:,} rows of {len(ground.names)} columns")

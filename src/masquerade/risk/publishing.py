@@ -125,7 +125,7 @@ def choose_columns_in_chunks(
     never: tuple[str, ...] = (),
     seed: int = 7,
 ) -> Masked:
-    """Choose among the columns of a table that stays in chunks; the ratio told is that of all rows."""
+    """Choose among the columns of a table that stays in chunks; the reported ratio is that of all rows."""
     from masquerade.risk.chunked_rows import sampled_rows
 
     names, measure, whole = ground.names, limit.measure, ground.whole

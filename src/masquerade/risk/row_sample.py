@@ -103,7 +103,7 @@ class RowSample:
 
 
 def share_below(size: int, rows: int) -> float:
-    """Return below which bound at least so many of the random numbers of all rows are, but for a very small chance."""
+    """Return a bound below which at least `size` of the rows' random numbers lie, but for a very small chance."""
     size = min(size, rows)
     return (size + _MARGIN * math.sqrt(size) + _MARGIN) / rows
 

@@ -29,7 +29,7 @@ def pairs_for_beta(columns: int, beta: float, epsilon: float, delta: float) -> i
 
 
 def covered_for_beta(pairs: int, beta: float, epsilon: float) -> float:
-    """Of how many of these pairs told apart that search stops."""
+    """Return at how many separated pairs that search stops."""
     return (2 - epsilon) * beta * pairs / 2
 
 

@@ -47,12 +47,12 @@ class Prices(BaseModel):
 
     @property
     def listed(self) -> PriceList:
-        """The same, as others are told it."""
+        """The same, as it is shown to others."""
         return PriceList(**self.model_dump())
 
 
 class JointKeyGrants(BaseModel):
-    """`[joint_keys]`: what may be told of how far this party's columns and others' together identify people."""
+    """`[joint_keys]`: what may be revealed of how far this party's columns and others' together identify people."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 

@@ -61,7 +61,7 @@ QUALITY_TERMS = (
 
 
 def figures_of(release: Release, terms: Terms) -> Figures:
-    """Measure a release; figures that do not apply are left out, and those that cannot be told are None.
+    """Measure a release; figures that do not apply are left out, and those that cannot be known are None.
 
     A roll-up is made from an earlier release alone, so nothing in it compares with the originals.
     """
@@ -77,7 +77,7 @@ def figures_of(release: Release, terms: Terms) -> Figures:
 
 
 def lost_columns(release: Release, terms: Terms) -> dict[str, dict[str, float]]:
-    """Return the columns that lost nearly all detail, in hundredths, to be told beside the figures."""
+    """Return the columns that lost nearly all detail, in hundredths, to be named beside the figures."""
     lost = nearly_lost(release) if terms.source is None else {}
     return {LOST: {name: round(loss, 2) for name, loss in lost.items()}} if lost else {}
 

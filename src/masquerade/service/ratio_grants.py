@@ -1,4 +1,4 @@
-"""Whether a policy lets ratios of joint keys be told: of which columns, how exactly, over how many people, how many.
+"""Whether a policy reveals ratios of joint keys: of which columns, how exactly, over how many people, how many.
 
 Each ratio is an equation about a party's columns, and a peer that makes up its own column chooses the equation
 (docs/leakage.md). So nothing is granted unless the policy names a number, and the ledger counts: all ratios that were
@@ -56,7 +56,7 @@ def against_columns(policy: Policy, mine: Sequence[Contribution]) -> Iterator[st
 def against_number(
     policy: Policy, asked: Terms, card: SchemaCard, ledger: Ledger, *, runs: bool
 ) -> Iterator[str]:
-    """Yield that too many ratios would have been told of this snapshot.
+    """Yield that too many ratios of this snapshot would have been revealed.
 
     Unless it `runs` now, a question that was answered before may be asked again: a coordinator may still have the
     answer. `asked` may be a draft (`further_releases.py`), and then be such a question as far as this party knows.

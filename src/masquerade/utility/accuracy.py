@@ -98,7 +98,7 @@ def prediction_task(table: Table, name: str, ranges: int = RANGES) -> Table:
 
 
 def equal_width(numbers: NDArray[np.float64], ranges: int) -> NDArray[np.int64]:
-    """Return the range of each number, of so many that divide the distance of the outermost evenly."""
+    """Return the range of each number, where `ranges` of equal width cover all of them."""
     low, high = float(numbers.min()), float(numbers.max())
     width = (high - low) / ranges or 1.0
     return np.minimum(((numbers - low) / width).astype(np.int64), ranges - 1)

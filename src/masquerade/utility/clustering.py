@@ -28,7 +28,7 @@ Points = NDArray[np.float64]
 def clustering(
     table: Table, released: Sequence[Generalised], clusters: int, seed: int = 7
 ) -> dict[str, object]:
-    """Return both figures of so many clusters, of the `original` and of the `release`, which has all rows."""
+    """Return both figures of this many clusters, of the `original` and of the `release`, which has all rows."""
     chosen = np.sort(np.random.default_rng(seed).permutation(len(table))[:_MOST_ROWS])
     few = min(clusters, chosen.size)
     raw = _points([raw_feature(table, column.name) for column in released])[chosen]

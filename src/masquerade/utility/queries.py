@@ -105,7 +105,7 @@ def error_of_holder(true: Shares, estimates: Shares, rows: int) -> int:
 
 
 def joined_error(told: Sequence[int | None], weights: Sequence[int], over: str) -> QueryError | None:
-    """Return the weighted mean of what the holders told; None unless all of them did."""
+    """Return the weighted mean of the holders' figures; None unless all of them gave one."""
     known = [each for each in told if each is not None]
     if not known or len(known) < len(told):
         return None

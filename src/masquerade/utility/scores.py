@@ -77,7 +77,7 @@ class Score(ABC):
         """Return the score in fixed point."""
 
     def whole_bits(self, n_records: int) -> int:
-        """Return how many bits the whole part of any score on so many records takes.
+        """Return how many bits the whole part of any score on `n_records` records takes.
 
         Gain and gain ratio are at most log2 of the classes, which are no more than the records.
         """

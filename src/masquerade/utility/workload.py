@@ -43,7 +43,7 @@ class Chance:
 
 
 def ranks_where(compared: Compared, domain: Domain, kind: AttributeKind) -> Chance | None:
-    """Return for which ranks of a domain a comparison holds; None where that cannot be told."""
+    """Return for which ranks of a domain a comparison holds; None where that cannot be known."""
     if compared.operator == "missing":
         return _sure(_missing(domain))
     if isinstance(domain, Continuum):

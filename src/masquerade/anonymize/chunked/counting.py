@@ -251,7 +251,7 @@ def values_before(
     requirement: Requirement,
     names: Iterable[str],
 ) -> CountsBefore:
-    """Count the values of these columns over all complete rows, where that may be told (`sensitive_values.py`).
+    """Count the values of these columns over all complete rows, where they may be shown (`sensitive_values.py`).
 
     `table` has the records of the outcome, some of which it may leave out.
     """
@@ -359,7 +359,7 @@ def number_groups(table: ChunkedTable, outcome: ChunkedOutcome, name: str, most:
 def _group_keys(
     table: ChunkedTable, outcome: ChunkedOutcome, spare: int
 ) -> tuple[_GroupKeys, dict[int, Counts]]:
-    """Return the kernel of each row's key, of which so many times as many fit 64 bits.
+    """Return the kernel of each row's key; `spare` times as many keys still fit 64 bits.
 
     And where the keys of the columns before one had to be numbered, those keys, in the order of their numbers.
     """

@@ -17,7 +17,7 @@ _ROW, _CHUNK = "row", "chunk"  # where each record came from
 
 
 def packed(sizes: Counts, most_rows: int) -> Counts:
-    """Put groups, one after the other, into bins of about so many rows; none is empty."""
+    """Put groups, one after the other, into bins of about `most_rows` rows; none is empty."""
     before = np.cumsum(sizes) - sizes
     bins, _ = renumber(before // max(most_rows, 1), int(before[-1]) + 1)
     return bins.astype(np.int64)

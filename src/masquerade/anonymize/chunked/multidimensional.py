@@ -112,17 +112,17 @@ class _Places:
 
 
 def rows_together(table: ChunkedTable, n_arrays: int) -> int:
-    """Return how many records may be cut in one memory, where each has a number in so many arrays."""
+    """Return how many records may be cut in one memory, each with a number in `n_arrays` arrays."""
     return table.engine.rows_at_once(_BYTES_PER_CELL * n_arrays)
 
 
 def counts_together(table: ChunkedTable, n_axes: int) -> int:
-    """Return how many counts of parts may be held at once while groups are cut, along each of so many axes."""
+    """Return how many counts of parts may be held at once while groups are cut along `n_axes` axes."""
     return table.engine.rows_at_once(_BYTES_PER_COUNT * n_axes)
 
 
 def insist_on_groups(table: ChunkedTable, n_axes: int, least: int) -> None:
-    """Raise if all groups that there may be, of so many records at least, take more memory than is stated."""
+    """Raise if as many groups as there can be, of `least` records each, take more memory than is stated."""
     groups = len(table) // max(least, 1)
     table.engine.insist_on_summing(
         groups * _BYTES_PER_END * n_axes,

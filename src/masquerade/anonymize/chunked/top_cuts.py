@@ -87,7 +87,7 @@ def whole_groups(table: ChunkedTable, columns: Sequence[Column], label: str) -> 
 
 
 def cut_to_size(table: ChunkedTable, how: Cutting, most_rows: int, start: TopGroups) -> TopGroups:
-    """Cut groups of more than so many records until none is left that can be cut; chunks then have each row's group."""
+    """Cut groups of more than `most_rows` records as long as one can be cut; chunks then have each row's group."""
     sizes, cells, final = start.sizes.copy(), start.cells.copy(), start.stuck.copy()
     parted = start.parted
     while (open_ := np.flatnonzero(~final & (sizes > most_rows))).size:
@@ -203,7 +203,7 @@ class WeightedRanks:
     def of(
         cls, axis: Axis, size: int, counted: Sequence[SparseCounts], judge: Judge, records: Counts
     ) -> WeightedRanks:
-        """Return the pairs of groups with so many records, from what `CountRanks` has counted along the axis."""
+        """Return the pairs of groups, with their numbers of records, from what `CountRanks` counted along the axis."""
         if judge.counted:
             n_first = len(judge.counted[0].labels)
             pairs = counted[0].keys // n_first

@@ -50,7 +50,7 @@ class CutGroups:
         return np.arange(2 * first + 1, 2 * self._n + 1)
 
     def cells(self, n_axes: int) -> Cells:
-        """Return the cells of all groups, along so many dimensions."""
+        """Return the cells of all groups along `n_axes` dimensions."""
         return np.concatenate([np.empty((n_axes, 2, 0), np.int64), *self._cells], axis=2)
 
     @property

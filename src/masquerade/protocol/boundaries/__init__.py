@@ -2,5 +2,5 @@
 
 testers.py    who tests which records can be released at all, and which requirements that leaves out
 reachable.py  the test
-start.py      the groups that a method starts from, told once they are known to satisfy
+start.py      the groups that a method starts from, shown once they are known to satisfy
 """

@@ -53,7 +53,7 @@ def scored(criterion: Criterion, shape: Shape) -> Circuit:
 
 @lru_cache(maxsize=256)
 def fittest(n_parts: tuple[int, ...], width: int) -> Circuit:
-    """Build the choice between cuts into so many parts each, whose scores have `width` digits."""
+    """Build the choice between cuts into `n_parts` parts, whose scores have `width` digits."""
     build = Builder()
     keys: list[Word] = []
     inputs = [build.input(f"cut {cut}", parts * (1 + width)) for cut, parts in enumerate(n_parts)]

@@ -190,5 +190,5 @@ class _Stock:
         return 0 if self.triples is None else len(self.triples)
 
     def worth(self, transfers: int) -> int:
-        """Return of how many instances so many transfers of a pair make the triples, at least 8."""
+        """Return how many instances a pair's `transfers` make triples for, at least 8."""
         return max(8, transfers // max(self.held.most_products, 1))

@@ -125,5 +125,5 @@ def own_sensitive(name: str, contract: Contract, own: Table) -> dict[str, Coded]
 
 @lru_cache(maxsize=64)
 def judging_circuit(part: GroupRequirement, row: SharedRow, least: int) -> Circuit:
-    """Return the circuit that judges one row of counts: whether they satisfy, and are at least so many."""
+    """Return the circuit that judges one row of counts: whether they satisfy, and sum to at least `least`."""
     return sized(part.circuit(row), row.width, least, or_empty=False)

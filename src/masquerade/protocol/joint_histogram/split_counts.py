@@ -74,7 +74,7 @@ class Groups:
 
 
 def keeps_trees(records: int, values: int) -> bool:
-    """Return whether a party can keep the seeds of so many records and values."""
+    """Return whether a party can keep the seeds of this many records and values."""
     return records * max(values, 2) * BLOCK_BYTES <= _MOST_BYTES
 
 

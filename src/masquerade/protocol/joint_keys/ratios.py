@@ -48,7 +48,7 @@ class JointRatios:
         return f"{share} of {whom} would be left, if of those alike in {named} only one were kept"
 
     def summary(self) -> dict[str, Any]:
-        """Return what is told of it, as JSON has it."""
+        """Return it as the JSON summary has it."""
         return {
             "ratios": self.answers(),
             "measure": self.measure,

@@ -79,7 +79,7 @@ def in_steps(durations: Numbers, unit: float) -> Steps:
 def cox_model(
     sums: Aggregation, shared: SharedNumbers, records: Survival, unit: float = 1.0, n_baseline: int = 10
 ) -> Script[CoxModel]:
-    """Fit the model of all sites' records; the baseline is told at `n_baseline` equally distant times."""
+    """Fit the model of all sites' records; the baseline is given at `n_baseline` equally distant times."""
     n, mean, deviation = yield from moments(sums, records.x)
     deaths = yield from _deaths(sums, shared, records)
     standard = Survival((records.x - mean) / deviation, records.steps, records.died)

@@ -3,7 +3,7 @@
 Every step opens to all sites: the value, the gradient and the Hessian of the loss, summed over all their records, at
 the coefficients of that step (`aggregate.py`). That is what the pooled model needs, so it is what the pooled model is,
 but for rounding. Before the first step the number of records, and mean and deviation of each attribute, are opened: the
-coefficients are found for standardised attributes and told in the attributes' own units.
+coefficients are found for standardised attributes and given in the attributes' own units.
 
 All sites compute the same steps from the same sums. The first one tells its coefficients after each, so that rounding
 cannot drive them apart; whose differ by more is named.

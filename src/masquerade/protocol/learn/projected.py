@@ -127,7 +127,7 @@ def _model(records: Mapped, nu: float, each: Numbers, weights: tuple[float, ...]
 
 
 def _survival_model(records: Mapped, each: Numbers, weights: tuple[float, ...]) -> MappedModel:
-    """Fit Cox regression by lifelines; the threshold is the mean score, at which the baseline hazard is told."""
+    """Fit Cox regression by lifelines; the threshold is the mean score, where the baseline hazard applies."""
     try:
         from lifelines import CoxPHFitter
         from lifelines.exceptions import ConvergenceError, ConvergenceWarning

@@ -336,6 +336,6 @@ def _narrow(parts: NDArray[np.uint32]) -> Ints:
 
 
 def in_blocks(sizes: Counts, most: int) -> Sequence[slice]:
-    """Cut groups into stretches of about so many records."""
+    """Cut groups into stretches of about `most` records."""
     ends = np.flatnonzero(np.diff((np.cumsum(sizes) - 1) // most, append=-1)) + 1
     return [slice(first, last) for first, last in pairwise([0, *ends.tolist()])]

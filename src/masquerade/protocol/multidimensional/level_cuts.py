@@ -55,7 +55,7 @@ def write_numbers(numbers: Counts) -> bytes:
 
 
 def read_numbers(data: bytes, count: int) -> Counts | None:
-    """Read so many numbers; None where there are not as many."""
+    """Read `count` numbers; None where there are not as many."""
     if len(data) != count * _WIDE.itemsize:
         return None
     return np.frombuffer(data, _WIDE).astype(np.int64)

@@ -31,7 +31,7 @@ class EwensUniqueness(Attack):
 
 
 def ewens(groups: int, records: int, population: int) -> float:
-    """Return the share of the population that is unique, where a sample of it falls into so many groups."""
+    """Return the share of the population that is unique, where a sample of it falls into `groups` groups."""
     if not groups or records < 1:
         return 0.0
     if groups >= records:

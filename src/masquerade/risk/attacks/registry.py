@@ -1,4 +1,4 @@
-"""Every attack, in the order in which they are told."""
+"""Every attack, in the order in which they are reported."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From a request to a deal that every party signs, or to every reason why there is none.
 
-Offers, counter-offers and refusals are stored and told as they come:
+Offers, counter-offers and refusals are stored and reported as they come:
 
     requested ─► negotiating ─► agreed ─► queued        `negotiation.py` decides each round, `sign.py` has it signed
                      │            └─────► published     when the cache has a release for these terms

@@ -145,7 +145,7 @@ class PartyLinks:
         return answer
 
     async def stop(self, party: str, contract: str) -> Progress:
-        """Let a party end a session; one that is unreachable is told before its next session."""
+        """Let a party end a session; one that is unreachable hears of it before its next session."""
         untold = self._untold.setdefault(party, set())
         untold.add(contract)
         try:

@@ -1,4 +1,4 @@
-"""What a session makes, a table, a model or an answer: how it is judged, told and written.
+"""What a session makes, a table, a model or an answer: how it is judged, described and written.
 
 Publishing asks here, and nowhere else. Each function has one way for each of them, chosen by what it is given.
 """
@@ -44,7 +44,7 @@ def _(made: Release, terms: Terms) -> Figures:
 
 @singledispatch
 def lost_columns(made: Made, terms: Terms) -> dict[str, dict[str, float]]:
-    """Return the columns that lost nearly all detail, to be told beside the figures."""
+    """Return the columns that lost nearly all detail, to be named beside the figures."""
     return {}
 
 

@@ -2,7 +2,7 @@
 
 Only the pinned certificate of the configured coordinator may ask for anything but `/v1/health`, which every pinned
 peer may. What it says and is told goes into the audit log; of others their refusal does. Errors are
-`application/problem+json`; of a failure of ours its kind is told, and nothing else.
+`application/problem+json`; of a failure of ours they name the kind, and nothing else.
 """
 
 from __future__ import annotations

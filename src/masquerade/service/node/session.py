@@ -192,7 +192,7 @@ class Session:
         await self._tell_gain()
 
     async def _tell_gain(self) -> None:
-        """Measure what we gained by taking part, and note it here: nobody else is told, and nobody waits for it."""
+        """Measure what we gained by taking part, and note it here; nobody else hears of it, or waits for it."""
         while self._joined:
             gain = await asyncio.to_thread(self._joined.pop().gain)
             if gain is not None:

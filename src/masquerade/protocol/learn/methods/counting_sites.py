@@ -80,5 +80,5 @@ def _reaches(bits: int, widest: int) -> Circuit:
 
 @cache
 def _widest(terms: int) -> int:
-    """Return how many bits counts may have for logarithms of so many terms."""
+    """Return how many bits counts may have for logarithms of `terms` terms."""
     return max(n for n in range(2, 30) if Precision(n, terms, narrow=True).needed_bits <= _RING_BITS)

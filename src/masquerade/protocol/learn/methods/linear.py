@@ -117,7 +117,7 @@ class SupportVectors(LinearMethod):
     """A linear support vector machine of n sites with the same columns, that of the pooled records.
 
     Mangasarian and Musicant's squared hinge loss, by Newton's method on sums over all sites. Attributes are
-    standardised for it; the coefficients are told in their own units.
+    standardised for it; the coefficients are given in their own units.
     """
 
     name = "svm"

@@ -97,7 +97,7 @@ class MappedMethod(LearningMethod):
 
     @abstractmethod
     def model_of(self, site: Site, told: MappedModel, projection: Projection) -> MappedSpaceModel:
-        """Return the model that the builder told, at a site."""
+        """Return a site's model from what the builder sent."""
 
     def learn(self, site: Site) -> Script[Model]:
         """Agree on the matrix, hand over mapped records, receive the model."""
