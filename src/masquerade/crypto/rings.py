@@ -1,6 +1,6 @@
-"""Rings for additive shares: the integers modulo 2^k (k ≤ 64, or 128) and prime fields (p < 2^62), over numpy arrays.
+"""Rings for additive shares: the integers modulo 2^k (k ≤ 64, or 512) and prime fields (p < 2^62), over numpy arrays.
 
-An element is a uint64 below the modulus, of 128 bits a Python integer. All kinds have the same interface, so that
+An element is a uint64 below the modulus, of 512 bits a Python integer. All kinds have the same interface, so that
 products, sums and correlated transfers are written once.
 """
 
@@ -131,32 +131,32 @@ class PowerOfTwo(Ring):
 
 
 class WidePowerOfTwo(Ring):
-    """The integers modulo 2^128, as arrays of Python's: for hundreds of numbers, not for millions."""
+    """The integers modulo 2^512, as arrays of Python's: for hundreds of numbers, not for millions."""
 
-    words = 2
-    modulus = 1 << 128
-    element_bytes = 16
+    words = 8
+    modulus = 1 << 512
+    element_bytes = 64
 
     def elements(self, values: ArrayLike) -> Elements:
         """Convert integers to elements; negative ones count down from the modulus."""
         return self._reduced(np.asarray(values, dtype=object))
 
     def from_words(self, words: Elements) -> Elements:
-        """Return the 128-bit number of two words."""
-        halves = words.astype(object)
-        return self._reduced(halves[..., 0] + halves[..., 1] * (1 << 64))
+        """Return the number of eight words, the lowest first."""
+        places = np.array([1 << 64 * place for place in range(self.words)], dtype=object)
+        return np.asarray((words.astype(object) * places).sum(axis=-1), dtype=object)
 
     def encode(self, elements: Elements) -> bytes:
-        """Encode elements in 16 bytes each, lowest first."""
-        return b"".join(int(each).to_bytes(16, "little") for each in elements.ravel())
+        """Encode elements in 64 bytes each, lowest first."""
+        return b"".join(int(each).to_bytes(self.element_bytes, "little") for each in elements.ravel())
 
     def decode(self, data: bytes, count: int) -> Elements:
         """Decode `count` elements from a peer's message."""
-        if len(data) != count * self.element_bytes:
-            raise BadMessage(f"{count} elements take {count * 16} bytes. Got {len(data)} instead.")
-        return np.array(
-            [int.from_bytes(data[at : at + 16], "little") for at in range(0, len(data), 16)], dtype=object
-        )
+        size = self.element_bytes
+        if len(data) != count * size:
+            raise BadMessage(f"{count} elements take {count * size} bytes. Got {len(data)} instead.")
+        starts = range(0, len(data), size)
+        return np.array([int.from_bytes(data[at : at + size], "little") for at in starts], dtype=object)
 
     def add(self, left: Elements, right: Elements) -> Elements:
         """Compute left + right."""

@@ -1,11 +1,12 @@
 """Sums of real numbers over n sites, of which nobody learns another's summand.
 
-Pairwise masks that cancel (`crypto/secure_sum.py`), on numbers in fixed point modulo 2^128: 2^-60 is the last digit,
-and a sum may have 2^66 before the point. One modulus for the whole number: sums of its parts would tell the carries.
+Pairwise masks that cancel (`crypto/secure_sum.py`), on numbers in fixed point modulo 2^512: 2^-256 is the last digit,
+and a sum may have 2^255 before the point, so that attributes may be in any unit. One modulus for the whole number: sums
+of its parts would tell the carries.
 
 Between two sites a sum tells each the other's summand: what is aggregated must bear that.
 
-Cost: once, a nonce and a key to each peer; then 16 bytes a number and peer. A site that vanishes ends the sum, and is
+Cost: once, a nonce and a key to each peer; then 64 bytes a number and peer. A site that vanishes ends the sum, and is
 named; nothing of a sum is known until all have sent.
 
 Where a sum may have to be made again without a site (`drop_out.py`), it is opened in two messages: each site adds a
@@ -35,8 +36,8 @@ from masquerade.protocol.pairwise_setup import exchange_nonces
 Numbers = NDArray[np.float64]
 
 _RING = WidePowerOfTwo()
-_PLACES = 60
-_LARGEST = 1 << 58  # of a summand: a sum of hundreds still has its sign
+_PLACES = 256
+_LARGEST = float(1 << 240)  # of a summand: a sum over thousands still has its sign
 
 
 class SumKey(Message, tag="sum-key", frozen=True):
@@ -163,6 +164,6 @@ def _fixed(numbers: Numbers) -> Elements:
     flat = numbers.ravel()
     if not np.isfinite(flat).all() or (np.abs(flat) >= _LARGEST).any():
         raise ParameterError(
-            f"numbers to add up must be below {_LARGEST:.1e}; give the attributes in larger units"
+            f"numbers to add up must be below {_LARGEST:.0e}; give the attributes in larger units"
         )
     return _RING.elements([int(Fraction(number) * (1 << _PLACES)) for number in flat.tolist()])

@@ -24,9 +24,8 @@ from masquerade.protocol.learn.aggregate import AddsUp, Numbers
 _MOST_STEPS, _MOST_HALVINGS = 50, 30
 _TOLERANCE = 1e-9  # of the loss, for each record
 _ROUNDING = 1e-6  # between two sites' coefficients
-_LARGE = (
-    25.0  # a coefficient of a standardised attribute beyond this only grows: classes are told apart perfectly
-)
+_DEPENDENT = 1e-13  # of the Hessian's largest eigenvalue: smaller ones are rounding, of dependent columns
+_CONSTANT = 1e-14  # of the mean: a smaller deviation is rounding
 
 
 class Coefficients(Message, tag="learn-coefficients", frozen=True):
@@ -46,6 +45,10 @@ class Loss(ABC):
         """Return value, gradient and Hessian of the penalty."""
         return 0.0, np.zeros_like(at), np.zeros((at.size, at.size))
 
+    def has_no_minimum(self, value: float) -> bool:
+        """Return whether a loss as small as this shows that it falls for ever, and the coefficients grow."""
+        return False
+
 
 @dataclass(frozen=True)
 class Logistic(Loss):
@@ -64,6 +67,10 @@ class Logistic(Loss):
         """Return the ridge's."""
         counted = np.append(np.ones(at.size - 1), 0.0) * self.ridge
         return float(counted @ at**2) / 2, counted * at, np.diag(counted)
+
+    def has_no_minimum(self, value: float) -> bool:
+        """Return whether every record is on its side: one that is not adds ln 2 or more."""
+        return self.ridge == 0 and value < np.log(2)
 
 
 @dataclass(frozen=True)
@@ -129,15 +136,19 @@ def linear_model(
 def moments(
     sums: AddsUp, x: Numbers, progress: Progress | None = None
 ) -> Script[tuple[int, Numbers, Numbers]]:
-    """Return the number of all records, and each attribute's mean and deviation; 1 of one that does not vary."""
+    """Return the number of all records, and each attribute's mean and deviation (`spread`)."""
     known = progress or Progress()
     if known.totals is None:
         known.totals = yield from sums.total(np.concatenate(([len(x)], x.sum(axis=0))))
     n, mean = round(known.totals[0]), known.totals[1:] / known.totals[0]
     if known.squares is None:
         known.squares = yield from sums.total(((x - mean) ** 2).sum(axis=0))
-    deviation = np.sqrt(known.squares / n)
-    return n, mean, np.where(deviation > 0, deviation, 1.0)
+    return n, mean, spread(mean, np.sqrt(known.squares / n))
+
+
+def spread(mean: Numbers, deviation: Numbers) -> Numbers:
+    """Return the deviations; infinity for attributes that vary by rounding alone, so that they count as 0."""
+    return np.where(deviation > _CONSTANT * np.abs(mean), deviation, np.inf)
 
 
 @dataclass
@@ -158,21 +169,21 @@ class _Fit:
             at = yield from self._agreed(self.progress.at)
         value, gradient, hessian = yield from self._at(at)
         for step in range(1, _MOST_STEPS + 1):
-            direction = -np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+            if self.loss.has_no_minimum(value):
+                raise AnswerIsNo(
+                    "the coefficients grow without end: the attributes tell the classes apart perfectly; set a penalty"
+                )
+            direction = -np.linalg.lstsq(hessian, gradient, rcond=_DEPENDENT)[0]
             gain = -float(gradient @ direction)
-            if gain <= _TOLERANCE * n:
-                return at, step - 1
+            if gain <= _TOLERANCE * n:  # the last step doubles the digits, and needs no sums
+                return (yield from self._agreed(at + direction)), step
             for halving in range(_MOST_HALVINGS):
                 ahead = yield from self._agreed(at + direction / 2**halving)
                 found = yield from self._at(ahead)
                 if found[0] <= value - 1e-4 * gain / 2**halving:
                     break
             at, (value, gradient, hessian) = ahead, found
-            if np.abs(at).max() > _LARGE:
-                break
-        raise AnswerIsNo(
-            "the coefficients grow without end: the attributes tell the classes apart perfectly; set a penalty"
-        )
+        raise AnswerIsNo(f"the coefficients do not settle in {_MOST_STEPS} steps; set a penalty")
 
     def _agreed(self, own: Numbers) -> Script[Numbers]:
         """Return the coefficients of the next sums."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from masquerade.data.table import Missing, Table
 from masquerade.errors import DataError
 from masquerade.protocol.contract import OUTCOMES, Contract
@@ -10,6 +12,8 @@ from masquerade.protocol.learn.numbers import cells_of
 from masquerade.protocol.learn.outcomes import READERS
 from masquerade.protocol.learn.site import attributes_of
 from masquerade.protocol.learn.values import own_codes
+
+_LARGEST = 1e30  # so that sums of squares have all their digits (`aggregate.py`)
 
 
 def complete_records(
@@ -32,5 +36,15 @@ def complete_records(
         elif name == contract.class_name or method.is_category(table.schema[name]):
             own_codes(table, name)
         else:
-            cells_of(table, name)
+            _check_size(table, name)
     return table
+
+
+def _check_size(table: Table, name: str) -> None:
+    """Raise DataError about numbers that are too large or too small to be added up."""
+    sizes = np.abs(cells_of(table, name))
+    largest = np.nanmax(sizes, initial=0.0)
+    if largest > _LARGEST or 0 < largest < 1 / _LARGEST:
+        text = f"column {name} has numbers of size {largest:.0e}"
+        allowed = f"between {1 / _LARGEST:.0e} and {_LARGEST:.0e}"
+        raise DataError.about(table.origin.name, f"{text}; take a unit in which they are {allowed}")

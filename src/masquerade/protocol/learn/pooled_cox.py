@@ -10,6 +10,7 @@ from masquerade.engine.numbering import distinct_rows
 from masquerade.errors import AnswerIsNo
 from masquerade.protocol.learn.aggregate import Numbers
 from masquerade.protocol.learn.cox import GROWS, LARGE, LONGEST, MOST_STEPS, NOBODY, CoxModel
+from masquerade.protocol.learn.linear_models import spread
 from masquerade.protocol.learn.risk_sets import Deaths, Survival
 
 _SETTLED = 1e-9
@@ -17,8 +18,8 @@ _SETTLED = 1e-9
 
 def pooled_cox(records: Survival, unit: float = 1.0, n_baseline: int = 10) -> CoxModel:
     """Fit the model of these records."""
-    mean, deviation = records.x.mean(axis=0), records.x.std(axis=0)
-    deviation = np.where(deviation > 0, deviation, 1.0)
+    mean = records.x.mean(axis=0)
+    deviation = spread(mean, records.x.std(axis=0))
     standard = Survival((records.x - mean) / deviation, records.steps, records.died)
     found, counts = distinct_rows(records.steps[records.died][:, None])
     deaths = Deaths(found[:, 0], counts)
