@@ -46,7 +46,7 @@ LARGE = 25.0  # a coefficient of a standardised attribute beyond this only grows
 _MOST_TIMES = 1 << 14
 
 _DROPPED = 4  # of a reciprocal's first digits: weights are 1 on average, so their sum is far below its bound
-_ROUGH_SUMS, _ROUGH_RECIPROCALS = 14, 8  # digits of what the Hessian is made of, relative to the bound
+_ROUGH_SUMS, _ROUGH_RECIPROCALS = 14, 8  # digits of what the Hessian is made of, relative to the bound; at least
 _OPENED = 20  # digits after the point of what is opened
 NOBODY = "nobody dies: there is nothing to learn from"
 GROWS = (
@@ -120,15 +120,19 @@ class _Places:
     bound: int
     sums: int
     reciprocals: int
+    rough_sums: int
 
     @classmethod
     def of(cls, n_records: int, n_deaths: int) -> _Places:
         bound = ceil(log2(n_records + 1)) + 4
         reciprocals = bound + MANTISSA - 2 - _DROPPED
-        sums = 60 - ceil(log2(n_deaths + 1)) - reciprocals
+        death_digits = ceil(log2(n_deaths + 1))
+        sums = 60 - death_digits - reciprocals
         if sums < 8:
             raise AnswerIsNo(f"{n_deaths:,} deaths among {n_records:,} records are too many")
-        return cls(bound, sums, reciprocals)
+        # Squares of the means over all deaths must fit the ring: where deaths are few, there is room for more digits.
+        rough_sums = _ROUGH_SUMS + max(0, (12 - death_digits) // 2)
+        return cls(bound, sums, reciprocals, rough_sums)
 
     @property
     def width(self) -> int:
@@ -214,11 +218,11 @@ class _Fit:
 
         below = places.reciprocals - places.bound - _ROUGH_RECIPROCALS
         rough = combined(bits[below:], [1 << place for place in range(len(bits) - below)], RING)
-        rows = _fixed(np.column_stack([with_one, with_two]), _ROUGH_SUMS - places.bound)
+        rows = _fixed(np.column_stack([with_one, with_two]), places.rough_sums - places.bound)
         products = yield from self.shared.products(rough, rows)
         squares = yield from self.shared.gram(products[:, :p])
         upper = np.triu_indices(p)
-        digits_of_products = _ROUGH_SUMS + _ROUGH_RECIPROCALS
+        digits_of_products = places.rough_sums + _ROUGH_RECIPROCALS
         moments = RING.multiply(
             RING.total(products[:, p:]), np.full(upper[0].size, 1 << digits_of_products, np.uint64)
         )
