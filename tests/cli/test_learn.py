@@ -120,6 +120,18 @@ WRONG_NUMBERS = {
         "column died",
     ),
     "many classes": ('"died"', '"dose"', "class dose: logistic tells two classes apart"),
+    "many dimensions": (
+        '"logistic"',
+        '"pp-svm"\ndimensions = 2',
+        "algorithm.dimensions: must be from 1 to 1, below the columns",
+    ),
+    "one attribute": (
+        '"logistic"',
+        '"pp-svm"',
+        "algorithm.dimensions: B has fewer rows than records have columns",
+        "\n[attributes.dose]\n" + NUMBER,
+    ),
+    "a huge number": ('"north_patients.csv"', '"huge.csv"', "column dose has numbers of size 1e+31"),
 }
 
 
@@ -129,13 +141,15 @@ def test_a_mistake_is_one_line_and_nothing_is_written(case: str, folder: Path, l
     done = learn(GIVEN.replace(old, new, 1))
     assert done.code == 2, done.out
     assert any(says in line for line in done.problems), done.problems
+    assert case != "no name" or len(done.problems) == 1
     assert not (folder / "model.json").exists()
 
 
 @pytest.mark.parametrize("case", WRONG_NUMBERS)
 def test_a_mistake_among_numbers_is_one_line_too(case: str, folder: Path, learn: Learn) -> None:
-    old, new, says = WRONG_NUMBERS[case]
-    done = learn(LINEAR.replace(old, new, 1))
+    old, new, says, *left_out = WRONG_NUMBERS[case]
+    (folder / "huge.csv").write_text(PATIENTS.replace("2.5", "1e31"))
+    done = learn(LINEAR.replace(old, new, 1).replace(left_out[0] if left_out else "", ""))
     assert done.code == 2, done.out
     assert any(says in line for line in done.problems), done.problems
     assert not (folder / "model.json").exists()

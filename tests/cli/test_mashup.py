@@ -255,7 +255,7 @@ MISTAKES = {
     "one party": (
         JOB.replace('[parties.loans]\nsource = "loans.parquet"\nid = "customer"\n', ""),
         2,
-        "a mashup needs at least two",
+        "parties: two or more are needed; got 1",
     ),
     "data": (JOB + '\n[data]\nsource = "bank.csv"\n', 2, "belongs to anonymize"),
     "input order": (JOB + '\n[output]\norder = "input"\n', 2, "positions would point at people"),

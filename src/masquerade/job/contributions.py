@@ -33,7 +33,7 @@ def check_sources(plan: Plan) -> None:
     if plan.job.data is not None:
         problems.add(("data",), "belongs to anonymize; a mashup reads the sources of its [parties]")
     if len(parties) < 2:
-        problems.add(("parties",), f"a mashup needs at least two; got {len(parties)}")
+        problems.add(("parties",), f"two or more are needed; got {len(parties)}")
     for name, section in parties.items():
         with problems.collecting(("parties", name)):
             check_name(name)  # it goes into a certificate

@@ -37,7 +37,7 @@ class LearningPlan(Plan):
         table = self.job.algorithm
         method, self.common, wrong = read_method(available, table, next(iter(available)), base=self.base)
         if "name" not in table:
-            self.problems.add(("algorithm", "name"), f"missing; name one of {', '.join(available)}")
+            self.problems.broken(("algorithm", "name"), f"missing; name one of {', '.join(available)}")
         for problem in wrong:
             self.problems.broken(("algorithm", *problem.key), problem)
         return None if self.problems.about(("algorithm", "name")) else method

@@ -46,7 +46,7 @@ LARGE = 25.0  # a coefficient of a standardised attribute beyond this only grows
 _MOST_TIMES = 1 << 14
 
 _DROPPED = 4  # of a reciprocal's first digits: weights are 1 on average, so their sum is far below its bound
-_ROUGH_SUMS, _ROUGH_RECIPROCALS = 14, 8  # digits of what the Hessian is made of, relative to the bound; at least
+_ROUGH_SUMS, _ROUGH_RECIPROCALS = 14, 8  # least digits of what the Hessian is made of, relative to the bound
 _OPENED = 20  # digits after the point of what is opened
 NOBODY = "nobody dies: there is nothing to learn from"
 GROWS = (

@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.errors import AnswerIsNo, ParameterError
+from masquerade.errors import AnswerIsNo, ParameterError, Problem
 from masquerade.net.script import Script
 from masquerade.protocol.collaborate.shared_bits import SharedBits
 from masquerade.protocol.learn.aggregate import Aggregation
@@ -68,14 +68,24 @@ class ProjectionTerms:
 
     def rows(self, n_attributes: int) -> int:
         """Return how many rows B has, or refuse."""
-        rows = n_attributes - 1 if self.dimensions is None else self.dimensions
-        if not 1 <= rows < n_attributes:
-            raise ParameterError(
-                f"dimensions must lie between 1 and {n_attributes - 1}, below the attributes. Got {rows} instead."
-            )
+        if text := too_many_rows(self.dimensions, n_attributes):
+            raise ParameterError(Problem(text, key=("algorithm", "dimensions")))
         if self.candidates > 1 and self.kernel != "linear":
             raise ParameterError("the best of several matrices is known for the linear kernel alone")
-        return rows
+        return n_attributes - 1 if self.dimensions is None else self.dimensions
+
+
+def too_many_rows(dimensions: int | None, n_columns: int) -> str:
+    """Return what is wrong with the number of rows of B for records of so many columns; "" if nothing is."""
+    counted = "a number is one, a category one fewer than it has values"
+    if n_columns < 2:
+        return f"B has fewer rows than records have columns ({counted}), and there are {n_columns}: add attributes"
+    if dimensions is not None and not 1 <= dimensions < n_columns:
+        most = n_columns - 1
+        return (
+            f"must be from 1 to {most}, below the columns of records ({counted}). Got {dimensions} instead."
+        )
+    return ""
 
 
 def random_matrix(coin: bytes, rows: int, columns: int) -> Numbers:

@@ -40,6 +40,7 @@ from masquerade.protocol.learn.projection import (
     ProjectionTerms,
     agree_on_projection,
     random_matrix,
+    too_many_rows,
 )
 from masquerade.protocol.learn.ranking import concordant_pairs
 from masquerade.protocol.learn.site import Site
@@ -85,6 +86,11 @@ class MappedMethod(LearningMethod):
             yield Problem(
                 "the best of several matrices is known for the linear kernel alone", key=("candidates",)
             )
+        attributes = list(proposal.schema or ())
+        # How many columns categories make, their values tell, in the session.
+        is_known = bool(attributes) and not any(map(self.is_category, attributes))
+        if is_known and (text := too_many_rows(self.dimensions, len(attributes))):
+            yield Problem(text, key=("dimensions",))
 
     @property
     def cost(self) -> float:
