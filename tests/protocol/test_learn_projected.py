@@ -266,7 +266,17 @@ def test_mapped_records_that_are_none_are_their_senders_fault(changes: dict[str,
         run_together({**scripts, BUILDER: build_mapped(NAMES[:2], 1, 1.0, "equal")})
 
 
+def test_a_site_of_whose_reliability_nothing_is_known_has_the_mean_weight() -> None:
+    random = np.random.default_rng(2)
+    rows, months = random.normal(size=(40, 2)), np.arange(1.0, 41.0)
+    dies = Mapped(rows, np.column_stack([months, months % 3 > 0]))
+    lives = Mapped(random.normal(size=(1, 2)), np.array([[9.0, 0.0]]))
+    assert fitted({"anna": dies, "berta": lives}, 1.0, "reliability").weights == (1.0, 1.0)
+
+
 def test_what_cannot_be_learned_or_chosen_is_refused() -> None:
+    with pytest.raises(AnswerIsNo, match="no attribute varies"):
+        fitted({"anna": Mapped(np.ones((2, 1)), np.array([[1.0, 1.0], [2.0, 1.0]]))}, 1.0, "equal")
     with pytest.raises(AnswerIsNo, match="one class"):
         fitted({"anna": Mapped(np.ones((2, 1)), np.ones((2, 1)))}, 1.0, "equal")
     with pytest.raises(AnswerIsNo, match="nobody dies"):

@@ -99,8 +99,6 @@ def fitted(records: Mapping[str, Mapped], nu: float, weighting: Weighting) -> Ma
     everything = _joined(list(records.values()))
     if everything.outcomes.shape[1] == 1 and np.ptp(everything.outcomes) == 0:
         raise AnswerIsNo("all records have one class: there is nothing to learn from")
-    if everything.outcomes.shape[1] == 2 and not everything.died.any():
-        raise AnswerIsNo("nobody dies: there is nothing to learn from")
     weights = _reliability(records, nu) if weighting == "reliability" else [1.0] * len(records)
     each = np.repeat(weights, [len(some.rows) for some in records.values()])
     return _model(everything, nu, each, tuple(weights))
@@ -135,6 +133,10 @@ def _survival_model(records: Mapped, each: Numbers, weights: tuple[float, ...]) 
         raise ParameterError(f'pp-cox needs {error.name}: pip install "masquerade[learn]"') from None
     import pandas as pd  # after lifelines, which brings it
 
+    if not records.died.any():
+        raise AnswerIsNo("nobody dies: there is nothing to learn from")
+    if not np.ptp(records.rows, axis=0).any():
+        raise AnswerIsNo("no attribute varies: there is nothing to learn from")
     basis = _uncorrelated(records.rows)
     frame = pd.DataFrame(records.rows @ basis).assign(
         duration=records.outcomes[:, 0], died=records.died, weight=each
@@ -176,13 +178,21 @@ def _uncorrelated(rows: Numbers) -> Numbers:
 
 
 def _reliability(records: Mapping[str, Mapped], nu: float) -> list[float]:
-    """Weigh each site by how much better than chance the others' model ranks its records; the mean weight is 1."""
+    """Weigh each site by how much better than chance the others' model ranks its records; 1 is the mean.
+
+    A site of which that cannot be told, because it or the others have too few records, has the mean weight.
+    """
     found = []
     for name, own in records.items():
         others = _joined([each for other, each in records.items() if other != name])
-        model = _model(others, nu, np.ones(len(others.rows)), ())
-        found.append(max(_LEAST_WEIGHT, 2 * np.nan_to_num(quality(model, own), nan=0.5) - 1))
-    return [float(each / np.mean(found)) for each in found]
+        try:
+            model = _model(others, nu, np.ones(len(others.rows)), ())
+        except AnswerIsNo:  # the others have too few records
+            found.append(np.nan)
+        else:
+            found.append(float(np.maximum(_LEAST_WEIGHT, 2 * quality(model, own) - 1)))  # keeps NaN
+    known = [each for each in found if not np.isnan(each)] or [1.0]
+    return [float(np.nan_to_num(each / np.mean(known), nan=1.0)) for each in found]
 
 
 def _joined(some: Sequence[Mapped]) -> Mapped:
