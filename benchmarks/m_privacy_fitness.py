@@ -21,15 +21,9 @@ import _adult
 import m_privacy_anonymization as experiment
 import masquerade as mq
 from _figures import Figure, Say, duration, save_chart, tell
-from masquerade.anonymize.mondrian.axes import axes_of
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.partition import Choice, partition
-from masquerade.anonymize.mondrian.provider_aware import ProviderAxis
-from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.preparation import prepare
-from masquerade.data.table import Table
-from masquerade.privacy.requirement import Requirement
+from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.report.charts import Series, line_chart
 from masquerade.utility.scores import FIXED_ONE
 
@@ -61,17 +55,6 @@ class Fittest(mq.ProviderAwareMondrian):
 
     way: str = "least fit part"
     first: bool = False
-
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
-        """Cut until no cut is allowed."""
-        task = prepare(table, requirement, self)
-        judge = Judge(task.parts, task.sensitive, len(table))
-        axes = [
-            *axes_of(task.columns),
-            *(ProviderAxis(table.coded(name)) for name in requirement.provider_columns),
-        ]
-        groups = partition(axes, judge, self._choice(judge), len(table), self.strict)
-        return Outcome(groups.released(axes))
 
     def _choice(self, judge: Judge) -> Choice:
         def score(cuts: Cuts) -> Scores:

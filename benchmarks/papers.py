@@ -34,13 +34,16 @@ def run(say: Say, save: Path | None, *, paper: str | None = None, quick: bool = 
     with tempfile.TemporaryDirectory() as generated:
         real = _find_data(say, Path(generated))
         started = time.perf_counter()
-        seen = list(_repeat(say, folder, chosen, quick, real))
+        bugs: list[Exception] = []
+        seen = list(_repeat(say, folder, chosen, quick, real, bugs))
     write_page(seen, folder, real, time.perf_counter() - started)
     _write_rows(seen, folder / "papers.csv")
     for each in seen:
         why = f" ({each.verdict.why})" if each.verdict.why else ""
         say(f"{each.paper.name}, {each.exhibit.name}: {each.verdict.word}{why}")
     say(f"{folder / 'papers.html'}, {folder / 'papers.csv'}: {duration(time.perf_counter() - started)}")
+    if bugs:
+        raise bugs[0]  # not before the figures of the others are written
     return {"exhibits": [_told(each) for each in seen]}
 
 
@@ -66,9 +69,11 @@ def _find_data(say: Say, generated: Path) -> bool:
     return False
 
 
-def _repeat(say: Say, folder: Path, papers: Sequence[Paper], quick: bool, real: bool) -> Iterator[Seen]:
-    """Run each experiment once, whatever the number of its exhibits."""
-    ran: dict[str, tuple[Results | MasqueradeError, float]] = {}
+def _repeat(
+    say: Say, folder: Path, papers: Sequence[Paper], quick: bool, real: bool, bugs: list[Exception]
+) -> Iterator[Seen]:
+    """Run each experiment once, whatever the number of its exhibits; those that fail by a bug are added to `bugs`."""
+    ran: dict[str, tuple[Results | Exception, float]] = {}
     needed = list(dict.fromkeys(each.name for paper in papers for each in paper.experiments))
     for paper in papers:
         for experiment in paper.experiments:
@@ -77,10 +82,12 @@ def _repeat(say: Say, folder: Path, papers: Sequence[Paper], quick: bool, real: 
                 started = time.perf_counter()
                 results = _run(experiment, folder, quick)
                 ran[experiment.name] = results, time.perf_counter() - started
+                if isinstance(results, Exception) and not isinstance(results, MasqueradeError):
+                    bugs.append(results)
             results, seconds = ran[experiment.name]
             for exhibit in experiment.exhibits:
-                if isinstance(results, MasqueradeError):
-                    verdict, rows = Verdict(NOT_RUN, str(results)), []
+                if isinstance(results, Exception):
+                    verdict, rows = Verdict(NOT_RUN, _why(results)), []
                 else:
                     rows = exhibit.own_rows(results)
                     comparable = real or not experiment.on_uci_data
@@ -89,12 +96,18 @@ def _repeat(say: Say, folder: Path, papers: Sequence[Paper], quick: bool, real: 
                 yield Seen(paper, experiment, exhibit, verdict, rows, seconds, quick)
 
 
-def _run(experiment: Experiment, folder: Path, quick: bool) -> Results | MasqueradeError:
+def _why(failure: Exception) -> str:
+    return (
+        str(failure) if isinstance(failure, MasqueradeError) else f"a bug of ours ({type(failure).__name__})"
+    )
+
+
+def _run(experiment: Experiment, folder: Path, quick: bool) -> Results | Exception:
     """Return the results, or why there are none: one experiment that cannot run does not end the others."""
     path = bench.find_experiments()[experiment.name]
     try:
         return bench.run(experiment.name, path, folder, constants=experiment.quick if quick else {})
-    except MasqueradeError as error:
+    except Exception as error:
         return error
 
 

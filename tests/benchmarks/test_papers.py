@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import masquerade
@@ -101,6 +102,38 @@ def test_an_experiment_that_cannot_run_does_not_end_the_others(
         ("not run", "bench: a library is missing")
     }
     assert len(told["exhibits"]) > 5
+
+
+def test_a_bug_in_an_experiment_is_told_after_the_page_is_written(
+    papers: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*given: Any, **more: Any) -> dict[str, Any]:
+        raise AttributeError("somebody's data")
+
+    monkeypatch.setattr(papers.bench, "run", broken)
+    monkeypatch.setattr(papers._stand_in, "write_stand_ins", lambda root: None)
+    with pytest.raises(AttributeError):
+        papers.run(lambda _: None, tmp_path, paper="m-privacy")
+    page = (tmp_path / "papers.html").read_text(encoding="utf-8")
+    assert "a bug of ours (AttributeError)" in page
+    assert "somebody" not in page
+
+
+def test_cuts_by_fitness_are_scored_each_way() -> None:
+    """The variants of Algorithm 2 run on a small table, and the least fit part is what the method itself takes."""
+    fitness = bench._load("m_privacy_fitness", FOLDER / "m_privacy_fitness.py")
+    people = [{"age": at % 7, "site": f"{at % 3}"} for at in range(60)]
+    schema = masquerade.Schema([masquerade.Attribute("age", "continuous")])
+    table = masquerade.Table(pa.Table.from_pylist(people), schema)
+    requirement = masquerade.MPrivacy(1, masquerade.KAnonymity(["age"], 4), "site")
+
+    def ranges(method: Any) -> Any:
+        return method.run(table, requirement).columns[0].to_arrow().to_pylist()
+
+    own = ranges(masquerade.ProviderAwareMondrian(choose="fitness"))
+    assert ranges(fitness.Fittest(choose="fitness")) == own
+    for way in fitness.WAYS:
+        assert len(set(ranges(fitness.Fittest(choose="fitness", way=way, first=True)))) > 1
 
 
 def test_real_data_is_judged(papers: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
