@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,12 +81,17 @@ class PartedFiles:
 
 
 def parted_files(source: str, base: Path, columns: Sequence[str] = ()) -> PartedFiles:
-    """List the Parquet files of a file, folder or glob; raise unless all have these columns, of the same types."""
-    paths = _listed(base / source)
+    """List the Parquet files of a file, folder or glob; raise unless all have these columns, of the same types.
+
+    Without `columns` all must have the same ones; otherwise files may have others besides.
+    """
+    paths = listed_files(base / source)
+    names: dict[str, None] = {}
     first: pa.Schema | None = None
     rows, size, largest = 0, 0, (0, "")
     for path in paths:
         metadata, schema = _looked_at(path)
+        names |= dict.fromkeys(schema.names)
         rows += metadata.num_rows
         for at in range(metadata.num_row_groups):
             group = metadata.row_group(at)
@@ -99,7 +105,7 @@ def parted_files(source: str, base: Path, columns: Sequence[str] = ()) -> Parted
     assert first is not None
     if rows == 0:
         raise DataError.about(base / source, "there is no row of data")
-    return PartedFiles(str(base / source), tuple(paths), tuple(first.names), rows, size / rows, largest)
+    return PartedFiles(str(base / source), tuple(paths), tuple(names), rows, size / rows, largest)
 
 
 def read_parted(
@@ -112,7 +118,7 @@ def read_parted(
     return Source(pa.concat_tables(tables).unify_dictionaries(), found.columns, Origin(found.name))
 
 
-def _listed(path: Path) -> list[Path]:
+def listed_files(path: Path) -> list[Path]:
     """Return the files of a folder, a glob or a single path, in the order of their names."""
     if path.is_dir():
         found = [each for each in path.rglob("*") if each.suffix.lower() in PARQUET_SUFFIXES]
@@ -128,6 +134,32 @@ def _listed(path: Path) -> list[Path]:
     if not found:
         raise DataError.about(path, f"{kind}; allowed are files that end in {' or '.join(PARQUET_SUFFIXES)}")
     return sorted(each.absolute() for each in found)
+
+
+def is_listed(file: Path, source: Path) -> bool:
+    """Return whether a file of this name, there or not, is one of those of a folder or glob."""
+    names = file.resolve().parts
+    whole = (source.parent.resolve() / source.name).parts
+    if source.is_dir():
+        whole = source.resolve().parts
+        is_below = names[: len(whole)] == whole
+        return is_below and file.suffix.lower() in PARQUET_SUFFIXES and not _hidden(names[len(whole) :])
+    if "**" in whole:
+        return names[: whole.index("**")] == whole[: whole.index("**")] and fnmatchcase(
+            file.name, source.name
+        )
+    return len(names) == len(whole) and all(map(fnmatchcase, names, whole)) and not _hidden(names[-1:])
+
+
+def part_name(number: int) -> str:
+    """Return the name of a file of a release in parts."""
+    return f"part-{number:05}.parquet"
+
+
+def is_part_name(name: str) -> bool:
+    """Return whether a file may be one of a release in parts."""
+    number = name.removeprefix("part-").removesuffix(".parquet")
+    return number.isdecimal() and name == part_name(int(number))
 
 
 def _hidden(names: Sequence[str]) -> bool:
@@ -148,6 +180,8 @@ def _looked_at(path: Path) -> tuple[FileMetaData, pa.Schema]:
 def _check_same(
     path: Path, schema: pa.Schema, first_path: Path, first: pa.Schema, columns: Sequence[str]
 ) -> None:
+    if not columns and (other := [name for name in schema.names if name not in first.names]):
+        raise DataError.about(first_path, f'no column "{other[0]}", which {path.name} has')
     for name in columns or first.names:
         if name not in schema.names:
             raise DataError.about(path, f'no column "{name}", which {first_path.name} has')

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from masquerade.data.database_url import database_path
+from masquerade.data.file_kinds import is_parted
+from masquerade.data.parquet_parts import is_listed, is_part_name, listed_files, part_name
 from masquerade.errors import DataError, Key
 from masquerade.forms.problems import Problems
-from masquerade.job.model import Job
+from masquerade.job.model import Job, TableSection
 
 _TABLES, _REPORTS, _MODELS = (".csv", ".parquet"), (".html", ".htm"), (".json",)
 DEFAULT_MODEL = "model.json"
@@ -51,7 +53,10 @@ def _outputs(
         _check_folder(("output", key), outputs.table, read, problems)
     else:
         _check(("output", key), outputs.table, endings, read, problems)
+    _check_apart(("output", key), outputs.table, endings is None, job, base, problems)
     if outputs.report is not None:
+        if endings is None and outputs.table.resolve() in outputs.report.resolve().parents:
+            problems.add(("output", "report"), f"{section.report} is inside the release; name another place")
         _check(("output", "report"), outputs.report, _REPORTS, read, problems)
         if _same(outputs.table, outputs.report):
             whose = "release" if key == "table" else key
@@ -59,23 +64,39 @@ def _outputs(
     return outputs
 
 
+def _sections(job: Job) -> Iterator[tuple[TableSection, str]]:
+    """Yield the sections that name a table, with what it is."""
+    if job.data is not None:
+        yield job.data, "the table"
+    for name, party in job.parties.items():
+        yield party, f"the table of {name}"
+
+
+def _check_apart(key: Key, path: Path, is_folder: bool, job: Job, base: Path, problems: Problems) -> None:
+    """Report a release among the files of a table: it would replace some, or be read as rows of it next time."""
+    made = path / part_name(0) if is_folder else path
+    for section, what in _sections(job):
+        if not is_parted(section.source, base):
+            continue
+        files: list[Path] = []
+        with suppress(DataError):  # reported when it is read
+            files = listed_files(base / section.source)
+        holds_some = any(path.resolve() in each.resolve().parents for each in files)
+        if holds_some or is_listed(made, base / section.source):
+            problems.add(key, f"{path.name} is, holds or would be part of {what}; name another place")
+
+
 def _read(job: Job, path: Path) -> Iterator[tuple[Path, str]]:
     """Yield each file that the job reads, with what it is."""
     base = path.parent
     yield path, "the job file"
-    tables = [
-        (job.data, "the table"),
-        *((party, f"the table of {name}") for name, party in job.parties.items()),
-    ]
-    for section, what in tables:
-        if section is None:
-            continue
+    for section, what in _sections(job):
         if section.source.lower().startswith("sqlite://"):
             try:
                 yield database_path(section.source, base), "the database"
             except DataError:
                 continue  # reported when it is read
-        elif section.source and "://" not in section.source:
+        elif section.source and "://" not in section.source and not is_parted(section.source, base):
             yield base / section.source, what
     for name, attribute in job.attributes.items():
         if attribute.taxonomy not in (None, "flat"):
@@ -92,7 +113,7 @@ def _check_folder(key: Key, path: Path, read: dict[Path, str], problems: Problem
         problems.add(key, f"there is no folder {path.parent}")
     elif path.exists() and not path.is_dir():
         problems.add(key, f"{path} is a file, and the release is a folder; name another")
-    elif path.is_dir() and any(each.suffix != ".parquet" for each in path.iterdir()):
+    elif path.is_dir() and not all(is_part_name(each.name) for each in path.iterdir()):
         problems.add(key, f"{path} holds other files than those of a release; name another folder")
     for other, what in read.items():
         if _same(path, other) or path.resolve() in other.resolve().parents:

@@ -74,7 +74,9 @@ def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: On
     data = plan.job.data
     assert data is not None
     if _is_parquet(plan):
-        yield parted_files(data.source, plan.base, columns)
+        files = parted_files(data.source, plan.base, columns)
+        there = [name for name in also if name in files.columns]
+        yield parted_files(data.source, plan.base, [*columns, *there]) if there else files
         return
     if data.partition is not None and data.query is not None:
         try:

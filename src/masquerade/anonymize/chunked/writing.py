@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from masquerade.anonymize.chunked.outcome import ChunkedOutcome
 from masquerade.data.chunked_table import KEPT, ChunkedTable, TablePart
 from masquerade.data.encode import is_text, mark_missing, missing_rows, without_unused
+from masquerade.data.parquet_parts import part_name
 from masquerade.engine.chunks import Chunk
 from masquerade.engine.counts import Ints
 from masquerade.engine.numbering import renumber
@@ -73,7 +74,7 @@ def write_release(
     kernels = [
         _Cells(part, at, (*published, *hidden), outcome, marked) for at, part in enumerate(table.parts)
     ]
-    names = [str(folder / f"part-{at:05}.parquet") for at in range(len(kernels))]
+    names = [str(folder / part_name(at)) for at in range(len(kernels))]
     if not shuffle:
         return table.chunks.each(
             [_Write(cells, name, hidden) for cells, name in zip(kernels, names, strict=True)]
