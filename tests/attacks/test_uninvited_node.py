@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from masquerade.net import gathering, tls_stream
 from masquerade.net.channel import Node, Timings
-from masquerade.net.connect import listen
+from masquerade.net.connect import Listener, listen
 from masquerade.net.handshake import Hello, encode
 from masquerade.net.tls_stream import ClientStream
 from net.nodes import AGREED, PEOPLE, TRUST
@@ -46,3 +47,33 @@ def test_an_uninvited_node_neither_ends_nor_joins_a_session(greeting: bytes) -> 
                 await shop.end()
 
     assert asyncio.run(session()) == ("bank",)
+
+
+def test_a_node_that_says_nothing_does_not_keep_the_places_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_stream, "MOST_CONNECTIONS", 5)
+    monkeypatch.setattr(gathering, "GREETING", 1.0)
+
+    async def session() -> list[tuple[str, ...]]:
+        async with (
+            asyncio.timeout(180),
+            listen(PEOPLE["loans"], TRUST) as loans,
+            listen(PEOPLE["bank"], TRUST) as bank,
+        ):
+            silent = [
+                ClientStream(loans.address, PEOPLE["shop"], "loans", TRUST.pin("loans")) for _ in range(5)
+            ]
+            await asyncio.gather(*(stream._connected() for stream in silent))
+
+            async def joined(listener: Listener, peer: Node) -> tuple[str, ...]:
+                async with listener.connect([peer], AGREED, TIMINGS) as channels:
+                    return tuple(channels)
+
+            try:
+                return await asyncio.gather(
+                    joined(loans, Node("bank", bank.address)), joined(bank, Node("loans", loans.address))
+                )
+            finally:
+                for stream in silent:
+                    await stream.end()
+
+    assert asyncio.run(session()) == [("bank",), ("loans",)]

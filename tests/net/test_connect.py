@@ -348,7 +348,9 @@ def test_a_port_that_is_taken() -> None:
         run(test())
 
 
-@pytest.mark.parametrize("address", ["localhost", ":7", "host:", "host:http", "host:70000"])
+@pytest.mark.parametrize(
+    "address", ["localhost", ":7", "host:", "host:http", "host:70000", "a..b:7", f"{'a' * 64}.org:7"]
+)
 def test_addresses_are_checked(address: str) -> None:
     with pytest.raises(ParameterError, match="is not an address host:port"):
         Node("bank", address)

@@ -289,6 +289,24 @@ def test_a_peer_that_does_not_read_does_not_block_for_ever() -> None:
     assert "fell silent" in str(error)
 
 
+def test_a_peer_that_lives_and_does_not_read_does_not_block_for_ever() -> None:
+    async def talk(channels: dict[str, Channel]) -> None:
+        while True:
+            await channels["bank"].send(bytes(8 * CHUNK))
+
+    async def behave(stream: ClientStream) -> None:
+        await _greet(stream)
+        stream._transport.pause_reading()  # type: ignore[union-attr] # or its buffers would take all that we send
+        pulses = Outbound()
+        while True:
+            await stream.write(pulses.pulse())
+            await asyncio.sleep(0.05)
+
+    error = asyncio.run(against_dialler(behave, talk, Timings(patience=0.5, grace=0.1)))
+    assert isinstance(error, PeerUnreachable)
+    assert "is alive, but has read nothing for 0.5 s" in str(error)
+
+
 def test_a_listener_that_is_no_node_of_ours_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has the right certificate, and does not say what an accepting end says first."""
     monkeypatch.setattr("masquerade.net.probe._PATIENCE", 60.0)  # a slow handshake is not a mute peer

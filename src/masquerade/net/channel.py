@@ -20,11 +20,15 @@ PROTOCOL_VERSION = 1
 SESSION_BYTES = 32
 
 
-_HOST = re.compile(r"\w[\w.-]{0,252}|\[[0-9A-Fa-f:.]+(%\w+)?\]")  # IPv6 addresses are in brackets
+_HOST = re.compile(r"\w[\w.-]{0,252}|\[[0-9A-Fa-f:.]+(%[\w.-]+)?\]")  # IPv6 addresses are in brackets
 
 
 def is_host(text: str) -> bool:
     """Return whether this can be a host: a name, an IPv4 address, or an IPv6 address in brackets such as [::1]."""
+    try:
+        text.encode("idna")  # as it is looked up: no part between two dots is empty or too long
+    except UnicodeError:
+        return False
     return _HOST.fullmatch(text) is not None
 
 

@@ -20,6 +20,8 @@ from masquerade.net.trust import TrustStore
 _FIRST_DELAY, _LONGEST_DELAY = 0.05, 2.0
 LOOK_EVERY = 0.3
 """How often a node that waits to be dialled looks at who does not come."""
+GREETING = 5.0
+"""Seconds for the hello of a node that dialled us: whoever says nothing must not keep a place that others need."""
 
 
 class Gathering:
@@ -166,9 +168,13 @@ class Gathering:
         invited = shown in self.peers
         caller = self.peers.get(shown or "") or Node(shown or "unknown", stream.caller)
         try:
-            hello = decode(await stream.read() or b"", caller)
+            async with asyncio.timeout(GREETING):
+                frame = await stream.read()
+            hello = decode(frame or b"", caller)
             if isinstance(hello, Refusal):
                 raise PeerBrokeProtocol(caller.name, "refuses us before we have said anything")
+        except TimeoutError:
+            return
         except PeerBrokeProtocol as error:
             if invited:
                 self.abort(error)

@@ -196,9 +196,19 @@ class StreamChannel:
             raise PeerUnreachable(self.peer, "is no longer connected: we have closed the channel ourselves")
 
     async def _write(self, frame: bytes) -> None:
+        """Send a frame. A peer that gives signs of life and takes nothing is waited for as long as for a message."""
         try:
-            await self._stream.write(frame)
+            async with asyncio.timeout(self.patience):
+                await self._stream.write(frame)
             self._wrote = True
+        except TimeoutError:
+            self._fail(
+                PeerUnreachable(
+                    self.peer,
+                    f"at {self._node.address} is alive, but has read nothing for {self.patience:g} s",
+                )
+            )
+            self._check_open()
         except StreamBroke:
             # The reader knows the cause better: it may still have a leave message to read.
             with suppress(TimeoutError):
@@ -288,9 +298,9 @@ class StreamChannel:
                 self._pulse = asyncio.create_task(self._send_pulse())
 
     async def _send_pulse(self) -> None:
-        with suppress(StreamBroke):  # the reader reports it
+        with suppress(PeerError):  # it is recorded
             async with self._writing:
-                await self._stream.write(self._outbound.pulse())
+                await self._write(self._outbound.pulse())
 
     def _vanished(self) -> None:
         if self._peer_left is None:
