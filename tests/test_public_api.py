@@ -123,7 +123,7 @@ NEEDED_ALONE = """
     assert "masquerade.anonymize.tds" in sys.modules
     loaded = {".".join(name.split(".")[:3]) for name in sys.modules} | set(sys.modules)
     unneeded = {
-        "pandas", "yaml", "jinja2", "rich", "sklearn", "scipy", "asyncio", "ssl", "grpc", "nacl", "cryptography",
+        "pandas", "yaml", "jinja2", "rich", "sklearn", "scipy", "asyncio", "ssl", "nacl", "cryptography",
         "pyarrow.parquet", "pyarrow.dataset",
     }
     rooms = {f"masquerade.{name}" for name in (

@@ -26,6 +26,8 @@ def prepare() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever is asked to stop cleans up first
         signal.signal(number, _stop)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search all packages for them
+    # OpenBLAS's threads, one for each core, wait for work by spinning: 2²⁶ ticks, 30 ms, as soon as numpy is loaded.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
     if "bench" not in sys.argv[1:2]:  # experiments compare with pandas
         hide_pandas()
 
