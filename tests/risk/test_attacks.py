@@ -96,6 +96,14 @@ def test_an_outside_table_is_linked_by_ranges() -> None:
     assert raw["linkage"].value == 10
 
 
+def test_a_missing_cell_is_in_no_interval_and_below_every_root() -> None:
+    release = {"age": ["[-inf, 30)", "?", "*"], "zip": ["*****", "98745", "*****"]}
+    for age, zip_, fitting in (("-2", "98712", 2), ("?", "98745", 2), ("?", "98712", 1), ("", "?", 1)):
+        outside = mq.Table(pa.table({"age": [age], "zip": [zip_]}), SCHEMA)
+        found = play(release, outside=outside)["linkage"]
+        assert f"right with probability {1 / fitting:.4g} " in found.meaning, (age, zip_)
+
+
 def test_journalists_count_the_population() -> None:
     crowd = mq.Table(pa.table({"age": [25] * 6 + [33] * 8 + [38] * 12}), SCHEMA)
     found = play(T_A, outside=crowd)
@@ -145,6 +153,54 @@ def test_two_releases_together() -> None:
     assert (again["intersection"].value, again["difference"].value) == (0, 0)
 
 
+def test_three_releases_tell_what_no_two_do() -> None:
+    """Who is in groups with A or B or C, A or B or D, A or C or D has A."""
+    releases = [
+        {"age": ["[0, 9)"] * 3 + ["[9, 99)"], "disease": [*values]} for values in ("ABCD", "ABDC", "ACDB")
+    ]
+    tables = [pa.table(each) for each in releases]
+    original = mq.Table(pa.table({"age": [1, 2, 3, 50]}), SCHEMA)
+    for held, share, rows in (({"original": original}, 0.75, (1, 2, 3)), ({}, 0.75, ())):
+        for earlier, expected in ((tables[1:2], (0, ())), (tables[1:], (share, rows))):
+            by_name = {
+                each.name: each
+                for each in mq.attack(
+                    tables[0],
+                    mq.KAnonymity(["age"], k=1),
+                    schema=SCHEMA,
+                    sensitive=["disease"],
+                    earlier=earlier,
+                    **held,  # type: ignore[arg-type]
+                )
+            }
+            assert (by_name["intersection"].value, by_name["intersection"].records) == expected
+
+
+def test_a_difference_is_of_people_who_must_be_in_a_group() -> None:
+    """Ages alone of an earlier release; groups of the same ages count together, and overlapping ones tell nothing."""
+    groups = [("[0, 10)", "987**")] * 3 + [("[0, 10)", "123**")] * 4
+    release = {"age": [age for age, _ in groups], "zip": [zip_ for _, zip_ in groups]}
+    earlier = {"age": ["[0, 5)"] * 5 + ["[5, 10)"] * 2}
+    assert play(release, earlier=[pa.table(earlier)])["difference"].value == 0
+    assert (
+        play(release, earlier=[pa.table({"age": ["[0, 5)"] * 5 + ["[5, 15)"] * 2})])["difference"].value == 0
+    )
+    fewer = {"age": ["[0, 5)"] * 5}
+    assert play(release, earlier=[pa.table(fewer)])["difference"].value == pytest.approx(1 / 2)
+    overlapping = {"age": ["[0, 10)"] * 6 + ["[4, 12)"], "zip": ["*****"] * 7}
+    assert play(overlapping, earlier=[pa.table(fewer)])["difference"].value == 0
+
+
+def test_of_many_providers_those_collude_who_learn_most() -> None:
+    """100 over 5 are 75 million coalitions; the group of one each from five is told apart by four of them."""
+    providers = [f"P{at}" for at in range(100)] + ["P95", "P96", "P97", "P98", "P99"]
+    release = {"age": ["[0, 30)"] * 100 + ["[30, 60)"] * 5, "zip": ["*****"] * 105, "provider": providers}
+    wrapped = mq.MPrivacy(5, mq.KAnonymity(["age", "zip"], k=1), "provider")
+    found = {each.name: each for each in mq.attack(pa.table(release), wrapped, schema=SCHEMA)}
+    assert found["subtraction"].value == 1
+    assert found["subtraction"].meaning.startswith("P95 and P96 and P97 and P98 can")
+
+
 def test_population_uniques_of_known_populations() -> None:
     random = np.random.default_rng(5)
     # Everybody of a population whose classes have 1 to 3 people.
@@ -173,8 +229,10 @@ def test_what_has_nothing_to_do_with_the_release() -> None:
         mq.DataError, match="the outside table has no attribute of the release's QIDs: age, zip"
     ):
         play(T_A, outside=mq.Table(pa.table({"height": [1]})))
-    with pytest.raises(mq.ParameterError, match="population must be"):
-        play(T_A, population=0)
+    with pytest.raises(mq.ParameterError, match="population must be at least 10, the records of the release"):
+        play(T_A, population=9)
+    with pytest.raises(mq.DataError, match='no column "zip"'):
+        play({"age": T_A["age"]}, outside=people("zip"))
 
 
 def test_every_attack_has_a_name_and_words() -> None:

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from masquerade.data.database_url import database_scheme
 from masquerade.data.parquet_parts import PartedFiles, parted_files
+from masquerade.data.reading import chosen
 from masquerade.data.schema import Schema
 from masquerade.data.source import read_source
 from masquerade.data.table import Table
 from masquerade.data.table_file import TableFile
-from masquerade.errors import ParameterError
 from masquerade.job.model import DataSection
 from masquerade.job.plan import Plan
 from masquerade.library.column_names import names_of
@@ -47,8 +47,6 @@ def attack(
     the `original`, findings name its most exposed rows.
     """
     asked = checked_requirement(requirement, names_of("sensitive", sensitive))
-    if population is not None and population < 1:
-        raise ParameterError(f"population must be a whole number of at least 1; got {population}")
     tables = [_table(each) for each in (original, outside, release) if each is not None]
     return play(
         _scene(
@@ -153,6 +151,7 @@ def _scene(
 ) -> Scene:
     named = [each for each in (*requirement.provider_columns, provider, PROVIDER) if each is not None]
     columns = release.arrow.column_names
+    chosen(release.origin.name, columns, requirement.qid_attributes)  # that is, it has these
     looked_at = [name for name in requirement.special_columns if name not in requirement.provider_columns]
     wrapped = [part.m for part in requirement.parts if isinstance(part, MPrivateGroups)]
     return Scene(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts
-from masquerade.errors import DataError
+from masquerade.errors import DataError, ParameterError
 from masquerade.risk.attacks.boxes import Boxes, Scale
 
 Need = Literal["sensitive", "outside", "earlier", "provider"]
@@ -113,7 +113,11 @@ class Scene:
     def population_size(self) -> tuple[int, str]:
         """The people whom the release is a sample of, and where the number is from."""
         if self.population is not None:
-            return max(self.population, self.records), "given"
+            if self.population < self.records:
+                raise ParameterError(
+                    f"population must be at least {self.records:,}, the records of the release; got {self.population}"
+                )
+            return self.population, "given"
         if self.outside is not None and len(self.outside) > self.records:
             return len(self.outside), "the outside table"
         return round(self.records / _ASSUMED_SHARE), "assumed: a release of 1 % of it"

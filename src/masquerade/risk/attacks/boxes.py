@@ -2,7 +2,8 @@
 
 A cell may be raw or generalised, so a person of an outside table is in a group if its ranges meet those of the group,
 attribute by attribute. Ranges of one attribute are on one scale, whichever table they are from: numbers and dates by
-their values, categories by the ranks of their taxonomy, others by a number for each value; "*" is everything.
+their values, categories by the ranks of their taxonomy, others by a number for each value. "*" and the root of
+categories are everything, also a missing cell or a value that the taxonomy does not have.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from masquerade.data.encode import texts
 from masquerade.data.schema import Attribute
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts, Flags, Rows, value_counts
+from masquerade.engine.counts import Counts, Rows, value_counts, weighted_counts
 from masquerade.engine.numbering import first_rows, group_rows
 
 Range = tuple[float, float]
 Floats = NDArray[np.float64]
 
 EVERYTHING: Range = (-math.inf, math.inf)
+
+# Values that only equal themselves, such as a missing cell, are numbered below all numbers and ranks.
+_FIRST_VALUE, _VALUE_STEP, _LEAST_NUMBER = -1.7e308, 1e300, -8e307
 
 
 @dataclass
@@ -37,31 +41,29 @@ class Scale:
     numbers: dict[str, int] = field(default_factory=dict)  # of values that have no other order
 
     def range_of(self, cell: str) -> Range:
-        """Return the range `[lo, hi)` of a cell."""
+        """Return the range `[lo, hi)` of a cell; an empty one is a missing one."""
+        cell = cell or MISSING_CELL
         taxonomy = self.attribute.taxonomy
+        is_number = self.attribute.kind != "categorical"
         if isinstance(taxonomy, Taxonomy):
-            found = taxonomy.range_of(cell)
-            if found is not None and taxonomy.edges is not None:
-                return float(taxonomy.edges[found[0]]), float(taxonomy.edges[found[1]])
-            if found is not None:
-                return float(found[0]), float(found[1])
+            edges, found = taxonomy.edges, taxonomy.range_of(cell)
+            is_number = edges is not None
+            if found is not None and edges is None:
+                is_root = found == (0, len(taxonomy.leaves)) and len(taxonomy.leaves) > 1
+                return EVERYTHING if is_root else (float(found[0]), float(found[1]))
+            if found is not None and edges is not None and cell != ANYTHING:
+                return _above_values(edges[found[0]], edges[found[1]])
         if cell == ANYTHING:
             return EVERYTHING
-        is_number = (
-            taxonomy.edges is not None
-            if isinstance(taxonomy, Taxonomy)
-            else self.attribute.kind != "categorical"
-        )
         if is_number and cell != MISSING_CELL and (ends := self._ends(cell)) is not None:
             return ends
-        # Numbers for values that only equal themselves: below everything that a taxonomy numbers.
-        at = -2.0 - self.numbers.setdefault(cell, len(self.numbers))
-        return at, at + 0.5
+        at = _FIRST_VALUE + _VALUE_STEP * self.numbers.setdefault(cell, len(self.numbers))
+        return at, at + _VALUE_STEP / 2
 
     def _ends(self, cell: str) -> Range | None:
         kind: Kind = "date" if self.attribute.kind == "date" else "continuous"
         if (interval := read_interval(cell, kind)) is not None:
-            return float(interval[0]), float(interval[1])
+            return _above_values(*interval)
         try:
             number = float(self._number(cell, kind))
         except ValueError:
@@ -75,6 +77,11 @@ class Scale:
             except ValueError:
                 return read_date(cell, self.attribute.format)
         return read_number(cell.replace(",", ".") if self.attribute.decimal == "," else cell, kind)
+
+
+def _above_values(lo: float, hi: float) -> Range:
+    """Return an interval of numbers; one without a lower end does not reach down to the values that are none."""
+    return max(float(lo), _LEAST_NUMBER), float(hi)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +133,14 @@ class Boxes:
                 met = met[(their_lo[met] < high) & (their_hi[met] > low)]
             yield met
 
-    def inside(self, lo: Floats, hi: Floats) -> Flags:
-        """Return which of the groups lie within a box."""
-        flags: Flags = np.logical_and.reduce((self.lo >= lo) & (self.hi <= hi), axis=1)
-        return flags
+    def distinct(self) -> tuple[Boxes, Counts]:
+        """Merge groups with one box; return the boxes that are left, and the one of each group."""
+        _, first, of_group = np.unique(
+            np.hstack([self.lo, self.hi]), axis=0, return_index=True, return_inverse=True
+        )
+        of_group = of_group.reshape(-1)  # of which numpy's versions have different ideas
+        sizes = weighted_counts(of_group, self.sizes, first.size).astype(np.int64)
+        merged = replace(
+            self, lo=self.lo[first], hi=self.hi[first], sizes=sizes, groups=of_group[self.groups]
+        )
+        return merged, of_group

@@ -11,7 +11,7 @@ import numpy as np
 
 from masquerade.risk.attacks.attack import Attack, Finding, Scene
 
-_HALVINGS = 200
+_HALVINGS = 64  # of 62 natural logarithms, to the last bit
 
 
 class EwensUniqueness(Attack):

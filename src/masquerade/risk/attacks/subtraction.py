@@ -1,15 +1,16 @@
-"""Subtraction: providers take their own records out of each group, and look at who is left (the m-adversary)."""
+"""Subtraction: providers take their own records out of each group, and look at who is left (the m-adversary).
+
+Most is learned by whoever leaves the fewest others. In a group with records of more than m providers these are the m
+with most records there; in one of fewer, all but the provider with fewest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, islice
 
 import numpy as np
 
 from masquerade.risk.attacks.attack import Attack, Finding, Scene
-
-_MOST_COALITIONS = 20_000
 
 
 class Subtraction(Attack):
@@ -28,15 +29,14 @@ class Subtraction(Attack):
             return
         names, counts = found
         m = min(scene.colluding, max(len(names) - 1, 0))
-        exposure = np.zeros(scene.sizes.size)
-        who: tuple[int, ...] = ()
-        for coalition in islice(combinations(range(len(names)), m), _MOST_COALITIONS):
-            left = scene.sizes - counts[:, coalition].sum(axis=1)
-            chance = np.where(left > 0, 1 / np.maximum(left, 1), 0.0)
-            if chance.max(initial=0.0) > exposure.max(initial=0.0):
-                who = coalition
-            exposure = np.maximum(exposure, chance)
+        colluding = np.minimum(m, np.count_nonzero(counts, axis=1) - 1)  # in each group, those who matter
+        most_first = np.argsort(-counts, axis=1, kind="stable")
+        ranked = np.take_along_axis(counts, most_first, axis=1)
+        own = np.where(np.arange(len(names)) < colluding[:, None], ranked, 0).sum(axis=1)
+        exposure = 1 / (scene.sizes - own)
         highest = float(exposure.max(initial=0.0))
+        worst = int(exposure.argmax()) if exposure.size else 0
+        who = most_first[worst, : colluding[worst]] if exposure.size else ()
         named = " and ".join(names[each] for each in who) or "nobody"
         meaning = (
             f"{named} can leave out own records and then finds a record of others with probability {highest:.4g}; "
