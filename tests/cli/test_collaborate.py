@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -18,9 +17,13 @@ import pyarrow.csv
 import pytest
 
 from cli.command import forked, here
-from cli.test_mashup import alive, launch, mashup_here, rows
+from cli.test_mashup import alive, mashup_here, rows
+from forked import forked_servers
+from masquerade.cli.output import Progress
 from masquerade.data.people import generate_people, people_taxonomies
+from masquerade.net.progress import Stage
 from masquerade.net.transcript import read_transcript
+from party_processes import parties_of
 
 pytestmark = pytest.mark.system  # party processes are started
 
@@ -179,25 +182,26 @@ def test_mistakes_end_with_one_line_and_nothing_written(tmp_path: Path, name: st
     assert not (tmp_path / "release.csv").exists()
 
 
-def killed_under_way(folder: Path) -> tuple[int, str, str]:
-    """Kill a provider while they cut, or earlier where all is over by then; return exit code, output and errors."""
-    for pause in (1.0, 0.5, 0.25, 0.0):
-        launched, started = launch(folder)
-        time.sleep(pause)
-        if started and alive(started[-1]):
-            os.kill(started[-1], signal.SIGKILL)
-        output, errors = launched.communicate(timeout=300)
-        if launched.returncode:
-            break
-        (folder / "release.csv").unlink()
-    return launched.returncode, output, errors
+def test_a_killed_provider_is_named_and_nothing_is_written(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the midst of the cuts, of which the command hears before it lets any provider go."""
+    deal(tmp_path, 1200)
+    killed: list[int] = []
+    told = Progress.party
 
+    def kill_one(shown: Progress, name: str, stage: Stage) -> None:
+        if stage.name == "cutting" and not killed:
+            killed.append(parties_of(os.getpid())[-1])
+            os.kill(killed[0], signal.SIGKILL)
+        told(shown, name, stage)
 
-def test_a_killed_provider_is_named_and_nothing_is_written(tmp_path: Path) -> None:
-    deal(tmp_path, 3000)
-    code, output, errors = killed_under_way(tmp_path)
-    assert code == 3, errors
-    assert re.search("error: party (north|south|west): its process was ended by signal 9", errors)
-    assert "Traceback" not in errors
-    assert output == ""
+    monkeypatch.setattr(Progress, "party", kill_one)
+    with forked_servers():
+        done = here(capsys, "mashup", tmp_path / "job.toml")
+    assert done.code == 3, done.err
+    (problem,) = done.problems
+    assert re.match("party (north|south|west): its process was ended by signal 9", problem)
+    assert done.out == ""
     assert not (tmp_path / "release.csv").exists()
+    assert not alive(killed[0])
