@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crypto.two_parties import balanced
 from examples import examples
 from masquerade.crypto import BadMessage, circuits_library, gmw, words
 from masquerade.crypto.circuit import Bits, Builder, Circuit, evaluate
@@ -169,10 +170,10 @@ def test_triples_multiply_and_a_partys_shares_are_balanced(n_parties: int) -> No
         # Nobody's c tells its a, b or their product: every cell of the joint table is as likely.
         for other in (share[0], share[1], share[0] & share[1]):
             ones = share[2][other == 1]
-            assert abs(ones.mean() - 0.5) < 6 * 0.5 / np.sqrt(len(ones))
+            assert balanced(ones)
     for left in range(n_parties):  # nor do all shares of c but one tell c
         rest = np.bitwise_xor.reduce([share[2] for at, share in enumerate(shares) if at != left])
-        assert abs((rest ^ c).mean() - 0.5) < 6 * 0.5 / np.sqrt(count)
+        assert balanced(rest ^ c)
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -186,12 +187,12 @@ def test_every_partys_messages_are_balanced_whatever_the_inputs(value: int, keep
         assert not any(sent.pop())  # the third party has no part in a comparison of the others
     for messages in sent:
         bits = np.unpackbits(np.frombuffer(b"".join(messages), np.uint8))
-        assert abs(bits.mean() - 0.5) < 6 * 0.5 / np.sqrt(bits.size)
+        assert balanced(bits)
     if keep:
         return  # the first layer's messages of the two are about different operands
     # All but one party's messages together are balanced, too: the last share hides what is opened.
     pair = np.frombuffer(b"".join(sent[0]), np.uint8) ^ np.frombuffer(b"".join(sent[1]), np.uint8)
-    assert abs(np.unpackbits(pair).mean() - 0.5) < 6 * 0.5 / np.sqrt(8 * pair.size)
+    assert balanced(np.unpackbits(pair))
 
 
 def test_shares_of_an_input_are_balanced_and_never_repeat() -> None:
@@ -200,9 +201,9 @@ def test_shares_of_an_input_are_balanced_and_never_repeat() -> None:
     first, second = ([masks[0].own(secret), *(masks[me].of(0, secret.shape) for me in (1, 2))] for _ in "12")
     for shares in (first, second):
         np.testing.assert_array_equal(np.bitwise_xor.reduce(shares), secret)
-        assert all(abs(share.mean() - 0.5) < 6 * 0.5 / np.sqrt(4000) for share in shares)
+        assert all(balanced(share) for share in shares)
     for before, after in zip(first, second, strict=True):
-        assert abs((before ^ after).mean() - 0.5) < 6 * 0.5 / np.sqrt(4000)
+        assert balanced(before ^ after)
 
 
 def test_shares_of_zero_are_balanced_and_add_up() -> None:
@@ -210,7 +211,7 @@ def test_shares_of_zero_are_balanced_and_add_up() -> None:
     for _ in "12":
         shares = [each.draw((4, 1000)) for each in zeros]
         assert not np.bitwise_xor.reduce(shares).any()
-        assert all(abs(share.mean() - 0.5) < 6 * 0.5 / np.sqrt(4000) for share in shares)
+        assert all(balanced(share) for share in shares)
 
 
 def test_a_wire_is_held_by_those_whose_inputs_it_depends_on() -> None:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from crypto.two_parties import balanced
 from leakage.test_mashup_views import handed_in, recorded, simulated_instructions
 from masquerade.net.memory import Heard, Wire, run_together
 from masquerade.net.script import Script, encode
@@ -111,7 +112,7 @@ def looks_random(messages: Sequence[Heard]) -> None:
     assert len(set(long)) == len(long)
     for kind, found in bits.items():
         every = np.concatenate(found)
-        assert abs(every.mean() - 0.5) < 6 * 0.5 / np.sqrt(every.size), kind
+        assert balanced(every), kind
 
 
 def test_all_shares_together_say_who_won_and_no_more() -> None:
