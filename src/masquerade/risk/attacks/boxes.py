@@ -22,7 +22,7 @@ from masquerade.data.schema import Attribute
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import Counts, Rows, value_counts, weighted_counts
-from masquerade.engine.numbering import first_rows, group_rows
+from masquerade.engine.numbering import distinct_values, first_rows, group_rows
 
 Range = tuple[float, float]
 Floats = NDArray[np.float64]
@@ -135,11 +135,10 @@ class Boxes:
 
     def distinct(self) -> tuple[Boxes, Counts]:
         """Merge groups with one box; return the boxes that are left, and the one of each group."""
-        _, first, of_group = np.unique(
-            np.hstack([self.lo, self.hi]), axis=0, return_index=True, return_inverse=True
-        )
-        of_group = of_group.reshape(-1)  # of which numpy's versions have different ideas
-        sizes = weighted_counts(of_group, self.sizes, first.size).astype(np.int64)
+        ends = [distinct_values(end) for end in np.hstack([self.lo, self.hi]).T]
+        of_group, n_boxes = group_rows([(codes, found.size) for found, codes in ends], self.sizes.size)
+        first = first_rows(of_group, n_boxes)
+        sizes = weighted_counts(of_group, self.sizes, n_boxes).astype(np.int64)
         merged = replace(
             self, lo=self.lo[first], hi=self.hi[first], sizes=sizes, groups=of_group[self.groups]
         )
