@@ -143,7 +143,9 @@ def test_survival_does_not_depend_on_how_columns_are_mixed(mix: list[float]) -> 
 def test_records_that_are_all_alike_have_one_risk() -> None:
     pytest.importorskip("lifelines")
     outcomes = np.column_stack([np.arange(1.0, 21.0), np.ones(20)])
-    assert fitted({"all": Mapped(np.ones((20, 2)), outcomes)}, 1.0, "equal").coefficients == (0.0, 0.0)
+    for value in (1.0, 0.1, 0.7391):  # the mean of some is none of them, by rounding
+        alike = Mapped(np.full((20, 2), value), outcomes)
+        assert fitted({"all": alike}, 1.0, "equal").coefficients == (0.0, 0.0)
 
 
 @pytest.mark.usefixtures("telling_matrix")
@@ -275,8 +277,6 @@ def test_a_site_of_whose_reliability_nothing_is_known_has_the_mean_weight() -> N
 
 
 def test_what_cannot_be_learned_or_chosen_is_refused() -> None:
-    with pytest.raises(AnswerIsNo, match="no attribute varies"):
-        fitted({"anna": Mapped(np.ones((2, 1)), np.array([[1.0, 1.0], [2.0, 1.0]]))}, 1.0, "equal")
     with pytest.raises(AnswerIsNo, match="one class"):
         fitted({"anna": Mapped(np.ones((2, 1)), np.ones((2, 1)))}, 1.0, "equal")
     with pytest.raises(AnswerIsNo, match="nobody dies"):

@@ -135,8 +135,6 @@ def _survival_model(records: Mapped, each: Numbers, weights: tuple[float, ...]) 
 
     if not records.died.any():
         raise AnswerIsNo("nobody dies: there is nothing to learn from")
-    if not np.ptp(records.rows, axis=0).any():
-        raise AnswerIsNo("no attribute varies: there is nothing to learn from")
     basis = _uncorrelated(records.rows)
     frame = pd.DataFrame(records.rows @ basis).assign(
         duration=records.outcomes[:, 0], died=records.died, weight=each
@@ -173,7 +171,7 @@ def _uncorrelated(rows: Numbers) -> Numbers:
     fit on uncorrelated ones is the same model, because their coefficients, mapped back, score every record alike.
     """
     _, spread, axes = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
-    varies = spread > spread[0] * len(rows) * np.finfo(np.float64).eps
+    varies = spread > np.linalg.norm(rows) * len(rows) * np.finfo(np.float64).eps
     return np.asarray(axes[varies].T * (np.sqrt(len(rows)) / spread[varies]))
 
 
