@@ -15,10 +15,11 @@ from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
 from masquerade.protocol.learn.aggregate import prepare_aggregation
-from masquerade.protocol.learn.cox import CoxModel, cox_model, in_steps
+from masquerade.protocol.learn.cox import CoxModel, cox_model
 from masquerade.protocol.learn.pooled_cox import pooled_cox
 from masquerade.protocol.learn.risk_sets import Deaths, Survival
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
+from masquerade.protocol.learn.time_units import agreed_unit, in_steps, own_unit
 from protocol.tampering import changing
 
 NAMES = ("anna", "berta", "carla")
@@ -98,6 +99,40 @@ def test_one_tables_model_is_lifelines(seed: int) -> None:
     np.testing.assert_allclose(model.errors, reference.standard_errors_, rtol=1e-4)
     until = reference.baseline_cumulative_hazard_.iloc[:, 0]
     assert model.baseline[-1][1] == pytest.approx(until.iloc[-1], rel=1e-4)
+
+
+UNITS = {  # durations that end by death, and the unit in which they are counted
+    "whole": ([3.0, 700.0, 16_383.0], 1.0),
+    "tenths": ([0.3, 7.1, 12.0], 0.1),
+    "long": ([3.0, 20_000.0], 2.0),
+    "fine": ([0.123456789123, 1.0], 6.1039e-5),
+}
+
+
+@pytest.mark.parametrize("case", UNITS)
+def test_sites_agree_on_the_unit_of_all_durations(case: str) -> None:
+    durations, unit = UNITS[case]
+    own = [np.array(durations[:1]), np.array(durations[1:])]
+
+    def site(me: int) -> Script[float]:
+        shared = yield from prepare_shared_numbers(me, NAMES[:2], b"test")
+        return (yield from agreed_unit(shared.bits, own[me], np.ones(len(own[me]), bool)))
+
+    found = run_together({name: site(me) for me, name in enumerate(NAMES[:2])})
+    assert set(found.values()) == {own_unit(np.array(durations), np.ones(len(durations), bool))}
+    assert found["anna"] == pytest.approx(unit)
+
+
+def test_durations_with_decimals_are_not_rounded_to_whole_ones() -> None:
+    random = np.random.default_rng(8)
+    x, months = random.normal(size=(60, 1)), random.exponential(2.0, 60)
+    died = np.arange(60) % 4 > 0
+    lifelines, pandas = pytest.importorskip("lifelines"), pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": x[:, 0], "months": months, "died": died})
+    exact = lifelines.CoxPHFitter().fit(frame, "months", "died")
+    unit = own_unit(months, died)
+    model = pooled_cox(Survival(x, in_steps(months, unit), died), unit)
+    np.testing.assert_allclose(model.coefficients, exact.params_, atol=1e-3)
 
 
 def test_a_unit_of_time_rounds_durations_up() -> None:

@@ -119,10 +119,15 @@ def test_a_session_that_loses_nobody_gives_the_model_of_all() -> None:
     assert alike(learned.model.as_json(), pooled(*SITES), 1e-3)
 
 
-@pytest.mark.parametrize("name", ["svm", "cox"])
-def test_others_start_over_if_nothing_was_opened(name: str) -> None:
-    learned = session("start-over", {LOST: vanishing(before_the(MaskedSummands, 0))}, name)
+@pytest.mark.parametrize(("name", "settings"), [("svm", {}), ("cox", {"unit": 1.0})])
+def test_others_start_over_if_nothing_was_opened(name: str, settings: dict[str, Any]) -> None:
+    learned = session("start-over", {LOST: vanishing(before_the(MaskedSummands, 0))}, name, **settings)
     assert learned.dropped_out == (LOST,)
+
+
+def test_a_unit_of_time_that_was_agreed_on_is_not_agreed_on_again() -> None:
+    with pytest.raises(PeerUnreachable, match="carla: dropped out: sums over its records had been opened"):
+        session("start-over", {LOST: vanishing(before_the(MaskedSummands, 0))}, "cox")
 
 
 def test_the_first_site_may_drop_out_who_tells_the_coefficients() -> None:

@@ -39,7 +39,7 @@ class CoxRegression(LearnedEstimator):
 
     _name = CoxMethod.name
 
-    def __init__(self, unit: float = 1.0, baseline_points: int = 10) -> None:
+    def __init__(self, unit: float | None = None, baseline_points: int = 10) -> None:
         self.unit = unit
         self.baseline_points = baseline_points
 

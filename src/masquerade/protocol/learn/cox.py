@@ -30,20 +30,20 @@ import numpy as np
 from masquerade.crypto.bits import digits
 from masquerade.crypto.reciprocal import MANTISSA, reciprocal_circuit
 from masquerade.crypto.rings import Elements
-from masquerade.errors import AnswerIsNo, ParameterError
+from masquerade.errors import AnswerIsNo
 from masquerade.net.script import Script
 from masquerade.protocol.learn.aggregate import Aggregation, Numbers
 from masquerade.protocol.learn.arithmetic import combined
 from masquerade.protocol.learn.extremes import largest
 from masquerade.protocol.learn.linear_models import agreed, moments
-from masquerade.protocol.learn.risk_sets import Deaths, Steps, Survival
+from masquerade.protocol.learn.risk_sets import Deaths, Survival
 from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers
+from masquerade.protocol.learn.time_units import MOST_TIMES
 
 MOST_STEPS = 30
 _SETTLED = 2e-5  # the last step, in deviations
 LONGEST = 2.0  # a step may be, in deviations
 LARGE = 25.0  # a coefficient of a standardised attribute beyond this only grows
-_MOST_TIMES = 1 << 14
 
 _DROPPED = 4  # of a reciprocal's first digits: weights are 1 on average, so their sum is far below its bound
 _ROUGH_SUMS, _ROUGH_RECIPROCALS = 14, 8  # least digits of what the Hessian is made of, relative to the bound
@@ -62,18 +62,10 @@ class CoxModel:
     means: tuple[float, ...]
     errors: tuple[float, ...]
     baseline: tuple[tuple[float, float], ...]
+    unit: float  # of time, in which durations were counted
     steps: int
     n_records: int
     n_deaths: int
-
-
-def in_steps(durations: Numbers, unit: float) -> Steps:
-    """Return durations in whole units of time, rounded up."""
-    if not unit > 0:
-        raise ParameterError(f"a unit of time must be positive. Got {unit} instead.")
-    if durations.size and not (np.isfinite(durations).all() and durations.min() >= 0):
-        raise ParameterError("durations must be numbers of at least 0")
-    return np.ceil(durations / unit - 1e-9).astype(np.int64)
 
 
 def cox_model(
@@ -92,6 +84,7 @@ def cox_model(
         tuple(mean.tolist()),
         tuple(errors.tolist()),
         tuple((time * unit, hazard) for time, hazard in baseline),
+        unit,
         steps,
         n,
         deaths.total,
@@ -104,9 +97,9 @@ def _deaths(sums: Aggregation, shared: SharedNumbers, records: Survival) -> Scri
     last = int((yield from largest(shared.bits, np.array([float(own.max(initial=-1))])))[0])
     if last < 0:
         raise AnswerIsNo(NOBODY)
-    if last >= _MOST_TIMES:
+    if last >= MOST_TIMES:
         raise AnswerIsNo(
-            f"the last death is at step {last:,} of time; at most {_MOST_TIMES:,}: set a larger unit"
+            f"the last death is at step {last:,} of time; at most {MOST_TIMES:,}: set a larger unit"
         )
     table = np.rint((yield from sums.total(records.death_counts(last)))).astype(np.int64)
     times = np.flatnonzero(table > 0)

@@ -51,6 +51,7 @@ def pooled_cox(records: Survival, unit: float = 1.0, n_baseline: int = 10) -> Co
         tuple(mean.tolist()),
         tuple((np.sqrt(np.diag(np.linalg.pinv(hessian))) / deviation).tolist()),
         tuple((time * unit, float(hazards[deaths.times <= time].sum())) for time in times),
+        unit,
         taken,
         len(records.x),
         deaths.total,

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from masquerade.crypto.rings import Elements
 from masquerade.forms.declared import parameter
-from masquerade.forms.rules import number, whole
+from masquerade.forms.rules import number, optional, whole
 from masquerade.net.script import Script
 from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.learn.aggregate import prepare_aggregation
-from masquerade.protocol.learn.cox import CoxModel, cox_model, in_steps
+from masquerade.protocol.learn.aggregate import Openings, prepare_aggregation
+from masquerade.protocol.learn.cox import CoxModel, cox_model
 from masquerade.protocol.learn.handing_in import as_counts
 from masquerade.protocol.learn.method import SURVIVAL, LearningMethod
 from masquerade.protocol.learn.methods.linear import by_attributes, design
@@ -28,6 +28,7 @@ from masquerade.protocol.learn.ranking import concordant_pairs
 from masquerade.protocol.learn.risk_sets import Survival
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
 from masquerade.protocol.learn.site import Site
+from masquerade.protocol.learn.time_units import agreed_unit, in_steps, own_unit
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class CoxRegression(LearningMethod):
     """Cox regression of n sites with the same columns: that of the pooled records, ties as Efron counts them.
 
     Sums over those at risk stay shared among the sites, and so do the divisions by them; a step opens the gradient and
-    the Hessian over all deaths. Coefficients are unpenalised and in the attributes' own units. Durations are counted in
-    whole units of time, rounded up; how many die at which time, over all sites, is opened.
+    the Hessian over all deaths. Coefficients are unpenalised and in the attributes' own units. How many die at
+    which time, over all sites, is opened; times are counted in whole units, and durations rounded up to them.
     """
 
     name = "cox"
@@ -49,10 +50,11 @@ class CoxRegression(LearningMethod):
     drop_outs = ("stop", "start-over")
     must_stop = "each step needs everybody's shares, and the deaths of all sites are opened before the first"
 
-    unit: float = parameter(
-        number(0, open_low=True),
-        1.0,
-        help="durations are rounded up to multiples of this; a larger unit tells less of when somebody died",
+    unit: float | None = parameter(
+        optional(number(0, open_low=True)),
+        None,
+        help="durations are rounded up to multiples of this; a larger unit tells less of when somebody died. Unset: "
+        "1, or as fine as the durations are, but so that the last death is fewer than 16,384 units away",
     )
     baseline_points: int = parameter(
         whole(1, 1000), 10, help="at how many equally distant times the baseline hazard is told"
@@ -63,13 +65,20 @@ class CoxRegression(LearningMethod):
         purpose = site.purpose("cox sums")
         sums = yield from prepare_aggregation(site.me, site.parties, purpose, site.openings)
         shared = yield from prepare_shared_numbers(site.me, site.parties, site.purpose("cox"))
-        records = survival_records(site, self.unit)
-        found = yield from cox_model(sums, shared, records, self.unit, self.baseline_points)
+        unit = self.unit
+        if unit is None:
+            openings = site.openings or Openings()
+            openings.under_way = True
+            unit = yield from agreed_unit(shared.bits, *survival_of(site))
+            openings.rounds, openings.under_way = openings.rounds + 1, False
+        records = survival_records(site, unit)
+        found = yield from cox_model(sums, shared, records, unit, self.baseline_points)
         return _model(site, found)
 
     def alone(self, site: Site) -> Model:
         """Take the same steps on one table."""
-        return _model(site, pooled_cox(survival_records(site, self.unit), self.unit, self.baseline_points))
+        unit = self.unit or own_unit(*survival_of(site))
+        return _model(site, pooled_cox(survival_records(site, unit), unit, self.baseline_points))
 
     def counts(self, site: Site, model: Model) -> Script[Elements]:
         """Count the pairs of this site's records that are ranked rightly, and all pairs."""
@@ -130,4 +139,5 @@ def _model(site: Site, found: CoxModel) -> CoxSurvival:
         by_attributes(site, found.errors),
         float(np.array(found.coefficients) @ np.array(found.means)),
         found.baseline,
+        found.unit,
     )

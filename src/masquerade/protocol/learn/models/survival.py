@@ -25,6 +25,7 @@ class CoxSurvival(Model):
     errors: Mapping[str, Coefficient]
     center: float
     baseline: tuple[tuple[float, float], ...]
+    unit: float = 1.0  # to whose multiples durations were rounded up
 
     @classmethod
     def read(cls, written: Mapping[str, Any]) -> Self:
@@ -33,7 +34,10 @@ class CoxSurvival(Model):
         errors = read_coefficients(written.get("standard_errors"))
         if not is_number(written.get("center")):
             raise NotAModel("its center is no number")
-        return cls(coefficients, errors, float(written["center"]), read_baseline(written.get("baseline")))
+        if not is_number(written.get("unit", 1.0)):
+            raise NotAModel("its unit of time is no number")
+        baseline, unit = read_baseline(written.get("baseline")), float(written.get("unit", 1.0))
+        return cls(coefficients, errors, float(written["center"]), baseline, unit)
 
     def as_json(self) -> dict[str, Any]:
         """Return coefficients and standard errors by attribute, and the baseline."""
@@ -42,6 +46,7 @@ class CoxSurvival(Model):
             "standard_errors": dict(self.errors),
             "center": self.center,
             "baseline": written_baseline(self.baseline),
+            "unit": self.unit,
         }
 
     @property
