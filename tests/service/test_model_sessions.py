@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 import re
 import stat
@@ -120,7 +119,7 @@ def test_hospitals_learn_how_long_people_live(house: Hospitals, coordinator: Coo
     pooled = pd.DataFrame(
         {
             **{name: [float(each[name]) for each in everybody] for name in ("age", "cost")},
-            "months": [math.ceil(float(each["months"])) for each in everybody],
+            "months": [float(each["months"]) for each in everybody],
             "died": [each["died"] == "yes" for each in everybody],
         }
     )
