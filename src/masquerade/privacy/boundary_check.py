@@ -152,6 +152,10 @@ def _boundary(attribute: Attribute, labels: Sequence[str]) -> Boundary:
         taxonomy = Taxonomy.flat(values)
         if len(values) < 2:  # a single value is its own root
             return named_boundary(taxonomy, [taxonomy.nodes[0].name])
+    elif (
+        MISSING_CELL in labels and MISSING_CELL not in taxonomy.rank
+    ):  # cells that were kept as a value of their own
+        taxonomy = taxonomy.with_missing(MISSING_CELL)
     found = attribute.boundary(taxonomy)
     assert found is not None
     return found
