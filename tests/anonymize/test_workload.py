@@ -194,6 +194,21 @@ def test_what_one_table_does_not_tell_is_not_measured(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT job AS age FROM p WHERE age > 40",
+        "SELECT a FROM (SELECT age AS a FROM p) t WHERE a > 40",
+        "SELECT age + 1 AS older FROM p WHERE older > 40",
+    ],
+)
+def test_names_that_queries_give_are_no_bug(tmp_path: Path, query: str) -> None:
+    release = mq.anonymize(
+        table_of(evenly()), mq.KAnonymity(["age", "job"], 2), mq.Mondrian(workload=written(tmp_path, query))
+    )
+    assert release.summary["released"] == len(evenly())
+
+
 def test_fixed_intervals_and_dates(tmp_path: Path) -> None:
     decades = mq.Taxonomy(
         mq.Branch("*", (mq.Branch("[0, 10)"), mq.Branch("[10, 20)"), mq.Branch("[20, 30)"))),

@@ -43,6 +43,20 @@ def roles(text: str) -> tuple[set[str], set[str]]:
             {"job", "pay"},
         ),
         ("SELECT age FROM p UNION SELECT pay FROM q WHERE sex = 'f'", {"age", "pay"}, {"sex"}),
+        ("SELECT pay AS age FROM p WHERE age > 3", {"pay"}, {"age"}),
+        ("SELECT age AS sex, sex AS age FROM p", {"age", "sex"}, set()),
+        ("SELECT age AS A, COUNT(*) FROM p GROUP BY a", {"age"}, set()),
+        ("SELECT job, AVG(age) AS m FROM p GROUP BY job HAVING m > 3", {"job", "age"}, {"age"}),
+        ("SELECT x FROM (SELECT age AS X FROM p) WHERE x > 3", {"age"}, {"age"}),
+        ("SELECT t.a FROM (SELECT age FROM p) AS t(a) WHERE t.a > 3", {"age"}, {"age"}),
+        ("WITH t(a) AS (SELECT age FROM p UNION SELECT pay FROM p) SELECT a FROM t", {"age", "pay"}, set()),
+        (
+            "WITH RECURSIVE t AS (SELECT age FROM p UNION SELECT age + 1 FROM t) SELECT age FROM t",
+            {"age"},
+            set(),
+        ),
+        ("SELECT p.age FROM p JOIN q USING (job)", {"age"}, {"job"}),
+        ("SELECT age FROM p WHERE EXISTS (SELECT * FROM q WHERE q.job = p.job)", {"age"}, {"job"}),
     ],
 )
 def test_what_is_read_and_selected_by(text: str, features: set[str], selections: set[str]) -> None:
@@ -53,6 +67,8 @@ def test_everything_is_read_by_a_star_but_not_by_a_count() -> None:
     assert only("SELECT * FROM p").reads_everything
     assert only("SELECT p.* FROM p").reads_everything
     assert not only("SELECT COUNT(*) FROM p").reads_everything
+    assert not only("SELECT * FROM (SELECT age FROM p) t").reads_everything
+    assert not only("SELECT age FROM p WHERE EXISTS (SELECT * FROM q)").reads_everything
 
 
 @pytest.mark.parametrize(
@@ -73,6 +89,13 @@ def test_everything_is_read_by_a_star_but_not_by_a_count() -> None:
 )
 def test_which_records_are_asked_for(where: str, expected: Condition) -> None:
     assert only(f"SELECT job FROM p WHERE {where}").wanted == (expected,)
+
+
+def test_conditions_are_about_the_columns_behind_names() -> None:
+    inside = "SELECT * FROM (SELECT {} AS a FROM p) t WHERE a > 50"
+    assert only(inside.format("age")).wanted == (OVER_50,)
+    assert only(inside.format("AVG(age)")).wanted == (UNKNOWN,)
+    assert only("SELECT AVG(pay) AS age FROM p WHERE age > 50").wanted == (OVER_50,)
 
 
 def test_statements_end_with_a_semicolon_or_where_the_next_begins_a_line() -> None:
@@ -102,8 +125,20 @@ def test_statements_end_with_a_semicolon_or_where_the_next_begins_a_line() -> No
             "q.sql: line 2: cannot be read as SQL: a quotation does not end",
         ),
         ("SELECT " + "(" * 5000, "q.sql: line 1: cannot be read as SQL"),
+        ("SELECT * FROM p, p", "q.sql: line 1: cannot be read as SQL"),
+        ("SELECT LATERAL .", "q.sql: line 1: cannot be read as SQL"),
     ],
-    ids=["empty", "comment", "no query", "no condition", "words", "open quotation", "too deep"],
+    ids=[
+        "empty",
+        "comment",
+        "no query",
+        "no condition",
+        "words",
+        "open quotation",
+        "too deep",
+        "one name twice",
+        "half a name",
+    ],
 )
 def test_what_is_no_log_is_told_in_one_line(text: str, message: str) -> None:
     with pytest.raises(DataError) as error:
@@ -121,6 +156,15 @@ def test_columns_are_found_as_sql_finds_them() -> None:
     )
     first = parse_query_log("SELECT AGE, job FROM p", "q.sql")
     assert first.check_columns(["age", "job", "Job"]) == {"AGE": "age", "job": "job"}
+
+
+def test_names_that_may_be_something_else_are_left_out() -> None:
+    joined = "SELECT p.age FROM p JOIN q ON p.id = q.person WHERE q.town = 'x'"
+    given = "SELECT age + 1 AS older FROM p WHERE older > 50"
+    for text in (joined, given):
+        assert parse_query_log(text, "q.sql").check_columns(["age", "job"]) == {"age": "age"}
+    with pytest.raises(DataError, match="agee"):
+        parse_query_log("SELECT AVG(agee) AS agee FROM p", "q.sql").check_columns(["age"])
 
 
 def test_files(tmp_path: Path) -> None:

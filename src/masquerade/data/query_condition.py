@@ -6,7 +6,7 @@ from a table alone which records it holds for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -52,6 +52,8 @@ class Unknown:
 Condition = Compared | All | Some | Not | Unknown
 UNKNOWN = Unknown()
 
+ColumnOf = Callable[[Any], str | None]
+
 
 def comparisons(condition: Condition) -> Iterator[Compared]:
     """Yield the comparisons of a condition, from left to right."""
@@ -64,8 +66,8 @@ def comparisons(condition: Condition) -> Iterator[Compared]:
         yield from comparisons(condition.part)
 
 
-def condition_of(node: Any) -> Condition:
-    """Return the condition that a node of sqlglot's tree means."""
+def condition_of(node: Any, column_of: ColumnOf) -> Condition:
+    """Return the condition that a node of sqlglot's tree means; `column_of` names the column that a part of it is."""
     from sqlglot import exp
 
     operators: dict[type, Operator] = {
@@ -76,39 +78,34 @@ def condition_of(node: Any) -> Condition:
         exp.GTE: ">=",
     }
     if isinstance(node, exp.Paren):
-        return condition_of(node.this)
+        return condition_of(node.this, column_of)
     if isinstance(node, exp.And | exp.Or):
         kind = All if isinstance(node, exp.And) else Some
-        return kind(tuple(condition_of(part) for part in node.flatten()))
+        return kind(tuple(condition_of(part, column_of) for part in node.flatten()))
     if isinstance(node, exp.Not):
-        return Not(condition_of(node.this))
+        return Not(condition_of(node.this, column_of))
     if isinstance(node, exp.NEQ):
-        return Not(_compared(node.this, "=", node.expression))
+        return Not(_compared(node.this, "=", node.expression, column_of))
     if isinstance(node, exp.Between):
         low, high = node.args["low"], node.args["high"]
-        return All((_compared(node.this, ">=", low), _compared(node.this, "<=", high)))
+        return All((_compared(node.this, ">=", low, column_of), _compared(node.this, "<=", high, column_of)))
     if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-        return Some(tuple(_compared(node.this, "=", each) for each in node.expressions))
+        return Some(tuple(_compared(node.this, "=", each, column_of) for each in node.expressions))
     if isinstance(node, exp.Like):
-        return _compared(node.this, "like", node.expression)
-    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null) and _is_column(node.this):
-        return Compared(node.this.name, "missing")
+        return _compared(node.this, "like", node.expression, column_of)
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+        column = column_of(node.this)
+        return UNKNOWN if column is None else Compared(column, "missing")
     if type(node) in operators:
-        return _compared(node.this, operators[type(node)], node.expression)
+        return _compared(node.this, operators[type(node)], node.expression, column_of)
     return UNKNOWN
 
 
-def _compared(left: Any, operator: Operator, right: Any) -> Condition:
-    if not _is_column(left) and _is_column(right) and operator in _MIRRORED:
-        left, operator, right = right, _MIRRORED[operator], left
-    value = _value(right)
-    return Compared(left.name, operator, value) if _is_column(left) and value is not None else UNKNOWN
-
-
-def _is_column(node: Any) -> bool:
-    from sqlglot import exp
-
-    return isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier)
+def _compared(left: Any, operator: Operator, right: Any, column_of: ColumnOf) -> Condition:
+    column, value = column_of(left), _value(right)
+    if column is None and operator in _MIRRORED:
+        column, operator, value = column_of(right), _MIRRORED[operator], _value(left)
+    return UNKNOWN if column is None or value is None else Compared(column, operator, value)
 
 
 def _value(node: Any) -> str | None:

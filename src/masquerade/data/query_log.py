@@ -9,13 +9,14 @@ people ask about people.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from masquerade.data.query_columns import SelectNames
 from masquerade.data.query_condition import Condition, condition_of
 from masquerade.data.reading import why_unreadable
 from masquerade.errors import DataError, ParameterError, Problem, hint
@@ -32,6 +33,7 @@ class Named:
 
     name: str
     line: int  # of the log, from 1
+    may_be_other: bool = False  # than the table's: a name that the query gives, or a column of another table
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class QueryLog:
     def check_columns(self, known: Sequence[str]) -> dict[str, str]:
         """Return the known column behind each name; DataError with every name that is none.
 
-        Names are compared as SQL does: letters of either case, unless two columns differ in that alone.
+        Names are compared as SQL does: letters of either case, unless two columns differ in that alone. Those that
+        may be something else, and are of no known column, are left out.
         """
         folded: dict[str, list[str]] = {}
         for name in known:
@@ -74,7 +77,7 @@ class QueryLog:
                 alike = [each.name] if each.name in known else folded.get(each.name.casefold(), [])
                 if len(alike) == 1:
                     meant[each.name] = alike[0]
-                elif each.name not in problems:
+                elif each.name not in problems and not each.may_be_other:
                     text = f'no column "{each.name}" in the job{hint(each.name, known)}'
                     problems[each.name] = Problem(text, source=self.source, line=each.line)
         if problems:
@@ -129,7 +132,11 @@ def parse_query_log(text: str, source: str, dialect: str | None = None) -> Query
             at = next((each.get("line") for each in getattr(error, "errors", ())), None)
             raise DataError.about(source, "cannot be read as SQL", line=at or line) from None
         if isinstance(statement, exp.Query):
-            queries.append(_query(statement, line))
+            try:
+                queries.append(_query(statement, line))
+            except (sqlglot.errors.SqlglotError, RecursionError, AttributeError):
+                # It parses some broken statements, and then stumbles over its own tree of them.
+                raise DataError.about(source, "cannot be read as SQL", line=line) from None
         elif statement is None or isinstance(statement, exp.Condition | exp.Alias):
             raise DataError.about(source, "cannot be read as SQL", line=line)
         else:
@@ -215,41 +222,49 @@ def _statements(tokens: Sequence[Token], source: str) -> Iterator[list[Token]]:
 
 def _query(statement: exp.Query, line: int) -> LoggedQuery:
     from sqlglot import exp
+    from sqlglot.optimizer.scope import traverse_scope
 
-    aliases = {each.alias for each in statement.find_all(exp.Alias) if each.alias}
+    inside = {each.alias.casefold() for each in statement.find_all(exp.CTE)}
+    several = len({each.name.casefold() for each in statement.find_all(exp.Table)} - inside) > 1
     features: list[Named] = []
     selections: list[Named] = []
     wanted: list[Condition] = []
     everything = False
-    for select in statement.find_all(exp.Select):
-        read = [*select.expressions, select.args.get("group")]
-        everything = everything or any(
-            isinstance(each, exp.Star) or (isinstance(each, exp.Column) and isinstance(each.this, exp.Star))
-            for each in select.expressions
-        )
-        features += _columns(read, aliases, line)
-        conditions = [select.args.get(clause) for clause in ("where", "having", "qualify")]
-        conditions += [join.args.get("on") for join in select.args.get("joins") or ()]
-        selections += _columns(conditions, aliases, line)
-        where = select.args.get("where")
-        if where is not None:
-            wanted.append(condition_of(where.this))
+    for scope in traverse_scope(statement):
+        select = scope.expression
+        if not isinstance(select, exp.Select):
+            continue
+        names, joins = SelectNames(scope), select.args.get("joins") or ()
+        named = partial(_named, names, several, line)
+        if not isinstance(
+            select.parent, exp.Exists
+        ):  # which asks whether there is a record, not what it holds
+            features += named(select.expressions)
+            everything = everything or any(map(names.reads_a_table, filter(_is_star, select.expressions)))
+        features += named([select.args.get("group")], sees_given=True)
+        selections += named([select.args.get("where"), *(join.args.get("on") for join in joins)])
+        selections += named([select.args.get("having"), select.args.get("qualify")], sees_given=True)
+        using = [each for join in joins for each in join.args.get("using") or ()]
+        selections += [Named(each.name, line, several) for each in using]
+        if (where := select.args.get("where")) is not None:
+            wanted.append(condition_of(where.this, names.column))
     return LoggedQuery(line, _once(features), _once(selections), tuple(wanted), everything)
 
 
-def _columns(parts: Sequence[Any], aliases: set[str], line: int) -> Iterator[Named]:
-    """Yield the columns named in parts of one SELECT, without those of a query inside."""
+def _named(
+    names: SelectNames, several: bool, line: int, parts: Iterable[Any], sees_given: bool = False
+) -> Iterator[Named]:
+    """Yield the columns that parts of a SELECT name; `several` says that the query reads several tables."""
+    for part in parts:
+        if part is not None:
+            for name, node in names.columns(part, sees_given=sees_given):
+                yield Named(name, int(node.this.meta.get("line", line)), several or names.gives(name))
+
+
+def _is_star(node: Any) -> bool:
     from sqlglot import exp
 
-    for part in parts:
-        if part is None:
-            continue
-        for node in part.walk(prune=lambda each: isinstance(each, exp.Query)):
-            if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
-                name = node.name
-                own = isinstance(node.parent, exp.Alias) and node.parent.alias == name
-                if name not in aliases or own:
-                    yield Named(name, int(node.this.meta.get("line", line)))
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
 def _once(named: Sequence[Named]) -> tuple[Named, ...]:

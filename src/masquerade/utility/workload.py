@@ -70,8 +70,10 @@ def edges_of(
     found: dict[str, set[int]] = {}
     asked = {each for query in log.queries for wanted in query.wanted for each in comparisons(wanted)}
     for each in asked:
-        name = meant[each.column]
-        chance = ranks_where(each, *domains[name]) if name in domains else None
+        name = meant.get(each.column)
+        if name is None or name not in domains:
+            continue
+        chance = ranks_where(each, *domains[name])
         for flags in () if chance is None else (chance.may, chance.must):
             found.setdefault(name, set()).update((np.flatnonzero(np.diff(flags)) + 1).tolist())
     return {name: np.array(sorted(edges), np.int64) for name, edges in found.items() if edges}
@@ -152,8 +154,9 @@ class SelectionMeasurer:
         by_attribute: dict[str, list[Compared]] = {}
         others: list[Condition] = []
         for part in condition.parts:
-            if isinstance(part, Compared) and self._names[part.column] in released:
-                by_attribute.setdefault(self._names[part.column], []).append(part)
+            name = self._names.get(part.column) if isinstance(part, Compared) else None
+            if isinstance(part, Compared) and name is not None and name in released:
+                by_attribute.setdefault(name, []).append(part)
             else:
                 others.append(part)
         chances = [self._meant(part, released, comparison) for part in others]
@@ -177,7 +180,9 @@ class SelectionMeasurer:
     def _compared(
         self, compared: Compared, released: Mapping[str, Generalised], comparison: Comparison
     ) -> Chance | None:
-        name = self._names[compared.column]
+        name = self._names.get(compared.column)
+        if name is None:
+            return None
         if name in released:
             ranks = ranks_where(compared, released[name].domain, self.table.schema[name].kind)
             return None if ranks is None else _of_cells(ranks, released[name])
