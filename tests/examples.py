@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 QUICK = os.environ.get("MASQUERADE_TESTS") == "quick"
-_EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "exploring"
+EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "exploring"
 
 
 def examples(count: int) -> int:
@@ -13,6 +13,6 @@ def examples(count: int) -> int:
 
     `make test` tries the same ones every time, so that more of them would find nothing that yesterday's run did not.
     """
-    if _EXPLORING:
+    if EXPLORING:
         return count
     return max(3, count // 10) if QUICK else max(5, count // 2)

@@ -342,7 +342,7 @@ PIECES: dict[str, Piece] = {
         Piece("threshold", pair, threshold),
         Piece("verdict", pair, verdict),
         Piece("product", pair, product),
-        Piece("product of three", shared_numbers, shared_product, n_parties=3),
+        Piece("product of three", shared_numbers, shared_product, n_parties=3, repeat=28),
         Piece("sum", sums, added_up_sites, n_parties=3),
         Piece("sum in two messages", sums_in_two_messages, added_up_sites, n_parties=3),
         Piece("counts", nothing, handed_in_counts, n_parties=3),

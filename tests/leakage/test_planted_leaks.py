@@ -199,7 +199,9 @@ LEAKS = [
         f"{WORLDS}[comparison]",
     ),
 ]
-NOTICING = sorted({each.noticed_by for each in LEAKS})
+NOTICING = sorted(
+    {each.noticed_by.partition("::")[0]: each.noticed_by for each in LEAKS}.values()
+)  # one a file
 
 
 def copied(folder: Path) -> Path:
@@ -247,6 +249,7 @@ def run(folder: Path, tests: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_is_noticed_where_nothing_is_planted(tmp_path: Path) -> None:
+    """A copy passes as its original does, on which the others of these tests are run anyway."""
     done = run(copied(tmp_path), NOTICING)
     assert done.returncode == 0, done.stdout
     assert f"{len(NOTICING)} passed" in done.stdout

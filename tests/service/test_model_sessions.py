@@ -57,7 +57,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
         "south": {**LEARNS, "tables": False},
         "west": {"learn": ["*"]},
     }
-    with Survivals(tmp_path_factory.mktemp("hospitals"), policies=policies) as house:
+    with Survivals(tmp_path_factory.mktemp("hospitals"), policies=policies, people=40) as house:
         house.start_nodes()
         yield house
 

@@ -62,14 +62,22 @@ async def answering(scope: Any, receive: Any, send: Any) -> None:
     if scope["path"] == "/long":
         body = b" " * (MOST_BYTES + 1)
     if scope["path"] == "/silent":
-        await asyncio.sleep(60)
+        await _until_gone(receive)
     if scope["path"] in MALFORMED:
         status, headers, body = MALFORMED[scope["path"]]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    for _ in range(100 if scope["path"] == "/slow" else 0):  # each read is answered in time
-        await send({"type": "http.response.body", "body": b" ", "more_body": True})
-        await asyncio.sleep(0.02)
+    if scope["path"] == "/slow":
+        gone = asyncio.create_task(_until_gone(receive))
+        while not gone.done():  # each read is answered in time
+            await send({"type": "http.response.body", "body": b" ", "more_body": True})
+            await asyncio.wait({gone}, timeout=0.02)
     await send({"type": "http.response.body", "body": body})
+
+
+async def _until_gone(receive: Any) -> None:
+    """Wait until the caller has hung up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 @asynccontextmanager
