@@ -338,40 +338,36 @@ report = false
 
 @pytest.mark.system
 def test_a_killed_process_costs_its_records_and_not_the_model(tmp_path: Path) -> None:
-    """Carla's table is so large that she is killed while she prepares it, when all are there and nobody has her sum."""
+    """Carla's table is large: she is stopped while she prepares it, and killed when all are there without her sum."""
     random = np.random.default_rng(3)
     tables = {}
     for site in SITES:
-        n = 600_000 if site == LOST else 60
+        n = 300_000 if site == LOST else 60
         age, dose = random.normal(60, 10, n), random.normal(2, 1, n)
         died = np.where(random.random(n) < 1 / (1 + np.exp(6 - age / 10)), "yes", "no")
         tables[site] = pa.table({"age": age, "dose": dose, "died": died})
         csv.write_csv(tables[site], tmp_path / f"{site}.csv")
     (tmp_path / "job.toml").write_text(JOB)
-    killed: list[int] = []
-    there: set[str] = set()
+    there: dict[str, int] = {}  # the processes by name
 
     def kill(party: str, stage: Stage) -> None:
-        if stage == Stage("adding up gradients"):
-            there.add(party)
-        if there == set(SITES) and not killed:
-            killed.append(parties_of(os.getpid())[SITES.index(LOST)])
-            os.kill(killed[0], signal.SIGKILL)
+        if stage == Stage("adding up gradients") and len(there) < len(SITES):
+            there[party] = parties_of(os.getpid())[SITES.index(party)]
+            if party == LOST:
+                os.kill(there[LOST], signal.SIGSTOP)
+            if len(there) == len(SITES):
+                os.kill(there[LOST], signal.SIGKILL)
 
-    for last in (
-        False,
-        False,
-        True,
-    ):  # on a busy machine the moment may be a little early or late: then it ends
-        killed.clear()
+    for _ in range(5):  # on a busy machine we may hear of her when she is done already
         there.clear()
         try:
             done = learn_job(tmp_path / "job.toml", on_party=kill)
-            break
         except PeerUnreachable as error:
-            if last or error.peer != LOST:
+            if error.peer != LOST:
                 raise
-    assert killed
+        else:
+            if done.summary["dropped_out"]:
+                break
     assert done.summary["dropped_out"] == [LOST]
     assert done.summary["records"] == 180
     assert set(done.bytes_sent) == set(SITES) - {LOST}
