@@ -76,7 +76,7 @@ class _LearnedClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[mis
         checked, target = validate_data(self, X, y, dtype=None)
         check_classification_targets(target)
         self.classes_, _ = distinct_values(target)
-        self._check_classes(target)
+        self._check_classes(target, alone=len(parties) == 1)
         cells = self._columns(checked)
         method = self._method()
         schema = Schema([attribute_of(name, column) for name, column in cells.items()])
@@ -99,10 +99,14 @@ class _LearnedClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[mis
 
     def _take(self, model: Model) -> None:
         assert isinstance(model, Classifier)
-        self.classes_ = np.array(model.classes, object)
+        own = {str(label): label for label in self.classes_.tolist()}
+        kind = self.classes_.dtype
+        other = kind.type if kind.kind in "iuf" else str  # how a label is written that only a peer has
+        labels = [own[label] if label in own else other(label) for label in model.classes]
+        self.classes_ = np.array(labels, kind if kind.kind in "iufb" else object)
 
-    def _check_classes(self, target: NDArray[Any]) -> None:
-        """Raise ValueError where the model does not take this number of classes."""
+    def _check_classes(self, target: NDArray[Any], *, alone: bool) -> None:
+        """Raise ValueError where the model does not take this number of classes; peers may have further ones."""
 
 
 class DecisionTree(_LearnedClassifier):
@@ -135,12 +139,12 @@ class _Linear(_LearnedClassifier):
         assert isinstance(model, LinearClassifier)
         return model
 
-    def _check_classes(self, target: NDArray[Any]) -> None:
+    def _check_classes(self, target: NDArray[Any], *, alone: bool) -> None:
         """Insist on two classes."""
         if self.classes_.size > 2:
             kind = type_of_target(target)
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
-        if self.classes_.size < 2:
+        if alone and self.classes_.size < 2:
             raise ValueError("two classes are needed; the records have 1 class")
 
     @property
