@@ -294,7 +294,8 @@ def test_boundaries_are_kept_to(
     assert rows.equals(plain(whole.table))
     assert told(release) == told(whole)
     assert release.metrics["violations"] == 0
-    assert release.suppressed > 0
+    if method != mq.Datafly():  # without salaries all can be released
+        assert release.suppressed > 0
     assert release.boundaries == whole.boundaries
     assert release.sensitive_before == whole.sensitive_before
     assert bool(release.sensitive_before) == numbers, "where enough are left out it may be told"

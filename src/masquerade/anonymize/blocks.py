@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from masquerade.anonymize.boundaries import start_groups
+from masquerade.anonymize.boundaries import rows_by_boundary, rows_by_label
 from masquerade.anonymize.mondrian.axes import axes_of
 from masquerade.anonymize.mondrian.choices import by_certainty
 from masquerade.anonymize.mondrian.partition import partition
 from masquerade.anonymize.mondrian.qids import judge_of
 from masquerade.anonymize.preparation import Prepared
 from masquerade.data.column import Column
-from masquerade.engine.counts import Counts, Rows, value_counts
-from masquerade.engine.numbering import rows_by_rank
+from masquerade.engine.counts import Rows
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 
@@ -28,12 +25,8 @@ def blocks(
     that is cut off satisfies, and has at least so many.
     """
     if task.n_rows < 2 * least or not all(part.monotone for part in parts):
-        return _rows_by_label(*start_groups(columns, task.n_rows))
+        return rows_by_boundary(columns, task.n_rows)
     large = KAnonymity([column.name for column in columns], least)
     judge = judge_of([*parts, large], task.sensitive, task.n_rows)
     cut = partition(axes_of(columns), judge, by_certainty, task.n_rows, False)
-    return _rows_by_label(cut.labels, cut.cells.shape[2])
-
-
-def _rows_by_label(labels: Counts, n_labels: int) -> list[Rows]:
-    return np.split(rows_by_rank(labels, n_labels), np.cumsum(value_counts(labels, n_labels))[:-1])
+    return rows_by_label(cut.labels, cut.cells.shape[2])

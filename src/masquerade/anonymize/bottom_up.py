@@ -37,6 +37,11 @@ class BottomUpColumns:
         widest.climb(rows)
         return widest.name
 
+    def join(self, rows: Rows) -> None:
+        """Generalise these records to the lowest values that cover all of them."""
+        for each in self._attributes:
+            each.join(rows)
+
     def groups(self, rows: Rows) -> tuple[Counts, int]:
         """Return the group of each of these records, numbered from 0, and the number of groups."""
         codes = ((each.codes[rows], each.size) for each in self._attributes)
@@ -80,6 +85,15 @@ class _Attribute:
         climbs = present & (self._depth == deepest)
         to = np.where(climbs, self._parent, np.arange(self.size, dtype=np.int32))
         self.codes[rows] = to.take(self.codes[rows])
+
+    def join(self, rows: Rows) -> None:
+        nodes = self._domain.nodes
+        present = [nodes[at] for at in np.flatnonzero(self._present(rows))]
+        first, last = min(node.lo for node in present), max(node.hi for node in present)
+        at = int(self.codes[rows[0]])
+        while nodes[at].lo > first or nodes[at].hi < last:
+            at = nodes[at].parent
+        self.codes[rows] = at
 
     def released(self, rows: Rows) -> Generalised:
         nodes = self._domain.nodes

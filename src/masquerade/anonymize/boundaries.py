@@ -17,7 +17,7 @@ import numpy as np
 from masquerade.data.boundary import Boundary
 from masquerade.data.column import Coded, Column
 from masquerade.engine.counts import Counts, Ints, Rows, value_counts
-from masquerade.engine.numbering import group_rows
+from masquerade.engine.numbering import group_rows, rows_by_rank
 from masquerade.privacy.requirement import GroupRequirement
 
 
@@ -36,6 +36,16 @@ def start_groups(
         ],
         n_rows,
     )
+
+
+def rows_by_boundary(columns: Sequence[Column], n_rows: int) -> list[Rows]:
+    """Return the rows of each group of the MAM over these columns."""
+    return rows_by_label(*start_groups(columns, n_rows))
+
+
+def rows_by_label(labels: Counts, n_labels: int) -> list[Rows]:
+    """Return the rows of each label."""
+    return np.split(rows_by_rank(labels, n_labels), np.cumsum(value_counts(labels, n_labels))[:-1])
 
 
 def boundary_codes(column: Column, *, whole_columns: bool = False) -> tuple[Ints, int]:

@@ -1,8 +1,9 @@
 """Datafly: generalise the attribute with the most different values, step by step, until the requirement holds.
 
 As Jiang and Clifton use it (Algorithm 1), records whose group already satisfies are not generalised further, so one
-column may hold a value and its ancestor. Sweeney's Datafly generalises whole columns. Records that cannot be made
-to satisfy are left out, and counted.
+column may hold a value and its ancestor. Sweeney's Datafly generalises whole columns. Fewer than k records that are
+left over at the end are left out, and counted. Within boundaries that would be fewer than k in each of many small
+groups, so there they join a group that satisfies, unless whole columns are generalised.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.bottom_up import BottomUpColumns
+from masquerade.anonymize.boundaries import rows_by_boundary
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.preparation import different_qids, prepare
-from masquerade.data.column import Coded
+from masquerade.data.column import Coded, Column
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, Rows, value_counts, weighted_counts
@@ -74,8 +76,7 @@ class Datafly(TableMethod):
         task = prepare(table, requirement, self)
         judge = _Judge(task.parts, task.sensitive, task.n_rows)
         generalised = BottomUpColumns(task.columns)
-        run = _by_columns if self.whole_columns else _by_records
-        rows = run(generalised, judge, task.n_rows)
+        rows = self._generalise(generalised, judge, task.columns, task.n_rows)
         return task.outcome(generalised.released(rows), (), None if rows.size == task.n_rows else rows)
 
     def run_on_chunks(
@@ -89,12 +90,23 @@ class Datafly(TableMethod):
         found = Combinations.of(task)
         judge = _Judge(task.parts, {}, len(task.table), found)
         generalised = BottomUpColumns(found.columns)
-        run = _by_columns if self.whole_columns else _by_records
         n_found = int(found.times.size)
-        rows = run(generalised, judge, n_found)
+        rows = self._generalise(generalised, judge, found.columns, n_found)
         if rows.size == n_found:
             return found.outcome(generalised.released(rows))
         return found.outcome(generalised.released(rows), rows)
+
+    def _generalise(
+        self, generalised: BottomUpColumns, judge: _Judge, columns: Sequence[Column], n_rows: int
+    ) -> Rows:
+        """Generalise the rows, and return those that satisfy in the end."""
+        if self.whole_columns:
+            return _by_columns(generalised, judge, n_rows)
+        rows = _by_records(generalised, judge, n_rows)
+        if rows.size == n_rows or all(column.boundary is None for column in columns):
+            return rows
+        _join_leftovers(generalised, judge, rows, rows_by_boundary(columns, n_rows))
+        return np.arange(n_rows)
 
 
 def _by_records(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Rows:
@@ -108,6 +120,27 @@ def _by_records(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Row
         if judge.records(rest) < judge.least or generalised.climb(rest) is None:
             break
     return np.flatnonzero(done)
+
+
+def _join_leftovers(
+    generalised: BottomUpColumns, judge: _Judge, satisfying: Rows, blocks: Sequence[Rows]
+) -> None:
+    """Let each leftover record join the smallest group within its boundaries, so that nobody else is left out.
+
+    A block is what has the same boundaries. Those that cannot satisfy were left out before, so at worst all of a block
+    satisfies as one group.
+    """
+    done = np.zeros(sum(block.size for block in blocks), bool)
+    done[satisfying] = True
+    for block in blocks:
+        finished = block[done[block]]
+        if finished.size == block.size:
+            continue
+        labels, n_groups = generalised.groups(finished)
+        smallest = judge.sizes(finished, labels, n_groups).argmin() if n_groups else 0
+        generalised.join(np.concatenate([block[~done[block]], finished[labels == smallest]]))
+        if not judge(block, *generalised.groups(block)).all():
+            generalised.join(block)
 
 
 def _by_columns(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Rows:
@@ -139,7 +172,7 @@ class _Judge:
         if self._combinations is not None:
             return self._weighted(self._combinations, rows, labels, n_groups)
         good = np.ones(n_groups, bool)
-        sizes = value_counts(labels, n_groups).reshape(n_groups, 1)
+        sizes = self.sizes(rows, labels, n_groups).reshape(n_groups, 1)
         for part in self._parts:
             if part.sensitive is None:
                 good &= part.holds(sizes, np.array([[self._n_rows]]), ())
@@ -151,14 +184,20 @@ class _Judge:
 
     def _weighted(self, found: Combinations, rows: Rows, labels: Counts, n_groups: int) -> NDArray[np.bool_]:
         good = np.ones(n_groups, bool)
-        sizes = weighted_counts(labels, found.times.take(rows), n_groups).astype(np.int64)
+        sizes = self.sizes(rows, labels, n_groups).reshape(n_groups, 1)
         for part in self._parts:
             if part.sensitive is None:
-                good &= part.holds(sizes.reshape(-1, 1), np.array([[self._n_rows]]), ())
+                good &= part.holds(sizes, np.array([[self._n_rows]]), ())
             else:
                 histogram = found.histograms(part.sensitive, rows, labels, n_groups)
                 good &= part.holds(histogram, found.whole[part.sensitive], found.labels[part.sensitive])
         return good[labels]
+
+    def sizes(self, rows: Rows, labels: Counts, n_groups: int) -> Counts:
+        """Return how many records each group of these rows has."""
+        if self._combinations is None:
+            return value_counts(labels, n_groups)
+        return weighted_counts(labels, self._combinations.times.take(rows), n_groups).astype(np.int64)
 
     def records(self, rows: Rows) -> int:
         """Return how many records these rows are."""

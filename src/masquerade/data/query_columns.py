@@ -32,16 +32,14 @@ class SelectNames:
             each.casefold() != name.casefold() for each, _ in self.columns(given)
         )
 
-    def column(self, node: exp.Expression) -> str | None:
+    def column(self, node: exp.Expr) -> str | None:
         """Return the column of a table that a name in WHERE or ON stands for; None for anything else."""
         if not is_column(node):
             return None
         where, made_of = self._made_of(node)
         return node.name if made_of is None else where.column(made_of)
 
-    def columns(
-        self, part: exp.Expression, *, sees_given: bool = False
-    ) -> Iterator[tuple[str, exp.Expression]]:
+    def columns(self, part: exp.Expr, *, sees_given: bool = False) -> Iterator[tuple[str, exp.Expr]]:
         """Yield the columns of tables in a part of the SELECT, with their places, without those of a query inside."""
         from sqlglot import exp
 
@@ -50,7 +48,7 @@ class SelectNames:
                 for name in self._origins(node, sees_given):
                     yield name, node
 
-    def reads_a_table(self, star: exp.Expression) -> bool:
+    def reads_a_table(self, star: exp.Expr) -> bool:
         """Return whether `*` or `t.*` is about a table, and not just about a query inside."""
         from sqlglot import exp
 
@@ -67,7 +65,7 @@ class SelectNames:
             made_of = self._given.get(column.name.casefold(), made_of)
         return [column.name] if made_of is None else [name for name, _ in where.columns(made_of)]
 
-    def _made_of(self, column: Any) -> tuple[SelectNames, exp.Expression | None]:
+    def _made_of(self, column: Any) -> tuple[SelectNames, exp.Expr | None]:
         """Return what a query inside makes a column of, with the SELECT that says so; None for a table's own."""
         from sqlglot import exp
 
@@ -86,7 +84,7 @@ class SelectNames:
             scope = scope.parent
         return self, None
 
-    def _output(self, scope: Scope, wanted: str) -> tuple[SelectNames, exp.Expression] | None:
+    def _output(self, scope: Scope, wanted: str) -> tuple[SelectNames, exp.Expr] | None:
         """Return what a query inside makes the wanted column of; None where it has none, or refers to itself."""
         from sqlglot import exp
 

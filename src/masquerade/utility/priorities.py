@@ -66,8 +66,10 @@ def from_queries(log: QueryLog, names: Sequence[str], known: Sequence[str]) -> W
     meant = log.check_columns(known)
     read, selected = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for query in log.queries:
-        features = set(names) if query.reads_everything else {meant.get(each.name) for each in query.features}
-        selections = {meant.get(each.name) for each in query.selections}
+        features = (
+            set(names) if query.reads_everything else {meant.get(each.name, "") for each in query.features}
+        )
+        selections = {meant.get(each.name, "") for each in query.selections}
         for counts, found in ((read, features), (selected, selections)):
             for name in found & counts.keys():
                 counts[name] += 1
