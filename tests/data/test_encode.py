@@ -209,7 +209,7 @@ def test_dates_as_text_dates_and_timestamps_are_the_same_days() -> None:
 
 
 @pytest.mark.parametrize(
-    "cell", ["2001-02-29", "29.02.2000", "20000229", "2000-2-29", "0000-01-01", "yesterday"]
+    "cell", ["2001-02-29", "29.02.2000", "20000229", "2000-2-29", "0000-01-01", "yesterday", "inf"]
 )
 def test_what_is_no_date(cell: str) -> None:
     assert problem(Attribute("born", "date"), ["2000-01-01", cell]) == (

@@ -82,6 +82,7 @@ ODD: dict[str, Cells] = {
         "debt": [str((-1) ** at * 10 ** (at % 12)) for at in range(N)],
         "rate": [f"{at % 7}e-9" for at in range(N)],
     },
+    "beyond all numbers": {"gain": ["1e400", "5", "-7"] * 20, "rate": ["inf", "-inf", "3"] * 20},
     "names that need quotes": {"native country.": words(), 'say "age"': [str(at % 8) for at in range(N)]},
     "one value": {"state": ["CA"] * N, "age": [str(at % 8) for at in range(N)]},
     "stars and bars": {
@@ -117,6 +118,7 @@ TYPES: list[tuple[str, str, str]] = [
     ("free text", "note", "text"),
     ("missing everywhere", "age", "number"),
     ("decimal commas", "weight", "number"),
+    ("beyond all numbers", "gain", "category"),
     ("names that need quotes", "native country.", "category"),
 ]
 
@@ -163,8 +165,35 @@ def test_roles_and_reasons(tmp_path: Path) -> None:
     assert set(release["dropped"]) == {"patient_id", "row", "email", "token", "note"}  # type: ignore[call-overload]
 
 
+def test_reasons_are_true(tmp_path: Path) -> None:
+    cells = {
+        "x": ["a", "b", "c"] * 20,
+        "y": ["d"] * 59 + ["e"],
+        "void": [""] * N,
+        "one": ["", "v"] * 30,
+        "when": [f"{1 + at % 12:02d}/{1 + at % 11:02d}/1999" for at in range(N)],
+        "seen": [f"{1 + at % 28:02d}.05.1999" for at in range(N)],
+        "size": [f"1,{at % 3}" for at in range(N)],
+    }
+    reasons = {
+        each["name"]: each["reason"]
+        for each in mq.draft(write(tmp_path / "t.csv", cells, ";"), tmp_path / "job.toml").attributes
+    }
+    assert reasons["void"] == "left out: no row has a value"
+    assert reasons["one"] == "left out: it has the same value in every row that has one"
+    assert reasons["when"].endswith("its dates are read as %d/%m/%Y, though %m/%d/%Y fits, too")
+    assert reasons["seen"].endswith("its dates are read as %d.%m.%Y")
+    assert reasons["size"].endswith("its commas are taken for decimal points")
+    two = write(tmp_path / "two.csv", {name: cells[name] for name in "xy"})
+    first, second = mq.draft(two, tmp_path / "two.toml").attributes
+    assert first["reason"].startswith("with y it tells 4 groups of rows apart, 1 of them of one row;")
+    assert second["reason"].startswith("with x it tells 4 groups of rows apart, 1 of them of one row;")
+
+
 def test_a_parquet_file_and_a_database(tmp_path: Path) -> None:
     table = mq.generate_people(80).drop_columns(["ssn"])
+    times = [datetime.datetime(1999, 5, 1 + at % 28, at % 24) for at in range(80)]
+    table = table.append_column("seen", pa.array(times, pa.timestamp("us")))
     pyarrow.parquet.write_table(table, tmp_path / "people.parquet")
     assert runs(mq.draft(tmp_path / "people.parquet", tmp_path / "parquet.toml"))["released"]
     import sqlite3
@@ -198,14 +227,16 @@ def test_hierarchies_beside_the_table_are_used_where_they_fit(tmp_path: Path) ->
     told = {each["name"]: each["reason"] for each in draft.attributes}
     assert "the taxonomy in people_hierarchy_job.csv" in told["job"]
     assert "the taxonomy in age.csv" in told["age"]
-    assert "town.csv does not fit: 1 values of the column are no leaf of it" in told["town"]
+    assert "town.csv does not fit: a value of the column is no leaf of it" in told["town"]
     assert [path.name for path in draft.taxonomies] == ["town.csv"]
     assert runs(draft)["released"] == N
 
 
 def test_what_cannot_be_drafted(tmp_path: Path) -> None:
     path = write(tmp_path / "people.csv", {"ssn": [str(at) for at in range(N)], "note": sentences()})
-    with pytest.raises(AnswerIsNo, match="no column is left"):
+    with pytest.raises(
+        AnswerIsNo, match=r"no column is left .*: ssn \(its name, .*, note \(left out: free text"
+    ):
         mq.draft(path, tmp_path / "job.toml")
     with pytest.raises(DataError, match='no column "noet"'):
         mq.draft(path, tmp_path / "job.toml", sensitive=["noet"])

@@ -46,6 +46,21 @@ def test_parties_with_different_columns(tmp_path: Path) -> None:
     assert set(release.table.column_names) == {"job", "sex", "town", "approved", "disease"}
 
 
+def test_parties_that_lack_many_cells_keep_them(tmp_path: Path) -> None:
+    ids = [f"i{at}" for at in range(N)]
+    ages = [None if at % 2 else at % 40 for at in range(N)]
+    bank = write(pa.table({"ssn": ids, "age": ages}), tmp_path / "bank.parquet")
+    classes = [None if at == 0 else "ab"[at % 2] for at in range(N)]
+    towns = {"ssn": ids, "town": [f"t{at % 4}" for at in range(N)], "approved": classes}
+    clinic = write(pa.table(towns), tmp_path / "clinic.parquet")
+    draft = mq.draft([bank, clinic], tmp_path / "job.toml", parties=True, target="approved", k=N)
+    job = tomllib.loads(draft.text)
+    assert [party.get("missing") for party in job["parties"].values()] == ["keep", None]
+    assert job["privacy"][0]["k"] == N - 1  # one has no class, and is dropped
+    with parties_here():
+        assert mq.mashup_job(draft.job).release.table.num_rows == N - 1
+
+
 def test_providers_of_the_same_columns(tmp_path: Path) -> None:
     table = people().drop_columns(["ssn", "approved"])
     north = write(table.slice(0, 30), tmp_path / "north.parquet")

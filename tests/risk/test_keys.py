@@ -177,3 +177,5 @@ def test_rows_that_are_probably_doubles() -> None:
         mq.fuzzy_duplicates(table, 0.1, columns=["town"])
     with pytest.raises(ParameterError, match="rate must be"):
         mq.fuzzy_duplicates(table, 1.0)
+    thirds = pa.table({"x": list("aaaabbbccc"), "y": list("abcdefghij")})
+    assert mq.fuzzy_duplicates(thirds, 0.7).columns == ("x",)  # 3 of 10, though 1 - 0.7 is a little above 0.3

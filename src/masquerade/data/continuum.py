@@ -70,7 +70,10 @@ def read_number(text: str, kind: Kind = "continuous") -> Number:
 def read_date(text: str, format: str) -> int:  # as in the job file
     """Parse a date written in a format of `strptime`; raise ValueError if it is not one."""
     if format == ISO_DATE:
-        return int(read_number(text, "date"))
+        number = read_number(text, "date")
+        if isinstance(number, float):  # an end of an interval, which no day is
+            raise ValueError(text)
+        return number
     try:
         return days(datetime.datetime.strptime(text, format).date())  # a day has no zone
     except re.error:  # strptime makes a pattern of the format: a field that stands in it twice breaks it

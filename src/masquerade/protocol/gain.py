@@ -52,4 +52,5 @@ def own_part(own: Table, names: list[str], classes: Coded, percent: int) -> OwnP
     labels = pa.array(classes.labels, pa.string()).take(pa.array(classes.codes))
     schema = Schema(own.schema[name] if name in own.schema else Attribute(name) for name in cells)
     table = Table(pa.table({**cells, classes.name: labels}), schema, origin=Origin("the common records"))
+    table.keeps_missing = own.keeps_missing
     return OwnPart(table, classes.name, percent / PERCENT)

@@ -14,7 +14,7 @@ from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.risk.all_keys import minimal_quasi_identifiers
 from masquerade.risk.coded_table import CodedTable
 from masquerade.risk.partition import Partition, partition_by
-from masquerade.risk.targets import at_least
+from masquerade.risk.targets import at_most
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def fuzzy_duplicates(table: CodedTable, rate: float, max_size: int = 3) -> Fuzzy
     """Find the rows that collide on the minimal quasi-identifier whose distinct ratio is closest above 1 − `rate`."""
     if not 0 < rate < 1:
         raise ParameterError(f"rate must be above 0 and below 1; got {rate}")
-    goal = at_least(1 - rate, Partition.of(table).whole, "distinct")
+    goal = table.rows - at_most(rate, Partition.of(table).whole, "distinct")  # as 1 - 0.7 is above 0.3
     found = min(
         minimal_quasi_identifiers(Partition.of(table), table.width, "distinct", goal, max_size),
         key=lambda each: (each.extent.groups, len(each.columns), each.columns),

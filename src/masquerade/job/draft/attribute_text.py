@@ -15,7 +15,7 @@ from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_csv import outline_of_rows
 from masquerade.errors import TaxonomyError
 from masquerade.job.draft.hierarchies import beside
-from masquerade.job.draft.profile import ColumnType, Profile
+from masquerade.job.draft.profile import ColumnType, Profile, also_read_as
 from masquerade.job.draft.toml_text import quoted, relative
 from masquerade.job.draft.trees import Paths, balanced, calendar, prefixes, round_intervals
 
@@ -50,12 +50,23 @@ def attribute_text(
         misfit = f"; {found.path.name} does not fit: {found.misfit}"
     kind = _KINDS.get(column.type, "categorical")
     made, words = _made(column, likeness)
+    words += _reading(column)
     if made is None:
         flat = () if kind != "categorical" else ('taxonomy = "flat"',)
         return AttributeText((*_written(column, kind), *flat), None, "", f"{words}{misfit}")
     file = _free_name(column.name, job, taken)
     lines = (*_written(column, kind), f"taxonomy = {quoted(relative(file, job))}")
     return AttributeText(lines, file, made, f"{words}{misfit}")
+
+
+def _reading(column: Profile) -> str:
+    """Say how numbers and dates were read that somebody may have meant otherwise."""
+    if column.type == "number" and column.decimal != ".":
+        return "; its commas are taken for decimal points"
+    if column.type == "date" and column.format != ISO_DATE:
+        other = also_read_as(column)
+        return f"; its dates are read as {column.format}" + (f", though {other} fits, too" if other else "")
+    return ""
 
 
 def _written(column: Profile, kind: str) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from masquerade.job.draft.roles_by_name import Proposal
 from masquerade.job.draft.toml_text import comment, key, listed, quoted, relative
 
 _MOST_DROPPED = 0.05  # of the rows; if more have a missing cell, missing cells are kept as values
+_FEW = 3  # columns of which an error gives the reason
 DEFAULT_K, DIVERSITY = 5, 2
 
 
@@ -109,13 +110,8 @@ def draft_job(
     columns = look_at(file, target, sensitive)
     qid = columns.named("quasi-identifier")
     if not qid:
-        raise AnswerIsNo(
-            f"{columns.source.origin.name}: no column is left that could be generalised and released"
-        )
-    special = [*sensitive, *([target] if target is not None else [])]
-    complete = _complete([columns.profiles[name] for name in (*qid, *special)])
-    keep = complete.mean() < 1 - _MOST_DROPPED
-    kept: NDArray[np.bool_] = np.ones(complete.size, bool) if keep else complete
+        raise nothing_left([columns])
+    kept, missing = kept_rows(columns, [*qid, *sensitive, *([target] if target is not None else [])])
     taxonomies: dict[Path, str] = {}
     lines = [
         *comment(
@@ -125,11 +121,8 @@ def draft_job(
         "",
         "[data]",
         *data_lines(columns, job),
+        *missing,
     ]
-    if keep:
-        lines += [
-            'missing = "keep"' + f"  # {int((~complete).sum()):,} of {complete.size:,} rows lack a cell"
-        ]
     attributes = []
     for name in columns.profiles:
         section = None
@@ -148,6 +141,25 @@ def draft_job(
     stem = "table" if file.path is None else file.path.stem
     lines += ["", *output_lines(stem)]
     return Draft(job, "\n".join(lines) + "\n", taxonomies, tuple(attributes))
+
+
+def nothing_left(tables: Sequence[Columns]) -> AnswerIsNo:
+    """Return the error about tables without a quasi-identifier, with the reasons of the first few columns."""
+    reasons = [f"{name} ({each.reason})" for table in tables for name, each in table.roles.items()]
+    more = f", and {len(reasons) - _FEW:,} more" if len(reasons) > _FEW else ""
+    names = " and ".join(table.source.origin.name for table in tables)
+    return AnswerIsNo(
+        f"{names}: no column is left that could be generalised and released: {', '.join(reasons[:_FEW])}{more}"
+    )
+
+
+def kept_rows(columns: Columns, used: Iterable[str]) -> tuple[NDArray[np.bool_], list[str]]:
+    """Return which rows a job keeps that uses these columns, and the line with which it keeps missing cells, if any."""
+    complete: NDArray[np.bool_] = np.logical_and.reduce([columns.profiles[name].codes >= 0 for name in used])
+    if complete.mean() >= 1 - _MOST_DROPPED:
+        return complete, []
+    lacking = f"{int((~complete).sum()):,} of {complete.size:,} rows lack a cell"
+    return np.ones(complete.size, bool), [f'missing = "keep"  # {lacking}']
 
 
 def attribute_lines(columns: Columns, name: str, section: AttributeText | None) -> list[str]:
@@ -214,11 +226,6 @@ def diversity_lines(column: Profile, qid: Sequence[str], kept: NDArray[np.bool_]
         f"sensitive = {quoted(column.name)}",
         f"l = {DIVERSITY}  # different values in a group, at least",
     ]
-
-
-def _complete(columns: Sequence[Profile]) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = np.logical_and.reduce([column.codes >= 0 for column in columns])
-    return found
 
 
 def _likeness(columns: Columns, name: str, target: str | None) -> list[float] | None:

@@ -59,5 +59,8 @@ def _fits(path: Path, column: Profile) -> Found:
         return Found(path, "categorical", error.problems[0].text)
     lacking = [cell for cell in column.cells if cell not in taxonomy.rank]
     if lacking:
-        return Found(path, "categorical", f"{len(lacking):,} values of the column are no leaf of it")
+        words = (
+            "a value of the column is" if len(lacking) == 1 else f"{len(lacking):,} values of the column are"
+        )
+        return Found(path, "categorical", f"{words} no leaf of it")
     return Found(path, "categorical")

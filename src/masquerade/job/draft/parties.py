@@ -19,7 +19,9 @@ from masquerade.job.draft.draft import (
     attribute_lines,
     data_lines,
     diversity_lines,
+    kept_rows,
     look_at,
+    nothing_left,
     output_lines,
     privacy_lines,
     roles_lines,
@@ -28,8 +30,6 @@ from masquerade.job.draft.draft import (
 from masquerade.job.draft.profile import Profile, profile
 from masquerade.job.draft.roles import propose_roles
 from masquerade.job.draft.toml_text import comment, key, listed, quoted
-
-_NOTHING_LEFT = "no column is left that could be generalised and released"
 
 
 def draft_mashup(
@@ -55,7 +55,7 @@ def _same_people(
     tables: list[Columns], names: list[str], job: Path, target: str | None, sensitive: Sequence[str], k: int
 ) -> Draft:
     """Join what several parties know of the same people; the first who has an attribute contributes it."""
-    ids, common = _identifiers(tables)
+    ids = _identifiers(tables)
     contributors: dict[str, int] = {}
     for at, table in enumerate(tables):
         for name in (*table.named("quasi-identifier"), *table.named("sensitive"), *table.named("class")):
@@ -63,19 +63,26 @@ def _same_people(
                 contributors.setdefault(name, at)
     holders = {name: at for name, at in contributors.items() if name != target and name not in sensitive}
     if not holders:
-        raise AnswerIsNo(_NOTHING_LEFT)
+        raise nothing_left(tables)
     if target is not None and all(target in table.profiles for table in tables):
         del contributors[target]  # nobody needs to share it
-    lines = _head(job)
+    lines, people = _head(job), list[set[str]]()
     for at, (table, party) in enumerate(zip(tables, names, strict=True)):
+        own = [name for name, holder in contributors.items() if holder == at]
+        shared = [target] if target is not None and target not in contributors else []
+        kept, missing = kept_rows(table, [ids[at], *own, *shared])
+        identifier = table.profiles[ids[at]]
+        people.append({identifier.cells[code] for code in identifier.codes[kept].tolist()})
         lines += [
             "",
             f"[parties.{key(party)}]",
             *data_lines(table, job),
+            *missing,
             f"id = {quoted(ids[at])}  # identifies people, and is never released",
-            f"attributes = {listed(name for name, holder in contributors.items() if holder == at)}",
+            f"attributes = {listed(own)}",
         ]
-    return _finished([*lines, ""], tables, holders, job, min(k, common), k, target, sensitive)
+    least = max(1, min(k, len(set.intersection(*people))))
+    return _finished([*lines, ""], tables, holders, job, least, k, target, sensitive)
 
 
 def _same_columns(
@@ -85,14 +92,15 @@ def _same_columns(
     first = _joined(tables, sensitive)
     qid = first.named("quasi-identifier")
     if not qid:
-        raise AnswerIsNo(_NOTHING_LEFT)
+        raise nothing_left([first])
+    kept, missing = kept_rows(first, [*qid, *sensitive])
     lines = _head(job)
     for table, name in zip(tables, names, strict=True):
-        lines += ["", f"[parties.{key(name)}]", *data_lines(table, job)]
+        lines += ["", f"[parties.{key(name)}]", *data_lines(table, job), *missing]
     advice = 'against providers that collude, add [[privacy]] with model = "m-privacy" and m = 1'
     lines += ["", "[algorithm]", f'name = "mondrian"  # {advice}']
-    rows = first.source.table.num_rows
-    return _finished([*lines, ""], [first], dict.fromkeys(qid, 0), job, min(k, rows), k, None, sensitive)
+    least = min(k, int(kept.sum()))
+    return _finished([*lines, ""], [first], dict.fromkeys(qid, 0), job, least, k, None, sensitive)
 
 
 def _joined(tables: list[Columns], sensitive: Sequence[str]) -> Columns:
@@ -139,8 +147,8 @@ def _finished(
     return Draft(job, "\n".join(lines) + "\n", taxonomies, tuple(attributes))
 
 
-def _identifiers(tables: Sequence[Columns]) -> tuple[list[str], int]:
-    """Return each table's column that identifies people, and how many people all tables have."""
+def _identifiers(tables: Sequence[Columns]) -> list[str]:
+    """Return each table's column that identifies people, with most people whom all tables have."""
     best: tuple[int, list[str]] = (0, [])
     for name, column in tables[0].profiles.items():
         if not _is_key(column):
@@ -161,7 +169,7 @@ def _identifiers(tables: Sequence[Columns]) -> tuple[list[str], int]:
         raise AnswerIsNo(
             "the tables have no people in common: in each, a column must identify people, with values that occur in all"
         )
-    return best[1], best[0]
+    return best[1]
 
 
 def _is_key(column: Profile) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,7 +62,9 @@ class Profile:
 
 
 def profile(name: str, column: pa.ChunkedArray, missing_values: Sequence[str]) -> Profile:
-    """Find out what a column holds."""
+    """Find out what a column holds; of times, the days count."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.date32(), safe=False)
     codes, values = distinct(column)
     labels: list[str] = texts(values).to_pylist()
     absent = {*missing_values, "", *(() if is_text(values.type) else ("nan",))}
@@ -90,7 +93,7 @@ def _of_cells(
     name: str, cells: Sequence[str], kind: pa.DataType
 ) -> tuple[ColumnType, str, Literal[".", ","]] | None:
     """Return the type of cells that are all numbers or all dates, with how they are written."""
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+    if pa.types.is_date(kind):
         return "date", ISO_DATE, "."
     if not is_text(kind):
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
@@ -101,13 +104,23 @@ def _of_cells(
         return None
     if names_a_date(name) and (form := _date_format(cells, (_DIGITS_DATE,))) is not None:
         return "date", form, "."
-    if all(map(_NUMBER.fullmatch, cells)):
+    if all(map(_is_number, cells)):
         as_code = names_a_code(name) or any(re.match("0[0-9]", cell) for cell in cells)
         return None if as_code else ("number", ISO_DATE, ".")
     if all(map(_DECIMAL_COMMA.fullmatch, cells)):
         return "number", ISO_DATE, ","
     form = _date_format(cells, _DATE_FORMATS)
     return ("date", form, ".") if form is not None else None
+
+
+def also_read_as(column: Profile) -> str | None:
+    """Return another format in which all dates of a column of texts could be read."""
+    others = [form for form in _DATE_FORMATS if form != column.format] if column.plain else []
+    return _date_format(column.cells, others)
+
+
+def _is_number(cell: str) -> bool:
+    return _NUMBER.fullmatch(cell) is not None and math.isfinite(float(cell))
 
 
 def _date_format(cells: Sequence[str], formats: Sequence[str]) -> str | None:

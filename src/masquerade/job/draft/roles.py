@@ -46,7 +46,9 @@ def _by_itself(column: Profile) -> Proposal | None:
         f"{len(column.cells):,} different values in {column.present:,} rows",
     )
     if len(column.cells) < 2:
-        return Proposal("other", "left out: it has the same value in every row")
+        where = "every row" if column.present == column.codes.size else "every row that has one"
+        same = f"it has the same value in {where}" if column.cells else "no row has a value"
+        return Proposal("other", f"left out: {same}")
     if (named := identifier_by_name(column.name)) is not None:
         return named
     if sum("@" in cell for cell in column.cells) > _NEARLY_ALL * len(column.cells):
@@ -87,8 +89,8 @@ def _quasi_identifiers(columns: Sequence[Profile]) -> Mapping[str, Proposal]:
         [1.0] * table.width,
     )
     assert key is not None  # all columns together tell as much apart as all columns
-    share = partition_by(table, key).extent.groups / max(table.rows, 1)
-    together = f"with {', '.join(table.names[at] for at in key)}" if len(key) > 1 else "alone"
+    groups = partition_by(table, key)
+    told = f"it tells {groups.extent.groups:,} groups of rows apart, {groups.alone:,} of them of one row"
     known = [at for at in range(table.width) if known_of_people(table.names[at])]
     order = list(dict.fromkeys([*known, *key, *range(table.width)]))
     found = {}
@@ -100,7 +102,8 @@ def _quasi_identifiers(columns: Sequence[Profile]) -> Mapping[str, Proposal]:
         elif at in known:
             found[name] = Proposal("quasi-identifier", KNOWN + hint)
         elif at in key:
-            reason = f"{together} it tells {share:.0%} of the rows from all others"
+            others = ", ".join(table.names[other] for other in key if other != at)
+            reason = f"with {others} {told}" if others else f"alone {told}"
             found[name] = Proposal("quasi-identifier", reason + hint)
         else:
             reason = f"{MIGHT_BE_KNOWN}; it has {len(columns[at].cells):,} different values"
