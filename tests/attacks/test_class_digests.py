@@ -51,7 +51,11 @@ def held(classes: str) -> mq.Table:
 
 def heard_after_alignment(wire: Wire, party: str) -> list[Heard]:
     """All but the alignment's lists and its one test with each peer."""
-    heard = [each for each in wire.seen_by(party) if each.kind not in ("list-size", "blinded", "positions")]
+    heard = [
+        each
+        for each in wire.seen_by(party)
+        if each.kind not in ("list-size", "sizes-heard", "blinded", "positions")
+    ]
     peers = {each.sender for each in heard} - {ASSEMBLER}
     return heard[2 * len(peers) :]
 

@@ -21,7 +21,7 @@ from protocol.seats import seated
 from protocol.tampering import changing, tampering
 from protocol.test_mashup import REQUIREMENT, contract_of
 
-ALIGNMENT = {"list-size", "blinded", "positions", "equality-share", "equality-proof"}
+ALIGNMENT = {"list-size", "sizes-heard", "blinded", "positions", "equality-share", "equality-proof"}
 KNOWN = [b"person %d" % number for number in range(34)]
 
 

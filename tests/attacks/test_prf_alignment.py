@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from masquerade.crypto.hashing import TweakedHash
 from masquerade.crypto.items import digest_items
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script
+from masquerade.net.script import Script, Send, kind_of
 from masquerade.protocol.align import align
 from masquerade.protocol.oprf_alignment import Announced
 from masquerade.protocol.oprf_exchange import Items
@@ -105,6 +106,30 @@ def test_a_leader_cannot_swap_people_at_one_member() -> None:
         values=lambda values: values[8:16] + values[:8] + values[16:] if next(turn) else values,
     )
     assert "cannot account for the people" in str(refused(scripts))
+
+
+@pytest.mark.parametrize("liar", range(3))
+@pytest.mark.parametrize("untrue", [{"nonce": b"n" * 32}, {"records": 3000}], ids=["nonce", "size"])
+def test_who_tells_each_another_thing_does_not_have_honest_parties_blamed(
+    liar: int, untrue: dict[str, Any]
+) -> None:
+    """By another size, one would even begin another way of aligning than the other."""
+
+    def two_tongued(script: Script[Any]) -> Script[Any]:
+        heard: Any = None
+        while True:
+            move = script.send(heard)
+            if isinstance(move, Send) and kind_of(move.message) == "list-size":
+                yield Send(move.peers[:1], move.message)
+                move = Send(move.peers[1:], msgspec.structs.replace(move.message, **untrue))
+            heard = yield move
+
+    names = ["p0", "p1", "p2"]
+    scripts: dict[str, Any] = {name: align(me, names, KNOWN, b"session") for me, name in enumerate(names)}
+    scripts[names[liar]] = two_tongued(scripts[names[liar]])
+    error = refused(scripts)
+    assert error.peer == ""
+    assert "one of the parties: told its peers different sizes or nonces" in str(error)
 
 
 def test_an_assembler_cannot_test_guesses_by_the_order_of_records() -> None:

@@ -203,7 +203,7 @@ def generalised_alone(
 
 
 ALIGNMENT = {
-    *("list-size", "blinded", "positions", "equality-share", "equality-proof"),
+    *("list-size", "sizes-heard", "blinded", "positions", "equality-share", "equality-proof"),
     *("prf-setup", "masked-columns", "column-check", "column-digests", "prf-values", "common-places"),
     *("share-key", "share-store", "common-values"),
 }

@@ -186,7 +186,7 @@ def test_the_shortened_offset_is_uniform() -> None:
 
 @pytest.mark.parametrize(("least", "tries"), [(109, 0), (88, 40)])
 def test_no_difference_is_light_whoever_chooses_it(least: int, tries: int) -> None:
-    """That one of 2^64 − 1 differences leaves fewer unknown bits, with the best of 2^tries C and M, has chance 2^-40."""
+    """With the best of 2^tries C and M: that one of the differences leaves fewer unknown bits has a chance of 2^-40."""
 
     def at_most(width: int) -> float:
         """Log2 of a bound on the probability that a random 128 × width matrix has a rank below `least`."""

@@ -28,7 +28,16 @@ THREE = {"Sex": "loans", "Job": "bank", "Salary": "tax"}
 VIEWS = [(TWO, "bank"), (TWO, "loans"), (THREE, "bank"), (THREE, "loans"), (THREE, "tax")]
 N_RECORDS = 34
 
-OPEN = {"list-size", "blinded", "positions", "equality-share", "equality-proof", "instruct", "finished"}
+OPEN = {
+    "list-size",
+    "sizes-heard",
+    "blinded",
+    "positions",
+    "equality-share",
+    "equality-proof",
+    "instruct",
+    "finished",
+}
 # Points of a curve, which are no uniform bits; they are made before there is any bid.
 SETUP = {"session-nonce", "base-transfers"}
 BITS = {"shared-masked": 6, "shared-result": 3}  # of three parties; the others fill their bytes

@@ -76,7 +76,7 @@ def test_a_partys_view_follows_from_the_release_and_the_order_of_steps(party: st
     for heard in view:
         by_kind.setdefault(heard.kind, []).append(heard)
     # Nothing travels but what the page lists.
-    alignment = {"list-size", "blinded", "positions", "equality-share", "equality-proof"}
+    alignment = {"list-size", "sizes-heard", "blinded", "positions", "equality-share", "equality-proof"}
     assert set(by_kind) <= {*alignment, "score", "instruct", "finished"}
 
     simulated = [

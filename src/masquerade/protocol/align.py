@@ -7,13 +7,15 @@ Two ways, of which the contract names one or leaves it to the sizes of the lists
             of curve arithmetic a pair, then some 1 µs an identifier
 
 Unless the way is the curve anyhow, all parties first tell each other how long their lists are, which each way shows
-all of them in any case, and a nonce. Below `FEW` identifiers on every list `auto` is the curve. At the end, whatever
-the way, all parties check that they hold the same people (same_people.py): a false answer ends the session before any
-record is used.
+all of them in any case, and a nonce. Three or more then compare what they heard: otherwise one that told each another
+thing would have honest parties blame each other for what does not fit. Below `FEW` identifiers on every list `auto` is
+the curve. At the end, whatever the way, all parties check that they hold the same people (same_people.py): a false
+answer ends the session before any record is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 
@@ -38,6 +40,12 @@ class ListSize(Message, tag="list-size", frozen=True):
 
     records: int
     nonce: bytes
+
+
+class SizesHeard(Message, tag="sizes-heard", frozen=True):
+    """A digest of all sizes and nonces, as the sender heard them."""
+
+    digest: bytes
 
 
 def align(
@@ -73,7 +81,8 @@ def align(
 def _announce(me: int, parties: Sequence[str], size: int, session: bytes, most: int) -> Script[Announced]:
     """Exchange sizes and nonces; the text that comes of it names this alignment."""
     own = ListSize(size, os.urandom(_NONCE_BYTES))
-    yield Send(tuple(name for number, name in enumerate(parties) if number != me), own)
+    peers = tuple(name for number, name in enumerate(parties) if number != me)
+    yield Send(peers, own)
     sizes, text = [], b"align\0" + session
     for number, name in enumerate(parties):
         told: ListSize = own if number == me else (yield Receive(name, ListSize))
@@ -85,4 +94,12 @@ def _announce(me: int, parties: Sequence[str], size: int, session: bytes, most: 
             )
         sizes.append(told.records)
         text += told.records.to_bytes(8, "big") + told.nonce
+    if len(peers) > 1:
+        heard = SizesHeard(hashlib.sha256(text).digest())
+        yield Send(peers, heard)
+        for name in peers:
+            if (yield Receive(name, SizesHeard)) != heard:
+                raise PeerBrokeProtocol(
+                    "", "told its peers different sizes or nonces; nobody can tell which it was"
+                )
     return Announced(tuple(sizes), text)

@@ -14,4 +14,4 @@ def blaming(name: str, what: str = "a message") -> Iterator[None]:
     try:
         yield
     except ParameterError as error:
-        raise PeerBrokeProtocol(name, f"sent {what} that does not fit: {error}") from None
+        raise PeerBrokeProtocol(name, f"sent {what} that cannot be right: {error}") from None
