@@ -12,8 +12,9 @@ import numpy as np
 from masquerade.crypto.bits import pack, unpack
 from masquerade.crypto.circuit import Bits, to_bits
 from masquerade.engine.counts import Counts, Rows
-from masquerade.errors import ParameterError, PeerBrokeProtocol
+from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.blaming import blaming
 from masquerade.protocol.collaborate import circuits, fitness_circuits
 from masquerade.protocol.collaborate.counting import SensitiveCodes
 from masquerade.protocol.collaborate.criterion import Criterion
@@ -87,10 +88,8 @@ class SecretJudge:
                 continue
             told = yield Receive(name, Alone)
             theirs = np.flatnonzero(owners == number)
-            try:
+            with blaming(name):
                 bits = unpack(np.frombuffer(told.bits, np.uint8), 2 * theirs.size).reshape(2, -1)
-            except ParameterError as error:
-                raise PeerBrokeProtocol(name, f"sent a message that does not fit: {error}") from None
             if (bits[0] & bits[1]).any():
                 raise PeerBrokeProtocol(name, "says that a group without records satisfies")
             verdicts[:, theirs] = bits
