@@ -20,8 +20,9 @@ demo: $(VENV)/.core ## a coordinator, three parties, one table through it all; C
 test quick: export TMPDIR := $(shell free=$$(df --output=avail /dev/shm 2>/dev/null | tail -1); \
 	[ "$${free:-0}" -gt 4000000 ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}")
 
+# Tests wait for processes and sockets half of their time: four workers keep two cores busy.
 test: $(VENV)/.dev .postgres .chromium ## run all tests
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 4 --dist worksteal
 
 quick: $(VENV)/.dev ## run the tests without processes, databases, browsers and whole sessions, on few examples
 	MASQUERADE_TESTS=quick $(BIN)/pytest -n 2 --dist worksteal -q -m "not system and not sessions"
