@@ -152,9 +152,7 @@ def _boundary(attribute: Attribute, labels: Sequence[str]) -> Boundary:
         taxonomy = Taxonomy.flat(values)
         if len(values) < 2:  # a single value is its own root
             return named_boundary(taxonomy, [taxonomy.nodes[0].name])
-    elif (
-        MISSING_CELL in labels and MISSING_CELL not in taxonomy.rank
-    ):  # cells that were kept as a value of their own
+    elif MISSING_CELL in labels and MISSING_CELL not in taxonomy.rank:  # kept as a value of its own
         taxonomy = taxonomy.with_missing(MISSING_CELL)
     found = attribute.boundary(taxonomy)
     assert found is not None
