@@ -64,6 +64,7 @@ def test_weights_of_every_kind(table: Path, name: str, text: str, capsys: Captur
         ("w.xml", "", "ends in .toml, .json, .csv"),
         ("w.json", "[1]", "must be names of columns with a number each"),
         ("w.json", "{", "not a file of weights"),
+        ("w.csv", "name,weight\nsex,5\nsex,7\n", "sex is there more than once"),
         ("w.csv", "a,b,c\n", "rows of a name and a number"),
         ("w.csv", "sex,heavy\n", "weight of sex must be a finite number above 0"),
         ("w.toml", "zip = 1\n", 'no column "zip"'),
@@ -228,3 +229,8 @@ def test_a_wrong_engine_of_a_job_names_its_key(job: Path, capsys: Capture) -> No
 def test_options_of_parties_do_not_fit_a_table(table: Path, capsys: Capture) -> None:
     answer = here(capsys, "keys", table, "--precision", "0.1")
     assert (answer.code, "belongs to a job with [parties]" in answer.problems[0]) == (2, True)
+
+
+def test_a_list_of_commas_is_not_all_columns(table: Path, capsys: Capture) -> None:
+    ran = here(capsys, "keys", table, "--columns", ",")
+    assert (ran.code, ran.problems) == (2, ["a list such as a,b is expected; got ','"])

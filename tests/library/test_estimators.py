@@ -102,7 +102,7 @@ def test_sites_fit_together_over_their_channels() -> None:
     order = np.argsort(y, kind="stable")
     x, y = x.iloc[order], (y.iloc[order] == "died").astype(int)
     _, identities = trial_identities(("anna", "berta"))
-    parts = {"anna": slice(0, 70), "berta": slice(70, 120)}
+    parts = {"anna": slice(0, 100), "berta": slice(100, 120)}
     assert len(set(y[parts["berta"]].tolist())) == 1
 
     async def work() -> list[Any]:

@@ -54,8 +54,13 @@ Seed = Annotated[int, typer.Option(min=0, help="Draws the samples.")]
 
 
 def words(text: str) -> list[str]:
-    """The words of a list that is separated by commas."""
-    return [word.strip() for word in text.split(",") if word.strip()]
+    """The words of a list that is separated by commas; a text without any is an error."""
+    found = [word.strip() for word in text.split(",") if word.strip()]
+    if text and not found:
+        from masquerade.errors import ParameterError, given
+
+        raise ParameterError(f"a list such as a,b is expected; got {given(text)}")
+    return found
 
 
 def table_file(source: str, query: str | None, separator: str | None, encoding: str | None) -> TableFile:

@@ -12,6 +12,7 @@ from typing import Any
 from masquerade.data.csv_scan import rows
 from masquerade.data.read_csv import likely_separator
 from masquerade.data.reading import why_unreadable
+from masquerade.data.schema import repeated
 from masquerade.errors import ParameterError, given, hint
 
 Weights = Mapping[str, float]
@@ -70,7 +71,10 @@ def _csv(text: bytes) -> dict[str, Any]:
     ]
     if any(len(row) != 2 for row in found):
         raise ValueError("rows of a name and a number are expected")
-    return {name: _number(word) for name, word in found if found[0] != [name, "weight"]}
+    listed = found[1:] if found and found[0][1] == "weight" else found
+    if doubled := repeated([name for name, _ in listed]):
+        raise ValueError(f"{doubled[0]} is there more than once")
+    return {name: _number(word) for name, word in listed}
 
 
 def _number(word: str) -> float | str:
