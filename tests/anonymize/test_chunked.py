@@ -11,7 +11,7 @@ import pytest
 
 import masquerade as mq
 from chunked import in_chunks, plain, rows_of, told
-from masquerade.anonymize.chunked import counting
+from masquerade.anonymize.chunked import counting, linked_cuts, top_cuts
 from masquerade.anonymize.chunked.writing import stretched
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
 from masquerade.engine.local import LocalEngine
@@ -422,3 +422,22 @@ def test_attacks_by_counts_find_what_they_find_in_all_rows(
     names = {each.name for each in found}
     assert {"prosecutor", "marketer", "homogeneity", "skewness", "background-knowledge"} <= names
     assert ("subtraction" in names) == bool(requirement.provider_columns)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "module"),
+    [
+        (mq.KAnonymity(["birth_date", "salary"], k=2), top_cuts),
+        (mq.KAnonymity(["birth_date", "sex"], k=2) & mq.KAnonymity(["sex", "salary"], k=2), linked_cuts),
+    ],
+)
+def test_counts_of_very_many_values_that_do_not_fit_are_refused(
+    requirement: mq.Requirement, module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many bytes a count as make a few hundred fill the memory: what a million take in life."""
+    monkeypatch.setattr(LocalEngine, "rows_at_once", lambda *_: 14)
+    monkeypatch.setattr(module, "_BYTES_PER_PAIR", 1 << 25)
+    with pytest.raises(
+        ParameterError, match=r'memory: must be at least .*GB for this; got "8GB"; up to \d+ counts of'
+    ):
+        in_chunks(people(), requirement, mq.Mondrian(), tmp_path)

@@ -55,3 +55,14 @@ def test_what_cannot_be_held_is_refused_with_the_memory_that_would_do(engine: Lo
         ParameterError, match=r'memory: must be at least 12\.2GB for this; got "8GB"; many groups'
     ):
         engine.insist_on_summing(3 << 30, "many groups")
+
+
+def test_what_the_chunks_leave_no_room_for_is_refused(engine: LocalEngine) -> None:
+    _chunks(engine)  # 20,000 bytes, in memory
+    room = engine.memory - (160 << 20) - 5 * 500 * 8
+    engine.insist_on_room(room, "many counts")
+    with pytest.raises(
+        ParameterError,
+        match=r'memory: must be at least 8\.1GB for this; got "8GB"; many counts take about 7\.9GB',
+    ):
+        engine.insist_on_room(room + 1, "many counts")

@@ -99,6 +99,9 @@ class Engine(AbstractContextManager["Engine"], ABC):
     def insist_on_summing(self, needed: int, what: str) -> None:
         """Raise if `what` takes more bytes than may be held for what is added up."""
 
+    def insist_on_room(self, needed: int, what: str) -> None:
+        """Raise if `what` takes more bytes than the chunks leave, while no kernel runs."""
+
     def check_files(self, paths: Sequence[str]) -> None:
         """Raise unless every place where kernels run can read these files."""
 

@@ -95,6 +95,14 @@ class LocalEngine(Engine):
                 needed / self.summing_memory, f"; {what} take about {size_text(needed, whole=True)}"
             )
 
+    def insist_on_room(self, needed: int, what: str) -> None:
+        """Raise if `what` takes more bytes than the chunks leave, while no kernel runs."""
+        held = self._spilled.held
+        if needed > self._rest - held:
+            # More memory would also hold more of what is on the disk: half of it.
+            enough = needed / (1 - _HELD) if self._spilled.has_files else held + needed
+            self.refuse_memory(enough / self._rest, f"; {what} take about {size_text(needed, whole=True)}")
+
     def refuse_memory(self, times: float, why: str) -> NoReturn:
         """Raise, because it would take `times` the memory that Python leaves."""
         enough = size_text(_ITSELF + int(self._rest * times), whole=True)
@@ -228,6 +236,16 @@ class _Spilled:
         self._parent = folder
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
+
+    @property
+    def held(self) -> int:
+        """The bytes of the arrays in memory."""
+        return self._held
+
+    @property
+    def has_files(self) -> bool:
+        """Whether arrays were written to the disk."""
+        return self._folder is not None
 
     def put(self, array: NDArray[Any]) -> NDArray[Any] | Path:
         """Keep an array in memory if there is room, else on the disk."""

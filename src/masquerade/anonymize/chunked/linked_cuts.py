@@ -32,7 +32,14 @@ from masquerade.anonymize.chunked.multidimensional import (
     rows_together,
 )
 from masquerade.anonymize.chunked.outcome import ReleasedCodes
-from masquerade.anonymize.chunked.top_cuts import CountRanks, PartTable, Recut, WeightedRanks, whole_groups
+from masquerade.anonymize.chunked.top_cuts import (
+    CountRanks,
+    PartTable,
+    Recut,
+    WeightedRanks,
+    insist_on_pairs,
+    whole_groups,
+)
 from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice
@@ -43,6 +50,7 @@ from masquerade.engine.numbering import renumber
 
 Pairs = tuple[Counts, Counts]  # groups of two QIDs that share records
 _NOT_YET = -1
+_BYTES_PER_PAIR = 150  # of group and rank, and of what is made of all of them to judge cuts
 
 
 def cut_linked_chunks(
@@ -232,7 +240,7 @@ class _LinkedChunks:
         self, asked: Mapping[int, _Asked], axes: Sequence[Axis], *, codes: bool = True
     ) -> dict[int, list[CountedGroups]]:
         """Count the records of groups by rank along dimensions, and unless told otherwise by what judges count."""
-        kernels = []
+        kernels, pairs = [], 0
         for at, each in asked.items():
             for qid, groups in zip(self._of_axis[at], each.groups, strict=False):
                 index = np.full(qid.sizes.size, -1, np.int32)
@@ -240,8 +248,11 @@ class _LinkedChunks:
                 size = max(axes[at].column.domain.size, 1)
                 counted = qid.counted if codes else ()
                 kernels.append(CountRanks(qid.label, index, (ranks_of(axes[at].name),), (size,), counted))
+                records = int(qid.sizes[groups].sum())
+                pairs += kernels[-1].most_pairs(records, max(groups.size, records // self._most_rows))
         if not kernels:
             return {}
+        insist_on_pairs(self._table, pairs, _BYTES_PER_PAIR)
         counts = iter(self._table.chunks.total(CountAll(tuple(kernels))))
         nobody = Judge((), {}, 1)
         return {

@@ -29,6 +29,9 @@ from masquerade.engine.counts import Counts, Flags, weighted_counts
 from masquerade.engine.numbering import look_up, occurring
 from masquerade.engine.sparse import SparseCounts
 
+_BYTES_PER_PAIR = 100  # of group and rank: the sums of two threads, and what is made of them
+_BYTES_PER_CODE = 25  # more, where each pair is counted by a code
+
 
 @dataclass(frozen=True, eq=False)
 class Cutting:
@@ -93,7 +96,11 @@ def cut_to_size(table: ChunkedTable, how: Cutting, most_rows: int, start: TopGro
     while (open_ := np.flatnonzero(~final & (sizes > most_rows))).size:
         index = np.full(sizes.size, -1, np.int32)
         index[open_] = np.arange(open_.size)
-        counted = table.chunks.total(CountRanks(how.labels, index, how.ranks, how.sizes, how.counted))
+        records = int(sizes[open_].sum())
+        kernel = CountRanks(how.labels, index, how.ranks, how.sizes, how.counted)
+        pairs = kernel.most_pairs(records, max(open_.size, records // most_rows))
+        insist_on_pairs(table, pairs, _BYTES_PER_PAIR + (_BYTES_PER_CODE if how.counted else 0))
+        counted = table.chunks.total(kernel)
         made = _cut(how, counted, sizes[open_], cells[:, :, open_], parted[open_], sizes.size)
         if made.recut is not None:
             table.chunks.change(replace(made.recut, labels=how.labels, index=index))
@@ -106,6 +113,11 @@ def cut_to_size(table: ChunkedTable, how: Cutting, most_rows: int, start: TopGro
         final = np.concatenate([final, np.zeros(made.sizes.size, bool)])
         parted = np.concatenate([parted, made.parted])
     return TopGroups(sizes, cells, final, parted)
+
+
+def insist_on_pairs(table: ChunkedTable, pairs: int, bytes_per_pair: int) -> None:
+    """Raise if the counts of so many pairs of group and rank would take more memory than is stated."""
+    table.engine.insist_on_room(pairs * bytes_per_pair, f"up to {pairs:,} counts of the values in each group")
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,6 +354,11 @@ class CountRanks:
     ranks: tuple[str, ...]
     sizes: tuple[int, ...]
     counted: tuple[tuple[str, int], ...]
+
+    def most_pairs(self, records: int, n_groups: int) -> int:
+        """Return how many counts there may be of so many records in so many groups."""
+        codes = [n_codes for _, n_codes in self.counted] or [1]
+        return sum(min(records, n_groups * size * n_codes) for size in self.sizes for n_codes in codes)
 
     def __call__(self, chunk: Chunk) -> tuple[tuple[SparseCounts, ...], ...]:
         """Return for each axis the counts by (group, rank), or one for each counted code."""
