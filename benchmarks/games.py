@@ -168,7 +168,12 @@ def _repeated_figures(c_and_w: Mapping[int, tuple[float, float]]) -> Iterator[Fi
                     deviating = play_on(tables, requirement, deal, "class", {ME: way})
                     c, w = fair.received[ME][0], deviating.received[ME][0]
                     tally.hear(n, *((c, w) if tally is same else c_and_w[n]), fair, deviating)
-    yield Figure("repeated, the same game each time: payoffs against the condition", str(same))
+    yield Figure(
+        "repeated, the same game each time: payoffs against the condition",
+        str(same),
+        goal="as Theorem 1 says",
+        met=same.against == 0,
+    )
     yield Figure("repeated, single runs of fresh games: against the condition on means", str(fresh))
 
 

@@ -6,7 +6,7 @@ from _exhibits.exhibit import BETTER, Exhibit, Experiment, Paper, Results, Verdi
 
 from _exhibits.exhibit import NOT_COMPARABLE, NOT_REPRODUCED, REPRODUCED  # isort: skip
 
-_NEAR = 0.05  # of the paper's means
+_NEAR = 0.05  # that our means may be above the paper's
 
 
 def _work(results: Results, rows: object) -> Verdict:
@@ -14,7 +14,7 @@ def _work(results: Results, rows: object) -> Verdict:
     ratios = [float(row["ratio"]) for row in results["figures"] if "encryptions of the paper" in row["what"]]
     if not ratios:
         return Verdict(NOT_COMPARABLE, "nothing was measured")
-    if all(abs(ratio - 1) <= _NEAR for ratio in ratios):
+    if max(ratios) <= 1 + _NEAR:  # fewer is no worse: partitionings are drawn at random
         return Verdict(REPRODUCED)
     return Verdict(NOT_REPRODUCED, f"the means are {min(ratios):.2f} to {max(ratios):.2f} of the paper's")
 

@@ -58,6 +58,14 @@ def test_a_file_that_changed_is_noticed(folder: Path) -> None:
         part.read(["number"])
 
 
+def test_a_column_of_some_files_is_known_and_not_read_without_being_named(folder: Path) -> None:
+    """An identifier that only a later file has must not go unnoticed."""
+    write(folder / "people" / "c.parquet", [6], ssn=["123"])
+    assert parted_files("people", folder, ["number"]).columns == ("number", "word", "ssn")
+    with pytest.raises(DataError, match=r'a\.parquet: no column "ssn", which c\.parquet has'):
+        parted_files("people", folder)
+
+
 def test_files_must_have_the_same_columns(folder: Path) -> None:
     write(folder / "people" / "c.parquet", [6], more=[1])
     read_parted("people", folder, columns=["number"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from masquerade.data.parquet_parts import is_listed
+from masquerade.data.parquet_names import is_listed
 from masquerade.forms.problems import Problems
 from masquerade.job.model import DataSection, Job, OutputSection
 from masquerade.job.outputs import outputs_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from masquerade.data.database_url import database_path
 from masquerade.data.file_kinds import is_parted
-from masquerade.data.parquet_parts import is_listed, is_part_name, listed_files, part_name
+from masquerade.data.parquet_names import is_listed, is_part_name, listed_files, part_name
 from masquerade.errors import DataError, Key
 from masquerade.forms.problems import Problems
 from masquerade.job.model import Job, TableSection

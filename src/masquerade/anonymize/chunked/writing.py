@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from masquerade.anonymize.chunked.outcome import ChunkedOutcome
 from masquerade.data.chunked_table import KEPT, ChunkedTable, TablePart
 from masquerade.data.encode import is_text, mark_missing, missing_rows, without_unused
-from masquerade.data.parquet_parts import part_name
+from masquerade.data.parquet_names import part_name
 from masquerade.engine.chunks import Chunk
 from masquerade.engine.counts import Ints
 from masquerade.engine.numbering import renumber
