@@ -203,7 +203,7 @@ def test_messages_cut_short_are_the_peers_fault(n_parties: int, kind: str, field
         name: changing(whole_session(me, names, rounds, 1), kind, **{field: lambda data: data[:-1]})
         for me, name in enumerate(names)
     }
-    with pytest.raises(PeerBrokeProtocol, match=r"does not fit|nonce|where the message has"):
+    with pytest.raises(PeerBrokeProtocol, match=r"cannot be right|nonce|where the message has"):
         run_together(scripts)
 
 
