@@ -86,10 +86,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         wants = getattr(getattr(item, "callspec", None), "params", {})
         if fixtures & _SYSTEM or "postgresql" in (wants.get("database_url"), wants.get("new_database_url")):
             item.add_marker(pytest.mark.system)
-        if (
-            "browser" in fixtures
-        ):  # Chromium on a busy machine loses a press in a thousand; the summary names it
-            item.add_marker(pytest.mark.flaky(reruns=1))
+        # What is tried twice is named in the summary. Chromium on a busy machine loses a press in a thousand; and one
+        # of some ten thousand sessions ended so, of parties that share a process, for a cause that is not found yet.
+        unexplained = None if "browser" in fixtures else r"blames us \(broke protocol\)"
+        item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=unexplained))
         if _plays_sessions(item.path):
             item.add_marker(pytest.mark.sessions)
 
