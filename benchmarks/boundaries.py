@@ -80,7 +80,7 @@ def schema(limited: Sequence[str]) -> mq.Schema:
     for name in QID:
         if name == "age":
             width = WIDTH if name in limited else None
-            found.append(mq.Attribute(name, "continuous", **BOUNDS, max_width=width))  # type: ignore[arg-type]
+            found.append(mq.Attribute(name, "continuous", **BOUNDS, max_width=width))  # type: ignore[arg-type] # BOUNDS are numbers
             continue
         taxonomy = read_taxonomy(_adult.taxonomies() / f"{name}.csv")
         nodes = NODES.get(name) or tuple(taxonomy.nodes[child].name for child in taxonomy.nodes[0].children)
