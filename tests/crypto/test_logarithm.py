@@ -20,8 +20,8 @@ from masquerade.crypto.logarithm import (
 PAPER = [(17, 3, 1497), (13, 4, 1386), (10, 5, 1314)]  # bits of x, terms, gates
 
 
-@pytest.mark.parametrize(("bits", "terms", "_gates"), PAPER)
-def test_the_error_is_that_of_the_series_over_the_whole_range(bits: int, terms: int, _gates: int) -> None:
+@pytest.mark.parametrize(("bits", "terms"), [(17, 2), *((bits, terms) for bits, terms, _ in PAPER)])
+def test_the_error_is_that_of_the_series_over_the_whole_range(bits: int, terms: int) -> None:
     numbers = np.arange(1, 1 << bits)
     precision = Precision(bits, terms)
     found = scaled_logarithms(numbers, precision) / precision.scale

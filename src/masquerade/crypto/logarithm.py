@@ -31,7 +31,7 @@ from masquerade.crypto.circuit import FALSE, Builder, Circuit, evaluate, to_bits
 from masquerade.crypto.rings import Elements, PowerOfTwo
 from masquerade.errors import ParameterError
 
-SERIES_ERRORS = {2: 0.0294, 3: 0.01121, 4: 0.00443, 5: 0.00183}  # of k terms, at most
+SERIES_ERRORS = {2: 0.03047, 3: 0.01121, 4: 0.00443, 5: 0.00183}  # of k terms, at most
 
 
 @dataclass(frozen=True)
