@@ -119,6 +119,18 @@ def test_what_holds_already_stays_as_it_is() -> None:
     assert second.dropped == ("job",)
 
 
+def test_it_names_the_algorithm_of_the_earlier_release_and_what_merged_its_groups() -> None:
+    first = mq.anonymize(pa.table({"age": range(24)}), mq.KAnonymity(["age"], 3), mq.TopDownSpecialization())
+    second = mq.roll_up(first, mq.KAnonymity(["age"], 9))
+    third = mq.roll_up(second, mq.KAnonymity(["age"], 24))
+    for release in (second, third):
+        assert release.settings["algorithm"] == first.settings["algorithm"]
+        assert release.settings["merged_by"]["name"] in ("mondrian", "tds")
+    assert first.settings["algorithm"]["name"] == "tds"
+    unknown = mq.roll_up(first.table, mq.KAnonymity(["age"], 9))
+    assert "algorithm" not in unknown.settings
+
+
 def test_overlapping_intervals_are_covered_by_their_hull() -> None:
     """Mondrian's cells of one column may overlap; no new end is made up."""
     ages = ["[-inf, 40)"] * 2 + ["[20, 30)"] * 2 + ["[20, 50)"] * 2 + ["[50, inf)"] * 6

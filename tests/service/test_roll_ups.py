@@ -115,6 +115,21 @@ def test_a_larger_k_and_fewer_columns_are_rolled_up(house: House, coordinator: C
     assert coordinator.summaries(ben, [again])[0].cached
 
 
+def test_a_roll_up_names_the_method_of_the_earlier_release(house: House, coordinator: Coordinator) -> None:
+    first = asked(house, coordinator, **FIRST, algorithm={"name": "tds"})
+    assert (first.status, first.cause) == (Status.PUBLISHED, None)
+    second = asked(house, coordinator, privacy=k(30, "age", "job"))  # names no method
+    ana = house.user("ana")
+    earlier, summary = (coordinator.summary(ana, each.id) for each in (first, second))
+    assert summary["rolled_up_from"] == first.terms_hash
+    assert summary["algorithm"] == earlier["algorithm"]
+    assert earlier["algorithm"]["name"] == "tds"
+    assert summary["merged_by"]["name"] in ("mondrian", "tds")
+    (session,) = coordinator.summaries(ana, [second])
+    assert session.algorithm is None  # no method is run for it
+    assert "method: " not in "\n".join(lines_of(session))
+
+
 def test_two_roll_ups_do_not_refuse_each_other(house: House, coordinator: Coordinator) -> None:
     first = asked(house, coordinator, **FIRST)
     for number, qid in ((10, ("age", "job")), (40, ("salary", "town")), (7, ("age", "job"))):

@@ -116,9 +116,9 @@ def roll_up(
         settings={
             "source": earlier.origin.name,
             "rolled_up": True,
-            "algorithm": best.method.settings(),
+            "merged_by": best.method.settings(),
             "class": target,
-            **known.settings,
+            **known.settings,  # with the algorithm of the earlier release, where it is known
         },
         seconds={"read": known.read_seconds, "roll_up": time.perf_counter() - started},
     )

@@ -166,13 +166,15 @@ def roll_up(
     """
     from masquerade.anonymize.rollup import roll_up as rolled_up
 
-    table = _table_of(release) if isinstance(release, releases.Release) else release
+    known = isinstance(release, releases.Release)
+    table = _table_of(release) if known else release
+    algorithm = release.settings.get("algorithm") if known else None
     made = rolled_up(
         table if isinstance(table, Table) else Table(table),
-        checked_requirement(requirement, release.sensitive if isinstance(release, releases.Release) else ()),
+        checked_requirement(requirement, release.sensitive if known else ()),
         columns=None if columns is None else names_of("columns", columns),
         target=target,
-        provenance=Provenance(kind=Release),
+        provenance=Provenance(kind=Release, settings={} if algorithm is None else {"algorithm": algorithm}),
     )
     assert isinstance(made, Release)
     return made

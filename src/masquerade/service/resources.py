@@ -268,7 +268,9 @@ class Session(SessionFacts):
         examples=[["k-anonymity (k = 50) over age, job"]],
     )
     algorithm: dict[str, Any] | None = Field(
-        default=None, description="the method that all parties signed, with its parameters; null: none yet"
+        default=None,
+        description="the method that all parties signed, with its parameters; null: none yet, or a roll-up, for which"
+        " they run none",
     )
     choice: dict[str, Any] | None = Field(
         default=None,

@@ -21,6 +21,7 @@ from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Origin, Table
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import MasqueradeError, NotAllowed, Problem, RequirementUnreachable
+from masquerade.methods import plain_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
 from masquerade.protocol.arrangement import ARRANGEMENTS
@@ -81,6 +82,7 @@ class EarlierReleases:
                     "parties": list(terms.parties),
                     "contract": contract.hash.hex(),
                     "rolled_up_from": source,
+                    "algorithm": plain_method(earlier.method),
                 }
             ),
         )

@@ -17,6 +17,7 @@ from typing import Any
 
 import structlog
 
+from masquerade.anonymize.release import Release
 from masquerade.errors import Conflict, MasqueradeError
 from masquerade.methods import plain_method
 from masquerade.service.clock import Clock
@@ -179,7 +180,7 @@ def _summary(made: Assembled, figures: Figures) -> dict[str, Any]:
     progress = made.progress
     told: dict[str, Any] = {
         **summary_of(made.release, show_steps=deal.show_progress),
-        "algorithm": plain_method(deal.terms.method),
+        **_method(made),
         **_of_kind(made),
         "bytes_sent": {party: each.bytes_sent for party, each in progress.items()},
         "messages": {party: each.messages for party, each in progress.items()},
@@ -192,6 +193,14 @@ def _summary(made: Assembled, figures: Figures) -> dict[str, Any]:
     class_name = deal.terms.class_name
     told["quality"] = ({"class": class_name} if class_name is not None else {}) | figures
     return told
+
+
+def _method(made: Assembled) -> dict[str, Any]:
+    """The method that the parties ran; of a roll-up that of the earlier release, and what merged its groups."""
+    settings = made.release.settings if isinstance(made.release, Release) else {}
+    if "merged_by" in settings:
+        return {name: settings[name] for name in ("algorithm", "merged_by") if name in settings}
+    return {"algorithm": plain_method(made.contract.deal.terms.method)}
 
 
 def _of_kind(made: Assembled) -> dict[str, Any]:

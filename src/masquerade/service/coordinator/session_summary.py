@@ -86,8 +86,9 @@ def _agreed(session: SessionRecord) -> tuple[str, ...]:
 
 
 def _algorithm(session: SessionRecord) -> dict[str, Any] | None:
-    method = _terms(session).get("method")
-    return None if method is None else plain_method(method)
+    """The method that the parties run; None without one yet, and for a roll-up, for which they run none."""
+    terms = _terms(session)
+    return plain_method(terms["method"]) if "method" in terms and terms.get("source") is None else None
 
 
 def _terms(session: SessionRecord) -> Mapping[str, Any]:
