@@ -88,7 +88,7 @@ def replacing_together() -> Iterator[Opener]:
                     sync_folder(hidden.parent)
         finally:  # names are noted before the files exist, as an interrupt may come at any moment
             for hidden in hidden_of.values():
-                hidden.unlink(missing_ok=True)
+                _discard(hidden)
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def write_new(path: Path, data: bytes, mode: int = _ANY) -> None:
             os.link(hidden, path)
             sync_folder(path.parent)
     finally:
-        hidden.unlink(missing_ok=True)
+        _discard(hidden)
 
 
 def sweep(folder: Path) -> None:
@@ -275,7 +275,13 @@ def check_space(folder: Path) -> None:
     try:
         write_whole(probe, bytes(1 << 14), PRIVATE)
     finally:
-        probe.unlink(missing_ok=True)
+        _discard(probe)
+
+
+def _discard(path: Path) -> None:
+    """Remove a file if it is there. A read-only disk refuses even for one that is not, which must hide no error."""
+    with suppress(OSError):
+        path.unlink()
 
 
 def _target(path: Path) -> Path:

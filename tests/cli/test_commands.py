@@ -11,11 +11,23 @@ import pytest
 from cli.command import files, here
 from job.job_files import JOB, TABLE, changed, write_job
 from masquerade.cli import output
+from masquerade.cli.main import COMMANDS, HEADINGS
 from masquerade.methods import table_methods
 
 Capture = pytest.CaptureFixture[str]
 INPUTS = {"people.csv", "job.csv", "job.toml"}
 INPUT_ORDER = JOB + '[output]\norder = "input"\n'
+
+
+# --- help ---
+
+
+def test_help_lists_each_command_once_under_a_heading(capsys: Capture) -> None:
+    text = here(capsys, "--help").out
+    at = [text.index(f"\n{heading}:\n") for heading in HEADINGS]
+    assert at == sorted(at)
+    for name in COMMANDS:
+        assert len(re.findall(rf"^  {name} ", text, re.MULTILINE)) == 1
 
 
 # --- anonymize ---

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.command import here
-from full_disk import no_file_above
+from full_disk import no_file_above, read_only
+from job.job_files import write_job
 
 Capture = pytest.CaptureFixture[str]
 
@@ -52,3 +53,11 @@ def test_a_demo_names_the_file_that_did_not_fit(
         answer = here(capsys, "demo", "--once", "--people", "200", "--folder", "ball")
     assert (answer.code, answer.out) == (2, "")
     assert answer.problems == ["ball/bank/bank.db: cannot be written: disk I/O error"]
+
+
+def test_a_release_on_a_read_only_disk_is_named(tmp_path: Path, capsys: Capture) -> None:
+    job = write_job(tmp_path)
+    with read_only():
+        answer = here(capsys, "anonymize", job)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.problems == [f"{tmp_path / 'release.csv'}: cannot be written: Read-only file system"]

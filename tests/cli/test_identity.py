@@ -24,7 +24,7 @@ def test_init_writes_what_each_party_needs(tmp_path: Path, capsys: Capture) -> N
     assert stat.S_IMODE((folder / "bank" / "key.pem").stat().st_mode) == 0o600
     bank = Identity.load(folder / "bank")
     assert TrustStore.load(folder / "loans" / "trust").pin("bank") == bank.certificate
-    assert f"{folder / 'bank'}: {bank.fingerprint}" in answer.out.splitlines()
+    assert f"{folder / 'bank'}: fingerprint {bank.fingerprint}" in answer.out.splitlines()
 
 
 def test_init_as_json(tmp_path: Path, capsys: Capture) -> None:
@@ -79,15 +79,29 @@ def test_help_says_that_it_is_for_trials(capsys: Capture) -> None:
 
 def test_make_and_trust(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert here(capsys, "identity", "make", "bank").code == 0
+    made = here(capsys, "identity", "make", "bank")
+    assert made.code == 0
     bank = Identity.load(tmp_path / "bank")
+    named = [line.split(": ")[0] for line in made.out.splitlines()[:2]]
+    assert named == ["bank/key.pem", "bank/identity.pem"]
+    assert f"fingerprint: {bank.fingerprint}" in made.out.splitlines()
     assert stat.S_IMODE((tmp_path / "bank" / "key.pem").stat().st_mode) == 0o600
     told = here(
         capsys, "identity", "trust", "add", "bank/identity.pem", "--store", "loans/trust",
         "--fingerprint", bank.fingerprint.replace(":", "").lower(),
     )  # fmt: skip
-    assert (told.code, told.out) == (0, f"loans/trust/bank.pem: {bank.fingerprint}\n")
+    assert told.code == 0
+    assert told.out.splitlines() == [
+        "loans/trust/bank.pem: trusted as bank",
+        f"fingerprint: {bank.fingerprint}",
+    ]
     assert TrustStore.load(tmp_path / "loans" / "trust").pin("bank") == bank.certificate
+
+
+def test_make_names_its_files_as_json(tmp_path: Path, capsys: Capture) -> None:
+    made = here(capsys, "identity", "make", "bank", "--folder", tmp_path / "own", "--json").json
+    assert {Path(name).name for name in made["files"].values()} == files(tmp_path / "own")
+    assert made["fingerprint"] == Identity.load(tmp_path / "own").fingerprint
 
 
 def test_a_certificate_that_is_not_the_expected_one_is_not_trusted(

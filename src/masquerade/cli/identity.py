@@ -51,7 +51,10 @@ def init(
             {"folder": str(folder), "authority": str(folder / "ca.pem"), "days": days, "parties": parties}
         )
         return
-    say(*(f"{folder / name}: {identity.fingerprint}" for name, identity in identities.items()))
+    say(
+        f"{folder / 'ca.pem'}: the authority's certificate; its key was thrown away",
+        *(f"{folder / name}: fingerprint {identity.fingerprint}" for name, identity in identities.items()),
+    )
 
 
 @app.command("make", short_help="A key and a certificate of your own.")
@@ -67,20 +70,32 @@ def make(
 ) -> None:
     """Make a key and a certificate of your own, for a party's node or to sign requests with.
 
-    Writes FOLDER/key.pem, which stays with you, and FOLDER/identity.pem, which others save once they have compared the
-    fingerprint with you (`identity trust add`). Existing keys are never overwritten.
+    Writes FOLDER/key.pem, which stays with you, and FOLDER/identity.pem, which you send to every peer, and prints the
+    certificate's fingerprint. Read it out to the peers, who compare it when they trust the certificate
+    (`identity trust add`). Existing keys are never overwritten.
 
     Example: masquerade identity make bank
     """
-    from masquerade.net.identity import self_signed
+    from masquerade.net.identity import CERTIFICATE_FILE, KEY_FILE, self_signed
 
     made = self_signed(name, days)
     folder = folder or Path(name)
     made.save(folder)
+    key, certificate = folder / KEY_FILE, folder / CERTIFICATE_FILE
     if json:
-        print_json({"folder": str(folder), "name": made.name, "fingerprint": made.fingerprint, "days": days})
-    else:
-        say(f"{folder}: {made.fingerprint}")
+        written = {"key": str(key), "certificate": str(certificate)}
+        print_json(
+            {"folder": str(folder), "name": made.name, "fingerprint": made.fingerprint, "days": days}
+            | {"files": written}
+        )
+        return
+    say(
+        f"{key}: your private key; it stays on this machine",
+        f"{certificate}: your certificate, valid for {days} days; send it to every peer",
+        f"fingerprint: {made.fingerprint}",
+        "Read the fingerprint out to each peer, by telephone for example; they compare it before they trust the"
+        " certificate (masquerade identity trust add).",
+    )
 
 
 @trust_app.callback()
@@ -121,4 +136,4 @@ def add(
     if json:
         print_json({"name": name, "file": str(path), "fingerprint": found})
     else:
-        say(f"{path}: {found}")
+        say(f"{path}: trusted as {name}", f"fingerprint: {found}")

@@ -11,48 +11,76 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 import masquerade
 from masquerade.cli.process import let_go, prepare, stopped_by
 from masquerade.errors import BadInput, Bug, MasqueradeError, one_line, shown
 
-# Each command with its line in the help: a module of this room that has a function of the same name, or, for a command
-# with commands of its own, an `app`.
-COMMANDS = {
-    "demo": "A coordinator and three parties here, and one table through it all.",
-    "init": "A first job file for a table.",
-    "anonymize": "One table in, one verified release out.",
-    "compare": "The methods that fit a job, side by side.",
-    "mashup": "Tables of several parties in, one verified release out.",
-    "learn": "Tables of several sites in, one model out.",
-    "predict": "What a model says of each row of a table.",
-    "verify": "Does a release satisfy its job's requirements?",
-    "evaluate": "What a release kept of its original.",
-    "weights": "How much each attribute matters, learned from queries.",
-    "keys": "Which few columns identify the people in a table.",
-    "mask": "Which columns may be published together.",
-    "attack": "What an attacker gets from a release.",
-    "identity": "Keys and certificates.",
-    "audit": "Prove that an audit log is whole.",
-    "party": "A party's node.",
-    "coordinator": "The coordinator.",
-    "request": "Ask a coordinator for a table.",
-    "sessions": "Your requests, and how they stand.",
-    "download": "Fetch a published table.",
-    "cancel": "End a request.",
-    "decide": "Accept, relax or withdraw what missed its quality.",
-    "tokens": "Your API tokens and sign-ins.",
-    "doctor": "Check certificates, clocks, data, database and peers.",
-    "bench": "Rerun an experiment.",
+# Each command with its line in the help, under the headings that the help shows: a module of this room that has a
+# function of the same name, or, for a command with commands of its own, an `app`.
+HEADINGS = {
+    "See it": {
+        "demo": "The whole system on this machine, with generated data.",
+    },
+    "One table": {
+        "init": "A first job file for a table.",
+        "anonymize": "One table in, one verified release out.",
+        "compare": "The methods that fit a job, side by side.",
+        "keys": "Which few columns identify the people in a table.",
+        "mask": "Which columns may be published together.",
+        "weights": "How much each attribute matters, learned from queries.",
+    },
+    "A release": {
+        "verify": "Does a release satisfy its job's requirements?",
+        "evaluate": "What a release kept of its original.",
+        "attack": "What an attacker gets from a release.",
+    },
+    "Several parties on this machine": {
+        "mashup": "Tables of several parties in, one verified release out.",
+        "learn": "Tables of several sites in, one model out.",
+        "predict": "What a model says of each row of a table.",
+    },
+    "As a client of a coordinator": {
+        "request": "Ask a coordinator for a table.",
+        "sessions": "Your requests, and how they stand.",
+        "download": "Fetch a published table.",
+        "decide": "Accept, relax or withdraw what missed its quality.",
+        "cancel": "End a request.",
+        "tokens": "Your API tokens and sign-ins.",
+    },
+    "Running the services": {
+        "identity": "Keys and certificates.",
+        "party": "A party's node.",
+        "coordinator": "The coordinator.",
+        "doctor": "Check certificates, clocks, data, database and peers.",
+        "audit": "Prove that an audit log is whole.",
+    },
+    "Research": {
+        "bench": "Rerun an experiment.",
+    },
 }
+COMMANDS = {name: line for commands in HEADINGS.values() for name, line in commands.items()}
 
 _INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
+
+
+class _ByHeading(typer.core.TyperGroup):
+    """The commands, listed under their headings."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one list a heading, all in columns of one width."""
+        width = max(map(len, COMMANDS))
+        for heading, commands in HEADINGS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
 
 def command_line(*names: str) -> typer.Typer:
     """Return the command line with the named commands, or with all; to load those takes longer than most jobs."""
     app = typer.Typer(
         name="masquerade",
+        cls=_ByHeading,
         help="Publish and analyse data together without showing each other the raw data.",
         epilog="Exit codes: 0 done; 1 the answer is no; 2 bad input; 3 a peer failed; 4 a bug of ours.",
         add_completion=False,
