@@ -60,7 +60,8 @@ class Intake:
         except ParameterError as error:
             return RequestPreview(errors=error.problems)
         request, found = reading.request, reading.found
-        problems = (*reading.unmet, *map(_unpublished, self._awaited(user, found)))
+        # What a party that has just started will publish in a moment is missing to everything else that is checked.
+        problems = tuple(map(_unpublished, self._awaited(user, found))) or reading.unmet
         if reading.unreadable:
             unmet = (each.within(THE_REQUEST) for each in problems)
             return RequestPreview(errors=(*reading.unreadable, *unmet))
@@ -162,7 +163,7 @@ class Intake:
 
 
 def _unpublished(party: str) -> Problem:
-    return Problem(f"{party or 'one party'} has not published yet")
+    return Problem(f"{party or 'one party'} has not published its datasets yet; ask again in a moment")
 
 
 def _wrongly_signed(request: Request) -> list[Problem]:
