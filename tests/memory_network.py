@@ -60,7 +60,9 @@ class MemoryNetwork:
         self.frozen: dict[str, asyncio.Event] = {}
         self._ports = count(20_000)
         transport = Transport(self._dial, self._probe, self._accept)
-        self.network = Network(self._link, self._serve, partial(listen, transport=transport))
+        self.network = Network(
+            self._link, self._serve, partial(listen, transport=transport), self._check_free
+        )
 
     # --- misfortunes ---
 
@@ -112,13 +114,16 @@ class MemoryNetwork:
             if place.tasks:
                 await asyncio.wait(place.tasks, timeout=5)
 
-    def _take(self, address: str, place: Place) -> str:
-        if address.endswith(":0"):
-            address = f"{address.removesuffix(':0')}:{next(self._ports)}"
+    def _check_free(self, address: str) -> None:
         if address in self.places:
             raise ParameterError(
                 f"{address}: cannot listen here; is the port taken, or the address another machine's?"
             )
+
+    def _take(self, address: str, place: Place) -> str:
+        if address.endswith(":0"):
+            address = f"{address.removesuffix(':0')}:{next(self._ports)}"
+        self._check_free(address)
         self.places[address] = place
         return address
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -18,7 +19,7 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from cli.command import MASQUERADE, Answer, here
+from cli.command import MASQUERADE, Answer, files, here
 from forked import Forked
 from masquerade.audit.verify import verify
 from masquerade.errors import ParameterError
@@ -346,6 +347,19 @@ def visited(page: Starlette, path: str, **form: str) -> httpx.Response:
             return await (browser.post(path, data=form) if form else browser.get(path))
 
     return run(asked())
+
+
+def test_serve_on_a_taken_port_leaves_nothing(folder: Folder, capsys: Capture) -> None:
+    before = files(folder.path / "bank")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        conf = folder.conf("bank")
+        conf.write_text(conf.read_text().replace("127.0.0.1:0", address))
+        answer = party(capsys, folder, "serve", "bank")
+    assert (answer.code, answer.out) == (2, "")
+    (problem,) = answer.problems
+    assert problem.startswith(f"{address}: cannot listen here")
+    assert files(folder.path / "bank") == before
 
 
 def test_a_person_decides_on_a_page(folder: Folder) -> None:

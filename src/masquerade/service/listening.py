@@ -37,6 +37,11 @@ def listening_at(address: str, limits: ConnectionLimits, *, key: str = "") -> Li
     return listening
 
 
+def check_free(address: str) -> None:
+    """Raise ParameterError unless one could listen at `host:port` now: to be known before anything is written."""
+    listening_at(address, ConnectionLimits()).close()
+
+
 @contextlib.asynccontextmanager
 async def served(config: uvicorn.Config, listening: socket.socket) -> AsyncIterator[None]:
     """Serve on a socket while the block runs; then stop within the configuration's graceful-shutdown time."""

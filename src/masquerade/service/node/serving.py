@@ -41,6 +41,7 @@ async def running(
 
     At the end running sessions tell their peers that they were stopped, and the audit log is sealed.
     """
+    network.check_free(settings.address)  # before anything is written, and before tables are read
     state = State(settings.state)
     state.make()
     look = looked_at(watched(settings))  # what changes while the tables are read is seen
