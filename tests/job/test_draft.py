@@ -17,14 +17,16 @@ import masquerade as mq
 from examples import examples
 from masquerade.data.interval_taxonomy import interval_taxonomy
 from masquerade.data.table_file import TableFile
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.data.taxonomy_csv import outline_of_rows
+from masquerade.data.taxonomy_outline import Outline
 from masquerade.errors import AnswerIsNo, DataError, ParameterError
 from masquerade.files import FileExists
 from masquerade.job.draft.attribute_text import _rows
 from masquerade.job.draft.draft import Draft
 from masquerade.job.draft.profile import profile
 from masquerade.job.draft.trees import balanced, calendar, prefixes, round_intervals
+from masquerade.net.progress import Stage
 
 N = 60
 Cells = dict[str, list[str]]
@@ -288,3 +290,30 @@ def test_a_tree_of_categories_has_all_of_them(cells: list[str]) -> None:
         leaves = [path[0] for path in make(found)]
         assert sorted(leaves) == sorted(found.cells)
     assert set(Taxonomy(outline_of_rows(_rows(balanced(found)), "x").branch()).leaves) == set(found.cells)
+
+
+# --- speed ---
+
+
+@pytest.mark.parametrize("cell", ["{:05d}", "thing {}"], ids=["codes", "categories"])
+def test_a_tree_is_built_once_however_many_values_there_are(
+    cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = [0]
+    branch = Outline.branch
+
+    def counted(outline: Outline) -> Branch:
+        built[0] += 1
+        return branch(outline)
+
+    monkeypatch.setattr(Outline, "branch", counted)
+    cells = {"place": [cell.format(at // 2) for at in range(400)], "age": [str(at % 9) for at in range(400)]}
+    mq.draft(write(tmp_path / "people.csv", cells), tmp_path / "job.toml")
+    assert built[0] <= len(cells)
+
+
+def test_a_draft_says_what_is_being_done(tmp_path: Path) -> None:
+    stages: list[Stage] = []
+    cells = {"age": [str(at % 9) for at in range(N)], "sex": ["m", "f"] * 30}
+    mq.draft(write(tmp_path / "people.csv", cells), tmp_path / "job.toml", on_stage=stages.append)
+    assert [stage.detail for stage in stages if stage.detail] == ["age", "sex"] * 2

@@ -10,7 +10,7 @@ from masquerade.errors import ParameterError
 from masquerade.job.draft.draft import DEFAULT_K, Draft, draft_job, refuse_existing
 from masquerade.job.draft.parties import draft_mashup
 from masquerade.library.column_names import names_of
-from masquerade.net.progress import OnStage, Stage, silent
+from masquerade.net.progress import OnStage, silent
 
 Tables = str | Path | TableFile | Sequence[str | Path | TableFile]
 
@@ -37,10 +37,9 @@ def draft(
         raise ParameterError("--parties: name the tables of two or more parties")
     if not parties and len(files) != 1:
         raise ParameterError("name one table, or give --parties to join those of several")
-    on_stage(Stage("reading"))
     if parties:
-        made = draft_mashup(files, path, target=target, sensitive=hidden, k=k)
+        made = draft_mashup(files, path, target=target, sensitive=hidden, k=k, on_stage=on_stage)
     else:
-        made = draft_job(files[0], path, target=target, sensitive=hidden, k=k)
+        made = draft_job(files[0], path, target=target, sensitive=hidden, k=k, on_stage=on_stage)
     made.write()
     return made

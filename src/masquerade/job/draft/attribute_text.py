@@ -96,7 +96,7 @@ def _made(column: Profile, likeness: Sequence[float] | None) -> tuple[str | None
         tree = outline_of_rows(text, column.name)
         if column.type in _KINDS:
             interval_taxonomy(tree, "date" if column.type == "date" else "continuous", column.name)
-        elif any(cell not in Taxonomy(tree.branch(), column.name).rank for cell in column.cells):
+        elif not Taxonomy(tree.branch(), column.name).rank.keys() >= set(column.cells):
             return None, "one root over all values"
     except TaxonomyError:  # names that stand for something in the format
         return None, "one root over all values"

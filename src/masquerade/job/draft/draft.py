@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.data.encode import MISSING_VALUES
@@ -25,6 +26,7 @@ from masquerade.job.draft.profile import Profile, profile
 from masquerade.job.draft.roles import propose_roles
 from masquerade.job.draft.roles_by_name import Proposal
 from masquerade.job.draft.toml_text import comment, key, listed, quoted, relative
+from masquerade.net.progress import OnStage, Stage, silent
 
 _MOST_DROPPED = 0.05  # of the rows; if more have a missing cell, missing cells are kept as values
 _FEW = 3  # columns of which an error gives the reason
@@ -83,17 +85,33 @@ class Columns:
 
 
 def look_at(
-    file: TableFile, target: str | None, sensitive: Sequence[str], *, lists_all: bool = True
+    file: TableFile,
+    target: str | None,
+    sensitive: Sequence[str],
+    *,
+    lists_all: bool = True,
+    on_stage: OnStage = silent,
 ) -> Columns:
     """Read a table and propose a role for each column; with `lists_all` those named must all be there."""
+    on_stage(Stage("reading"))
     source = file.read()
     asked = [*([target] if target is not None else []), *sensitive]
     if lists_all:
         chosen(source.origin.name, source.all_columns, asked)
     if target is not None and target in sensitive:
         raise ParameterError(f"{target}: both the class and sensitive; name it once")
-    profiles = {name: profile(name, source.table.column(name), MISSING_VALUES) for name in source.all_columns}
+    profiles = profiles_of(source.table, source.all_columns, on_stage)
+    on_stage(Stage("looking for what identifies rows"))
     return Columns(file, source, profiles, propose_roles(list(profiles.values()), target, sensitive))
+
+
+def profiles_of(table: pa.Table, names: Sequence[str], on_stage: OnStage = silent) -> dict[str, Profile]:
+    """Find out what each of these columns holds."""
+    found = {}
+    for at, name in enumerate(names, start=1):
+        on_stage(Stage(f"looking at column {at} of {len(names)}", detail=name))
+        found[name] = profile(name, table.column(name), MISSING_VALUES)
+    return found
 
 
 def draft_job(
@@ -103,11 +121,12 @@ def draft_job(
     target: str | None = None,
     sensitive: Sequence[str] = (),
     k: int = DEFAULT_K,
+    on_stage: OnStage = silent,
 ) -> Draft:
     """Draft the job of one table. Nothing is written yet."""
     if k < 1:
         raise ParameterError(f"k must be a whole number of at least 1; got {k}")
-    columns = look_at(file, target, sensitive)
+    columns = look_at(file, target, sensitive, on_stage=on_stage)
     qid = columns.named("quasi-identifier")
     if not qid:
         raise nothing_left([columns])
@@ -127,6 +146,7 @@ def draft_job(
     for name in columns.profiles:
         section = None
         if name in qid:
+            on_stage(Stage("finding or making a taxonomy", detail=name))
             section = attribute_text(
                 columns.profiles[name], file.path, job, set(taxonomies), _likeness(columns, name, target)
             )

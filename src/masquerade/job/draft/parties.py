@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from masquerade.data.encode import MISSING_VALUES
 from masquerade.data.table_file import TableFile
 from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.job.draft.attribute_text import attribute_text
@@ -24,12 +23,14 @@ from masquerade.job.draft.draft import (
     nothing_left,
     output_lines,
     privacy_lines,
+    profiles_of,
     roles_lines,
     told,
 )
-from masquerade.job.draft.profile import Profile, profile
+from masquerade.job.draft.profile import Profile
 from masquerade.job.draft.roles import propose_roles
 from masquerade.job.draft.toml_text import comment, key, listed, quoted
+from masquerade.net.progress import OnStage, Stage, silent
 
 
 def draft_mashup(
@@ -39,15 +40,18 @@ def draft_mashup(
     target: str | None = None,
     sensitive: Sequence[str] = (),
     k: int = 5,
+    on_stage: OnStage = silent,
 ) -> Draft:
     """Draft the job of `masquerade mashup`. Nothing is written yet."""
-    tables = [look_at(file, target, sensitive, lists_all=False) for file in files]
+    tables = [look_at(file, target, sensitive, lists_all=False, on_stage=on_stage) for file in files]
     for name in (*([target] if target is not None else []), *sensitive):
         if not any(name in table.profiles for table in tables):
             raise ParameterError(f'no table has a column "{name}"')
     names = _party_names(files)
     if len({tuple(sorted(table.profiles)) for table in tables}) == 1:
+        on_stage(Stage("making taxonomies"))
         return _same_columns(tables, names, job, sensitive, k)
+    on_stage(Stage("finding the people in common, and making taxonomies"))
     return _same_people(tables, names, job, target, sensitive, k)
 
 
@@ -109,7 +113,7 @@ def _joined(tables: list[Columns], sensitive: Sequence[str]) -> Columns:
     arrow = pa.concat_tables(
         [table.source.table.select(order) for table in tables], promote_options="permissive"
     )
-    profiles = {name: profile(name, arrow.column(name), MISSING_VALUES) for name in order}
+    profiles = profiles_of(arrow, order)
     source = replace(tables[0].source, table=arrow)
     return Columns(tables[0].file, source, profiles, propose_roles(list(profiles.values()), None, sensitive))
 
