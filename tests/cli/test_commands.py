@@ -67,6 +67,25 @@ def test_paths_are_relative_to_the_job(
     assert files(tmp_path / "elsewhere") == set()
 
 
+def test_formulas_in_cells_are_warned_of_or_escaped_and_read_back(tmp_path: Path, capsys: Capture) -> None:
+    job = write_job(tmp_path, JOB.replace('sensitive = ["disease"]', 'sensitive = ["disease", "city"]'))
+    (tmp_path / "people.csv").write_text(TABLE.replace("Asthma", "=HYPERLINK(A1)"))
+    (warning,) = here(capsys, "anonymize", job, "--json").json["warnings"]
+    assert warning.startswith("2 cells of disease begin with =")
+    job.write_text(job.read_text() + '[output]\norder = "input"\nescape_formulas = true\n')
+    assert here(capsys, "anonymize", job).code == 0
+    written = (tmp_path / "release.csv").read_text()
+    assert written.count("'=HYPERLINK") == written.count("=HYPERLINK") == 2
+    assert here(capsys, "verify", tmp_path / "release.csv", "--job", job).code == 0
+    found = here(
+        capsys, "evaluate", tmp_path / "people.csv", tmp_path / "release.csv", "--job", job, "--folds", 0
+    )
+    assert found.code == 0, found.err  # whose sensitive cells are compared with the original's
+    job.write_text(job.read_text().replace("escape_formulas", 'table = "r.parquet"\nescape_formulas'))
+    refused = here(capsys, "anonymize", job)
+    assert (refused.code, "output.escape_formulas" in refused.err) == (2, True)
+
+
 FAILURES = {
     "k above the rows": (changed("k = 2", "k = 9"), TABLE, 1, "people.csv: k-anonymity (k = 9) over age, job cannot"),
     "k above everything": (changed("k = 2", "k = 9" + "0" * 15), TABLE, 1, "cannot be reached"),
@@ -256,7 +275,7 @@ def test_compare_names_the_option_and_what_is_allowed(
 def test_evaluate_a_release_in_input_order(tmp_path: Path, capsys: Capture) -> None:
     job = write_job(tmp_path, INPUT_ORDER)
     made = here(capsys, "anonymize", job, "--json").json
-    words = ("evaluate", tmp_path / "people.csv", tmp_path / "release.csv", "--job", job)
+    words = ("evaluate", tmp_path / "people.csv", tmp_path / "release.csv", "--job", job, "--folds", 0)
     answer = here(capsys, *words, "--folds", "2", "--queries", "10", "--json")
     assert (answer.code, answer.err) == (0, "")
     assert answer.json["metrics"] == made["metrics"]
@@ -287,7 +306,7 @@ def test_evaluate_refuses_what_is_not_in_input_order(tmp_path: Path, capsys: Cap
 def test_evaluate_with_too_much_training(tmp_path: Path, capsys: Capture) -> None:
     job = write_job(tmp_path, INPUT_ORDER)
     here(capsys, "anonymize", job)
-    words = ("evaluate", tmp_path / "people.csv", tmp_path / "release.csv", "--job", job)
+    words = ("evaluate", tmp_path / "people.csv", tmp_path / "release.csv", "--job", job, "--folds", 0)
     answer = here(capsys, *words, "--train", "8")
     assert answer.code == 2
     assert "of 8 complete rows, 1 to 7. Got 8 instead" in answer.problems[0]

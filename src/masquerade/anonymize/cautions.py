@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from masquerade.data.column import Generalised
 from masquerade.data.continuum import NUMBER
+from masquerade.data.formulas import count_formulas
 from masquerade.data.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ def other_cautions(release: Release) -> Iterator[str]:
         target in each.requirement.sensitive_attributes for each in release.verdicts
     ):
         yield class_is_sensitive(target)
+    for name, count in count_formulas(release.table).items():
+        yield (
+            f"{count:,} cells of {name} begin with =, +, - or @, and a spreadsheet may run them as formulas; "
+            "escape_formulas of [output], or --escape-formulas of download, writes them so that none does"
+        )
     for column in release.columns:
         if _is_scale(column):
             yield f'{column.name} has a flat taxonomy of numbers; type = "continuous" would make intervals of them'

@@ -27,6 +27,10 @@ def download(
         Path | None,
         typer.Option("--report", metavar="FILE", help="Write the report here.", show_default=False),
     ] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option("--escape-formulas", help="In a .csv, put ' before cells that a spreadsheet would run."),
+    ] = False,
     conf: Conf = None,
     json: Json = False,
 ) -> None:
@@ -41,7 +45,7 @@ def download(
     target = output if output is not None else Path(f"{checked_session(session)}.csv")
     with client_of(conf) as client, progress() as shown:
         shown.stage(f"downloading {target}")
-        written = take(client, session, target, report)
+        written = take(client, session, target, report, escape_formulas=escape_formulas)
     if json:
         print_json({"session": session} | written)
     else:

@@ -85,9 +85,15 @@ def request(
         insist(session, conf)
 
 
-def take(client: Client, session: str, output: Path | None, report: Path | None) -> dict[str, Any]:
+def take(
+    client: Client, session: str, output: Path | None, report: Path | None, *, escape_formulas: bool = False
+) -> dict[str, Any]:
     """Write what was asked for; where it went, and what is known of it."""
-    release = client.download(session, output) if output is not None else client.release(session)
+    release = (
+        client.download(session, output, escape_formulas=escape_formulas)
+        if output is not None
+        else client.release(session)
+    )
     written: dict[str, Any] = {"rows": release.rows, "sha256": release.sha256}
     told = ["kind", "m", "third_party", "rolled_up_from", "quality", "service_levels", "warnings"]
     told += ["ratios", "common_records"]

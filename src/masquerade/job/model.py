@@ -217,6 +217,7 @@ class OutputSection(Form):
     )
     order: Literal["shuffle", "input"] = _key(_one_of("shuffle", "input"), "shuffle")
     keep_provider: bool = _key(_SWITCH, False)
+    escape_formulas: bool = _key(_SWITCH, False)
 
 
 class Job(Form):

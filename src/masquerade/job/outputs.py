@@ -25,6 +25,7 @@ class Outputs:
 
     table: Path
     report: Path | None
+    escape_formulas: bool = False
 
 
 def outputs_of(job: Job, path: Path, problems: Problems, *, folder: bool = False) -> Outputs:
@@ -47,7 +48,11 @@ def _outputs(
 ) -> Outputs:
     """Check the files; without endings the first is a folder."""
     base, section = path.parent, job.output
-    outputs = Outputs(base / file, base / section.report if section.report else None)
+    outputs = Outputs(base / file, base / section.report if section.report else None, section.escape_formulas)
+    if section.escape_formulas and outputs.table.suffix.lower() != ".csv":
+        problems.add(
+            ("output", "escape_formulas"), f"is for CSV files; no spreadsheet runs {outputs.table.name}"
+        )
     read = dict(_read(job, path))
     if endings is None:
         _check_folder(("output", key), outputs.table, read, problems)

@@ -19,6 +19,7 @@ from masquerade.data.table_file import TableFile
 from masquerade.job.model import DataSection
 from masquerade.job.plan import Plan
 from masquerade.library.column_names import names_of
+from masquerade.library.jobs import as_released
 from masquerade.library.python_api import checked_requirement
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import Requirement
@@ -90,7 +91,7 @@ def attack_job(
         return play(_scene_of_files(large[0], plan, schema, sensitive, population))
 
     def read(source: str | Path) -> Table:
-        found = read_source(str(source), Path())
+        found = as_released(read_source(str(source), Path()), plan)
         return Table(found.table, schema, origin=found.origin)
 
     def read_raw(file: TableFile) -> Table:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from masquerade.data.formulas import escape_formulas
 from masquerade.data.write import check_target, encode_table
 from masquerade.files import make_folder, read_file, replacing_together
 from masquerade.job.outputs import Outputs
@@ -52,7 +53,8 @@ def deliver(
         started = time.perf_counter()
         check_target(outputs.table)
         with opened(outputs.table) as file:
-            encode_table(release.table, file, outputs.table.suffix)
+            table = escape_formulas(release.table) if outputs.escape_formulas else release.table
+            encode_table(table, file, outputs.table.suffix)
             file.seek(0)
             digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type] # any file will do
         release.seconds["write"] = time.perf_counter() - started

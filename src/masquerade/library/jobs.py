@@ -93,7 +93,7 @@ def verify_job(release: str | Path, job: str | Path) -> Verification:
         from masquerade.library.chunked_jobs import verify_chunks
 
         return verify_chunks(release, plan, schema)
-    source = read_source(str(release), Path())
+    source = as_released(read_source(str(release), Path()), plan)
     insist_on_providers(source.origin.name, source.all_columns, plan.requirement)
     found = verify(Table(source.table, schema, origin=source.origin), plan.requirement)
     leaked = tuple(name for name in dict.fromkeys(plan.job.roles.identifiers) if name in source.all_columns)
@@ -137,7 +137,7 @@ def evaluate_job(
     on_stage(Stage("reading"))
     coded = {*plan.requirement.qid_attributes, *plan.published}
     found = _read(str(original), data, Path(), used, coded)
-    published = read_source(str(release), Path(), columns=used, coded=coded)
+    published = as_released(read_source(str(release), Path(), columns=used, coded=coded), plan)
     attributes = set(schema.names) - {plan.job.roles.class_}
     sources = {
         name: [each for each in party.attributes if each in attributes]
@@ -200,6 +200,15 @@ def compare_job(
 def _from_here(source: str, base: Path) -> str:
     """Return a source that a job names as it is called from where we are."""
     return source if database_scheme(source) is not None else str(base / source)
+
+
+def as_released(source: Source, plan: Plan) -> Source:
+    """Return the table of a finished release with its cells as they were before formulas in it were escaped."""
+    if not plan.job.output.escape_formulas:
+        return source
+    from masquerade.data.formulas import unescape_formulas
+
+    return replace(source, table=unescape_formulas(source.table))
 
 
 def workload_of(plan: Plan) -> str | None:

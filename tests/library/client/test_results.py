@@ -35,6 +35,9 @@ def test_a_published_table_in_every_form(client: mq.Client, api: LiveApi, tmp_pa
     assert pyarrow.csv.read_csv(tmp_path / "release.csv").num_rows == 4
     client.download(session, str(tmp_path / "release.parquet"))
     assert pyarrow.parquet.read_table(tmp_path / "release.parquet").to_pylist() == TABLE.to_pylist()
+    plain = (tmp_path / "release.csv").read_bytes()
+    client.download(session, tmp_path / "release.csv", escape_formulas=True)  # of which it has none
+    assert (tmp_path / "release.csv").read_bytes() == plain
     assert client.report(session, tmp_path / "report.html").read_text().startswith("<!doctype html>")
     assert {path.name for path in tmp_path.iterdir()} == {"release.csv", "release.parquet", "report.html"}
     with pytest.raises(mq.ParameterError, match="cannot be written as"):

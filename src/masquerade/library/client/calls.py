@@ -178,8 +178,14 @@ class Calls:
         return table
 
     @call
-    async def download(self, session: str, path: str | Path) -> PublishedRelease:
-        """Write the table to a .csv or .parquet file, a model or an answer to .json; on failure no file is left."""
+    async def download(
+        self, session: str, path: str | Path, *, escape_formulas: bool = False
+    ) -> PublishedRelease:
+        """Write the table to a .csv or .parquet file, a model or an answer to .json; on failure no file is left.
+
+        With `escape_formulas`, cells that a spreadsheet would run get an apostrophe in front; the digest is that of the
+        table as published.
+        """
         from masquerade.data.file_kinds import PARQUET_SUFFIXES
         from masquerade.data.write import check_target
         from masquerade.files import replacing
@@ -195,6 +201,13 @@ class Calls:
             if target.suffix.lower() in PARQUET_SUFFIXES:
                 _, content, release = await self._parquet(session)
                 file.write(content)
+                return release
+            if escape_formulas:
+                from masquerade.data.formulas import escape_formulas as escaped
+                from masquerade.data.write import encode_table
+
+                table, _, release = await self._parquet(session)
+                encode_table(escaped(table), file, target.suffix)
                 return release
             release = await self._release(session)
             digest = await self._fetched(_table_of(session, "csv"), file)
