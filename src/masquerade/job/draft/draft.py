@@ -68,7 +68,6 @@ def refuse_existing(job: Path) -> None:
 class Columns:
     """A table's columns, and the roles proposed for them."""
 
-    file: TableFile
     source: Source
     profiles: dict[str, Profile]
     roles: dict[str, Proposal]
@@ -84,17 +83,22 @@ class Columns:
         return list(dict.fromkeys(words))
 
 
+@dataclass(frozen=True, eq=False)
+class FileColumns(Columns):
+    """The columns of a table in a file or database."""
+
+    file: TableFile
+
+
 def look_at(
-    file: TableFile,
+    source: Source,
     target: str | None,
     sensitive: Sequence[str],
     *,
     lists_all: bool = True,
     on_stage: OnStage = silent,
 ) -> Columns:
-    """Read a table and propose a role for each column; with `lists_all` those named must all be there."""
-    on_stage(Stage("reading"))
-    source = file.read()
+    """Propose a role for each column of a table; with `lists_all` those named must all be there."""
     asked = [*([target] if target is not None else []), *sensitive]
     if lists_all:
         chosen(source.origin.name, source.all_columns, asked)
@@ -102,7 +106,21 @@ def look_at(
         raise ParameterError(f"{target}: both the class and sensitive; name it once")
     profiles = profiles_of(source.table, source.all_columns, on_stage)
     on_stage(Stage("looking for what identifies rows"))
-    return Columns(file, source, profiles, propose_roles(list(profiles.values()), target, sensitive))
+    return Columns(source, profiles, propose_roles(list(profiles.values()), target, sensitive))
+
+
+def look_at_file(
+    file: TableFile,
+    target: str | None,
+    sensitive: Sequence[str],
+    *,
+    lists_all: bool = True,
+    on_stage: OnStage = silent,
+) -> FileColumns:
+    """Read a table, and propose a role for each column as `look_at` does."""
+    on_stage(Stage("reading"))
+    found = look_at(file.read(), target, sensitive, lists_all=lists_all, on_stage=on_stage)
+    return FileColumns(found.source, found.profiles, found.roles, file)
 
 
 def profiles_of(table: pa.Table, names: Sequence[str], on_stage: OnStage = silent) -> dict[str, Profile]:
@@ -126,7 +144,7 @@ def draft_job(
     """Draft the job of one table. Nothing is written yet."""
     if k < 1:
         raise ParameterError(f"k must be a whole number of at least 1; got {k}")
-    columns = look_at(file, target, sensitive, on_stage=on_stage)
+    columns = look_at_file(file, target, sensitive, on_stage=on_stage)
     qid = columns.named("quasi-identifier")
     if not qid:
         raise nothing_left([columns])
@@ -216,7 +234,7 @@ def output_lines(stem: str) -> list[str]:
     ]
 
 
-def data_lines(columns: Columns, job: Path) -> list[str]:
+def data_lines(columns: FileColumns, job: Path) -> list[str]:
     """Write where a table is and how it is written."""
     file = columns.file
     where = file.source if file.path is None else relative(file.path, job)

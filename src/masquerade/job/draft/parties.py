@@ -13,13 +13,13 @@ from masquerade.data.table_file import TableFile
 from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.job.draft.attribute_text import attribute_text
 from masquerade.job.draft.draft import (
-    Columns,
     Draft,
+    FileColumns,
     attribute_lines,
     data_lines,
     diversity_lines,
     kept_rows,
-    look_at,
+    look_at_file,
     nothing_left,
     output_lines,
     privacy_lines,
@@ -43,7 +43,7 @@ def draft_mashup(
     on_stage: OnStage = silent,
 ) -> Draft:
     """Draft the job of `masquerade mashup`. Nothing is written yet."""
-    tables = [look_at(file, target, sensitive, lists_all=False, on_stage=on_stage) for file in files]
+    tables = [look_at_file(file, target, sensitive, lists_all=False, on_stage=on_stage) for file in files]
     for name in (*([target] if target is not None else []), *sensitive):
         if not any(name in table.profiles for table in tables):
             raise ParameterError(f'no table has a column "{name}"')
@@ -56,7 +56,12 @@ def draft_mashup(
 
 
 def _same_people(
-    tables: list[Columns], names: list[str], job: Path, target: str | None, sensitive: Sequence[str], k: int
+    tables: list[FileColumns],
+    names: list[str],
+    job: Path,
+    target: str | None,
+    sensitive: Sequence[str],
+    k: int,
 ) -> Draft:
     """Join what several parties know of the same people; the first who has an attribute contributes it."""
     ids = _identifiers(tables)
@@ -90,7 +95,7 @@ def _same_people(
 
 
 def _same_columns(
-    tables: list[Columns], names: list[str], job: Path, sensitive: Sequence[str], k: int
+    tables: list[FileColumns], names: list[str], job: Path, sensitive: Sequence[str], k: int
 ) -> Draft:
     """Providers of different people: taxonomies must cover the values of all of them."""
     first = _joined(tables, sensitive)
@@ -107,7 +112,7 @@ def _same_columns(
     return _finished([*lines, ""], [first], dict.fromkeys(qid, 0), job, least, k, None, sensitive)
 
 
-def _joined(tables: list[Columns], sensitive: Sequence[str]) -> Columns:
+def _joined(tables: list[FileColumns], sensitive: Sequence[str]) -> FileColumns:
     """All providers' records, as one table."""
     order = tables[0].source.table.column_names
     arrow = pa.concat_tables(
@@ -115,12 +120,14 @@ def _joined(tables: list[Columns], sensitive: Sequence[str]) -> Columns:
     )
     profiles = profiles_of(arrow, order)
     source = replace(tables[0].source, table=arrow)
-    return Columns(tables[0].file, source, profiles, propose_roles(list(profiles.values()), None, sensitive))
+    return FileColumns(
+        source, profiles, propose_roles(list(profiles.values()), None, sensitive), tables[0].file
+    )
 
 
 def _finished(
     lines: list[str],
-    tables: list[Columns],
+    tables: list[FileColumns],
     holders: dict[str, int],
     job: Path,
     k: int,
@@ -151,7 +158,7 @@ def _finished(
     return Draft(job, "\n".join(lines) + "\n", taxonomies, tuple(attributes))
 
 
-def _identifiers(tables: Sequence[Columns]) -> list[str]:
+def _identifiers(tables: Sequence[FileColumns]) -> list[str]:
     """Return each table's column that identifies people, with most people whom all tables have."""
     best: tuple[int, list[str]] = (0, [])
     for name, column in tables[0].profiles.items():
