@@ -42,6 +42,20 @@ def test_bins_hold_every_group_once_and_begin_at_the_marks(sizes, marks):
     assert len(bins.counts) <= 50
 
 
+def test_the_levels_of_a_line_chart_stand_beside_the_lines() -> None:
+    points = [(0.0, 0.0), (0.1, 0.9), (1.0, 1.0)]
+    svg = ElementTree.fromstring(line_chart([Series("model", points)], title="ROC", write=percent))
+    ends = [
+        float(text.get("x"))
+        for text in svg.iter("text")
+        if text.get("class") == "tick" and text.get("text-anchor") == "end"
+    ]
+    lines = [each for each in svg.iter("path") if each.get("class") == "line s0"]
+    (start,) = (float(re.match(r"M([0-9.]+)", each.get("d")).group(1)) for each in lines)
+    assert len(ends) > 2
+    assert max(ends) < start
+
+
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=40), st.lists(st.integers(1, 9000), max_size=3))
 @settings(max_examples=examples(60), deadline=None)
 def test_bars_left_of_a_line_are_the_groups_below_it(sizes, ks):

@@ -18,6 +18,7 @@ from masquerade.risk.group_ground import GroupGround
 from masquerade.risk.partition import Partition
 
 _MOST_SETS = 12
+_CHART_TITLE = "Chance of finding a person's record, by the columns that are known of them"
 
 
 def risks_section(release: Release) -> dict[str, Any] | None:
@@ -29,7 +30,7 @@ def risks_section(release: Release) -> dict[str, Any] | None:
         {"name": attack_title(each.name), "value": figure(each.value), "meaning": each.meaning}
         for each in found
     ]
-    return {"findings": findings, "chart": _by_attribute_set(release)}
+    return {"findings": findings, "chart": _by_attribute_set(release), "chart_title": _CHART_TITLE}
 
 
 def attacks_on(release: Release) -> list[Finding]:
@@ -85,6 +86,4 @@ def _by_attribute_set(release: Release) -> Any:
         note = f"(highest {percent(1 / ground.smallest)})"
         told = ", ".join(names[at] for at in order[:known])
         bars.append(Bar(told, ground.extent.groups / release.released, note))
-    return bar_chart(
-        bars, title="Chance of finding a record, by what is known of a person", maximum=1.0, write=percent
-    )
+    return bar_chart(bars, title=_CHART_TITLE, maximum=1.0, write=percent)

@@ -67,12 +67,14 @@ def line_chart(
     y_low, y_high = (min(levels), max(levels))
     y_ticks = ticks(0 if from_zero else y_low, y_high, 5)
     step = y_ticks[1] - y_ticks[0] if len(y_ticks) > 1 else max(abs(y_high), 1.0) / 5
-    x_at = Scale(min(x for x, _ in points), max(x for x, _ in points), _LEFT + 8, _RIGHT - 8, x_scale)
+    # Beside the lines, never below them; as wide as the larger letters of a narrow screen.
+    left = _LEFT + max(text_width(write(tick), 18) for tick in y_ticks) + 8
+    x_at = Scale(min(x for x, _ in points), max(x for x, _ in points), left + 8, _RIGHT - 8, x_scale)
     y_at = Scale(min(0, y_low) if from_zero else y_low - step / 2, y_high + step / 4, bottom, top)
 
     drawn: list[str] = [*legend]
-    drawn += _axes(x_at, y_at, y_ticks, (top, bottom), (x_name, y_name), write)
-    drawn += [part for reference in references for part in _reference(reference, y_at, write)]
+    drawn += _axes(x_at, y_at, y_ticks, (left, top, bottom), (x_name, y_name), write)
+    drawn += [part for reference in references for part in _reference(reference, left, y_at, write)]
     drawn += [
         part for position, each in enumerate(series) for part in _line(each, position, x_at, y_at, write)
     ]
@@ -107,35 +109,35 @@ def _axes(
     x_at: Scale,
     y_at: Scale,
     y_ticks: Sequence[float],
-    span: tuple[float, float],
+    corner: tuple[float, float, float],
     names: tuple[str, str],
     write: Callable[[float], str],
 ) -> list[str]:
-    top, bottom = span
+    left, top, bottom = corner
     drawn: list[str] = []
     for tick in y_ticks:
-        drawn.append(element("line", class_="grid", x1=_LEFT, x2=_RIGHT, y1=y_at(tick), y2=y_at(tick)))
-        drawn.append(label(_LEFT, y_at(tick) - 4, write(tick), "tick"))
+        drawn.append(element("line", class_="grid", x1=left, x2=_RIGHT, y1=y_at(tick), y2=y_at(tick)))
+        drawn.append(label(left - 6, y_at(tick) + 4, write(tick), "tick", anchor="end"))
     values = log_ticks(x_at.low, x_at.high) if x_at.kind == "log" else ticks(x_at.low, x_at.high, 7)
-    free = _LEFT
+    free = left
     for tick in values or (x_at.low, x_at.high):
         half = text_width(figure(tick), 18) / 2
-        at = min(max(x_at(tick), _LEFT + half), _RIGHT - half)
+        at = min(max(x_at(tick), left + half), _RIGHT - half)
         drawn.append(element("line", class_="axis", x1=x_at(tick), x2=x_at(tick), y1=bottom, y2=bottom + 4))
         if at - half >= free:
             drawn.append(label(at, bottom + 20, figure(tick), "tick", anchor="middle"))
             free = at + half + 8
-    drawn.append(element("line", class_="axis", x1=_LEFT, x2=_RIGHT, y1=bottom, y2=bottom))
+    drawn.append(element("line", class_="axis", x1=left, x2=_RIGHT, y1=bottom, y2=bottom))
     drawn.append(label(_LEFT, top - 10, shorten(names[1], 500, 13), "axis-name"))
     drawn.append(label(_RIGHT, bottom + 42, shorten(names[0], 500, 13), "axis-name", anchor="end"))
     return drawn
 
 
-def _reference(reference: Reference, y_at: Scale, write: Callable[[float], str]) -> list[str]:
+def _reference(reference: Reference, left: float, y_at: Scale, write: Callable[[float], str]) -> list[str]:
     y = y_at(reference.value)
     name = f"{shorten(reference.name, 300, 13)} {write(reference.value)}"
     return [
-        element("line", class_="required", x1=_LEFT, x2=_RIGHT, y1=y, y2=y),
+        element("line", class_="required", x1=left, x2=_RIGHT, y1=y, y2=y),
         label(_RIGHT, y - 5, name, "required-name", anchor="end", tooltip=reference.name),
     ]
 
