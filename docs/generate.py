@@ -203,6 +203,7 @@ def _attacks() -> Iterator[str]:
     )
     needed = {
         "sensitive": "a sensitive attribute in the release",
+        "learnable": "a sensitive attribute or a class in the release",
         "outside": "an outside table",
         "earlier": "an earlier release",
         "provider": "the column of the providers in the release",

@@ -639,12 +639,12 @@ def test_a_release_larger_than_memory_is_evaluated_by_counts(
     monkeypatch.setattr(chunked_jobs, "_IN_MEMORY", 1 << 20)  # as if it took terabytes
     counted = here(capsys, *asked)
     assert counted.code == 0, counted.err
-    attacks = {each["name"]: each["value"] for each in whole.pop("attacks")}
+    attacks = {(each["name"], each.get("attribute")): each["value"] for each in whole.pop("attacks")}
     summary = counted.json
-    found = {each["name"]: each["value"] for each in summary.pop("attacks")}
+    found = {(each["name"], each.get("attribute")): each["value"] for each in summary.pop("attacks")}
     assert found == {name: attacks[name] for name in found}
-    assert {"prosecutor", "marketer"} <= found.keys()
-    assert ("homogeneity" in found) == (method != "tds")
+    assert {("prosecutor", None), ("marketer", None), ("homogeneity", "approved")} <= found.keys()
+    assert (("homogeneity", "disease") in found) == (method != "tds")
     assert summary.pop("left_out") == ["query_error", "classification", "accuracy"]
     assert summary == whole
     assert ("selection" in whole) == ("workload" in method)

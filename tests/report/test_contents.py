@@ -84,12 +84,37 @@ def test_the_verdict_says_in_words_what_holds_what_was_lost_and_what_to_do() -> 
         "All 400 records are released.",
         "sex kept all its detail.",
         "age lost 95.0\u202f% of its detail.",
+        *told["sentences"][4:],
     ]
+    assert len(told["sentences"]) == 5
     assert [line.split(":")[0] for line in told["advice"]] == [
         "age is hardly worth releasing like this",
         "born is published as in the input",
         "No requirement protects disease",
     ]
+
+
+def test_the_verdict_says_what_groups_tell_of_class_and_sensitive_values() -> None:
+    frame = pa.table(
+        {
+            "sex": ["f"] * 4 + ["m"] * 6,
+            "income": ["high"] * 4 + ["high", "low", "low", "low", "low", "low"],
+            "disease": ["flu", "cold"] * 5,
+        }
+    )
+    table = mq.Table(frame, mq.Schema([mq.Attribute("sex", taxonomy="flat")]))
+    method = mq.TopDownSpecialization("income")
+    told = contents(mq.anonymize(table, mq.KAnonymity("sex", 4), method, sensitive="disease"))["headline"]
+    assert told["sentences"][-2:] == [
+        "No record is in a group with a single disease; in the worst group one disease value is 0.0 points "
+        "more frequent than in the whole release.",
+        "40.0\u202f% of the records are in a group with a single income; in the worst group one income value is "
+        "50.0 points more frequent than in the whole release.",
+    ]
+    assert [line for line in told["advice"] if line.startswith("income is the class, and no requirement")]
+    bounded = mq.KAnonymity("sex", 4) & mq.ConfidenceBounding("sex", 0.99, "income")
+    kept = contents(mq.anonymize(table, bounded, method))["headline"]
+    assert not [line for line in kept["advice"] if line.startswith("income is the class, and no requirement")]
 
 
 def test_the_top_tells_date_job_version_and_digest() -> None:

@@ -120,6 +120,22 @@ def test_sensitive_values() -> None:
     assert found["skewness"].value == pytest.approx(1 - 0.5)
 
 
+def test_a_class_is_learned_as_a_sensitive_value_is() -> None:
+    release = {**T_A, "approved": ["no"] * 3 + ["no", "yes", "yes", "yes"] + ["no", "yes", "no"]}
+    found = mq.attack(pa.table(release), QID, schema=SCHEMA, target="approved")
+    by_name = {each.name: each for each in found}
+    assert by_name["homogeneity"].value == pytest.approx(0.3)
+    assert by_name["skewness"].value == pytest.approx(1 - 6 / 10)
+    assert {each.attribute for each in found if each.attribute is not None} == {"approved"}
+    assert "background-knowledge" not in by_name  # ruling out one of two classes tells the other, always
+    both = mq.attack(pa.table(release), QID, schema=SCHEMA, sensitive=["disease"], target="approved")
+    for name in ("homogeneity", "skewness"):
+        assert [each.attribute for each in both if each.name == name] == ["disease", "approved"]
+    assert by_name["homogeneity"].summary()["attribute"] == "approved"
+    twice = mq.attack(pa.table(release), QID, schema=SCHEMA, sensitive=["approved"], target="approved")
+    assert [each.name for each in twice].count("homogeneity") == 1
+
+
 def test_two_releases_together() -> None:
     first = {
         "age": ["[0, 30)", "[0, 30)", "[30, 60)", "[30, 60)"],

@@ -34,6 +34,7 @@ def attack(
     *,
     schema: Schema | None = None,
     sensitive: Iterable[str] = (),
+    target: str | None = None,
     original: Any = None,
     outside: Any = None,
     earlier: Sequence[Any] = (),
@@ -43,9 +44,10 @@ def attack(
     """Play every attack on a release for which there is what it needs, over the attributes of the requirement's QIDs.
 
     `schema` says what generalised cells cover; by default it is that of the original, the outside table or the release.
-    `outside` is a table of people that shares columns, `earlier` are other releases of the same table, `provider` is
-    the release's column that names providers, `population` the number of people of whom the release is a sample. With
-    the `original`, findings name its most exposed rows.
+    `target` is the class, which a group may tell as it may tell a sensitive value. `outside` is a table of people that
+    shares columns, `earlier` are other releases of the same table, `provider` is the release's column that names
+    providers, `population` the number of people of whom the release is a sample. With the `original`, findings name its
+    most exposed rows.
     """
     asked = checked_requirement(requirement, names_of("sensitive", sensitive))
     tables = [_table(each) for each in (original, outside, release) if each is not None]
@@ -55,6 +57,7 @@ def attack(
             schema if schema is not None else tables[0].schema,
             asked,
             names_of("sensitive", sensitive),
+            target,
             original=None if original is None else _table(original),
             outside=None if outside is None else _table(outside),
             earlier=tuple(map(_table, earlier)),
@@ -112,6 +115,7 @@ def attack_job(
             schema,
             plan.requirement,
             sensitive,
+            class_,
             original=None if own is None else read_raw(own),
             outside=None if outside is None else read_raw(TableFile(str(outside))),
             earlier=tuple(map(read, earlier)),
@@ -132,8 +136,11 @@ def _scene_of_files(
     qid = plan.requirement.qid_attributes
     parted_files(files.name, Path(), qid)  # that is, it has these
     empty = Table(pa.table({name: pa.array([], pa.string()) for name in files.columns}), schema)
-    scene = _scene(empty, schema, plan.requirement, sensitive, provider=plan.provider, population=population)
-    named = [*scene.sensitive, *([scene.provider] if scene.provider is not None else [])]
+    target = plan.job.roles.class_
+    scene = _scene(
+        empty, schema, plan.requirement, sensitive, target, provider=plan.provider, population=population
+    )
+    named = [*scene.learnable, *([scene.provider] if scene.provider is not None else [])]
     with opened_engine(plan.job.engine, plan) as engine:
         engine.check_files([str(path) for path in files.paths])
         parts = files.parts(rows_of_chunks(files, len(qid) + len(named), engine))
@@ -146,6 +153,7 @@ def _scene(
     schema: Schema,
     requirement: Requirement,
     sensitive: Sequence[str],
+    target: str | None,
     *,
     provider: str | None,
     **held: Any,
@@ -160,6 +168,7 @@ def _scene(
         schema,
         tuple(requirement.qid_attributes),
         tuple(name for name in dict.fromkeys([*sensitive, *looked_at]) if name not in named),
+        target,
         provider=next((name for name in named if name in columns), None),
         colluding=max([1, *wrapped]),
         **held,

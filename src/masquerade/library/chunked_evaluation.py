@@ -83,10 +83,10 @@ def evaluate_chunks(
             "attribute_losses": certainty_losses(losses),
         }
         on_stage(Stage("attacking"))
-        values = values_of_groups(table, outcome, special, int(comparison.group_sizes.size))
+        values = values_of_groups(table, outcome, coded, int(comparison.group_sizes.size))
         counted = GroupCounts(comparison.group_sizes, values)
-        shown = Table(pa.table({name: pa.array([], pa.string()) for name in (*qid, *special)}))
-        scene = Scene(shown, schema, tuple(qid), tuple(special), counted=counted)
+        shown = Table(pa.table({name: pa.array([], pa.string()) for name in (*qid, *coded)}))
+        scene = Scene(shown, schema, tuple(qid), tuple(special), target, counted=counted)
         summary["attacks"] = [finding.summary() for finding in attack(scene)]
         if workload is not None:
             on_stage(Stage("asking the workload"))

@@ -84,7 +84,7 @@ def evaluate(
         "attribute_losses": certainty_losses(losses),
     }
     on_stage(Stage("attacking"))
-    scene = Scene(published, complete.schema, tuple(qid), tuple(special), complete)
+    scene = Scene(published, complete.schema, tuple(qid), tuple(special), target, complete)
     summary["attacks"] = [finding.summary() for finding in attack(scene)]
     if queries:
         from masquerade.utility.queries import query_error

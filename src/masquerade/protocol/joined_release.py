@@ -75,7 +75,7 @@ def joined_release(
         rows=rows_read(assembly, comparison),
         dropped_rows=provenance.dropped_rows,
         dropped=dropped,
-        settings={**parties_of(contract), **settings, **provenance.settings},
+        settings={**parties_of(contract), "class": contract.class_name, **settings, **provenance.settings},
         seconds=seconds,
         providers=table.coded(contract.provider) if contract.provider is not None else None,
         query_error=query_error,

@@ -22,7 +22,7 @@ from masquerade.privacy.check import Verdict
 from masquerade.protocol.method_choice import chosen_lines
 from masquerade.report.charts import SizeLine, share_bar, size_histogram, tree_chart
 from masquerade.report.cuts import cut_tree, is_flat
-from masquerade.report.risks import risks_section
+from masquerade.report.risks import attacks_on, risks_section
 from masquerade.report.sensitive import distributions
 from masquerade.report.settings import plain, settings_section
 from masquerade.report.verdict import headline
@@ -42,8 +42,9 @@ SAMPLE, SAMPLE_COLUMNS = 6, 40
 
 def contents(release: Release, table_sha256: str = "") -> Section:
     """Return all sections by their name in the template."""
+    attacks = attacks_on(release)
     return {
-        "headline": headline(release),
+        "headline": headline(release, attacks),
         "about": _about(release, table_sha256),
         "requirements": [_requirement(verdict) for verdict in release.verdicts],
         "dropped": list(release.dropped),
@@ -51,7 +52,7 @@ def contents(release: Release, table_sha256: str = "") -> Section:
         "attributes": [_attribute(column, release) for column in release.columns],
         "unchanged": list(release.unchanged),
         "sensitive": distributions(release),
-        "risks": risks_section(release),
+        "risks": risks_section(release, attacks),
         "sample": _sample(release),
         "trees": _trees(release),
         "fold_trees": len(release.columns) > TREES_OPEN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from masquerade.anonymize.release import Release
@@ -21,9 +22,8 @@ _MOST_SETS = 12
 _CHART_TITLE = "Chance of finding a person's record, by the columns that are known of them"
 
 
-def risks_section(release: Release) -> dict[str, Any] | None:
-    """Return the findings and the chart; None if nothing was released, or nothing generalised."""
-    found = attacks_on(release)
+def risks_section(release: Release, found: Sequence[Finding]) -> dict[str, Any] | None:
+    """Return the findings of `attacks_on` and the chart; None without any."""
     if not found:
         return None
     findings = [
@@ -53,6 +53,7 @@ def attacks_on(release: Release) -> list[Finding]:
         Schema([]),
         qid,
         tuple(release.sensitive),
+        release.settings.get("class"),
         provider=next((name for name in providers if name in release.table.column_names), None),
         colluding=max([1, *colluding]),
         counted=counted,

@@ -8,12 +8,15 @@ from typing import Any
 from masquerade.anonymize.cautions import HELP, nearly_lost, other_cautions
 from masquerade.anonymize.release import Release
 from masquerade.report.wording import bare_name, count, counted, duration, figure, percent
+from masquerade.risk.attacks.attack import Finding
+from masquerade.risk.attacks.homogeneity import Homogeneity
+from masquerade.risk.attacks.skewness import Skewness
 
 _NAMED = 6  # columns whose losses are told one by one
 _ALL = 0.9995  # a share that is shown as all
 
 
-def headline(release: Release) -> dict[str, Any]:
+def headline(release: Release, attacks: Sequence[Finding]) -> dict[str, Any]:
     """Return the verdict, the sentences below it, and the figures of the top of the page."""
     bad = [verdict for verdict in release.verdicts if not verdict.holds]
     says, state = _says(len(release.verdicts), len(bad))
@@ -22,8 +25,8 @@ def headline(release: Release) -> dict[str, Any]:
         "verdict": says,
         "state": state,
         "failing": [str(verdict.requirement) for verdict in bad],
-        "sentences": list(_sentences(release)),
-        "advice": list(_advice(release)),
+        "sentences": [*_sentences(release), *_learned(attacks)],
+        "advice": list(_advice(release, _pure(attacks))),
         "figures": list(_figures(release)),
     }
 
@@ -84,7 +87,21 @@ def _losses(losses: Mapping[str, float]) -> Iterator[str]:
         yield f"{_some(gone)} lost everything: all records have the same value there."
 
 
-def _advice(release: Release) -> Iterator[str]:
+def _learned(attacks: Sequence[Finding]) -> Iterator[str]:
+    """Yield what a group tells of its members' sensitive values, and of their class."""
+    rises = {each.attribute: each.value for each in attacks if each.name == Skewness.name}
+    for name, share in _pure(attacks).items():
+        whose = f"{percent(share)} of the records are" if share else "No record is"
+        rise = f"{100 * rises[name]:.1f} points more frequent than in the whole release"
+        yield f"{whose} in a group with a single {name}; in the worst group one {name} value is {rise}."
+
+
+def _pure(attacks: Sequence[Finding]) -> dict[str, float]:
+    """Return the share of the records in groups of a single value, by column."""
+    return {str(each.attribute): each.value for each in attacks if each.name == Homogeneity.name}
+
+
+def _advice(release: Release, pure: Mapping[str, float]) -> Iterator[str]:
     """Yield what to do before the release is used; each line begins with what it is about."""
     if any(not verdict.holds for verdict in release.verdicts):
         yield "Do not publish it. Make it again with the requirement, or verify it against the right job."
@@ -110,6 +127,12 @@ def _advice(release: Release) -> Iterator[str]:
         yield (
             f"No requirement protects {_some(unprotected)}: a group whose records all have the same value gives it "
             "away; ℓ-diversity or t-closeness would prevent that."
+        )
+    target = release.settings.get("class")
+    if target is not None and pure.get(target) and target not in {*release.sensitive, *_protected(release)}:
+        yield (
+            f"{target} is the class, and no requirement protects it: if nobody's {target} may be learned, name it as "
+            "sensitive and add ℓ-diversity or confidence bounding; a classifier then learns less."
         )
 
 

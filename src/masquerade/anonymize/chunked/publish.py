@@ -156,7 +156,7 @@ def publish_chunks(
         group_values=values_of_groups(
             table,
             outcome,
-            [name for name in (*secret, *requirement.special_columns) if name in published],
+            [name for name in (*secret, *requirement.special_columns, algorithm.target) if name in published],
             int(comparison.group_sizes.size),
         ),
     )

@@ -17,7 +17,7 @@ from masquerade.engine.counts import Counts
 from masquerade.errors import DataError, ParameterError
 from masquerade.risk.attacks.boxes import Boxes, Scale
 
-Need = Literal["sensitive", "outside", "earlier", "provider"]
+Need = Literal["sensitive", "learnable", "outside", "earlier", "provider"]
 
 MOST_RECORDS = 10
 _ASSUMED_SHARE = 0.01  # of the population that is in a release, where nobody says
@@ -31,11 +31,13 @@ class Finding:
     value: float
     meaning: str
     records: tuple[int, ...] = ()
+    attribute: str | None = None  # whose values are learned, where it is about those of one
 
     def summary(self) -> dict[str, Any]:
         """Return the entry of a JSON summary."""
         return {
             "name": self.name,
+            **({} if self.attribute is None else {"attribute": self.attribute}),
             "value": self.value,
             "meaning": self.meaning,
             "records": list(self.records),
@@ -61,6 +63,7 @@ class Scene:
     schema: Schema
     qid: tuple[str, ...]
     sensitive: tuple[str, ...] = ()
+    target: str | None = None  # the class, which is released as it is
     original: Table | None = None  # complete rows, for pointing at records
     outside: Table | None = None
     earlier: tuple[Table, ...] = ()
@@ -68,6 +71,12 @@ class Scene:
     colluding: int = 1
     population: int | None = None
     counted: GroupCounts | None = None  # where `release` has some of its rows alone
+
+    @property
+    def learnable(self) -> tuple[str, ...]:
+        """The columns whose values a group may tell: the sensitive ones and the class."""
+        named = self.sensitive if self.target is None else (*self.sensitive, self.target)
+        return tuple(dict.fromkeys(named))
 
     @property
     def sizes(self) -> Counts:

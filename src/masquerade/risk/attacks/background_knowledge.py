@@ -17,8 +17,8 @@ class BackgroundKnowledge(Attack):
 
     def run(self, scene: Scene) -> Iterator[Finding]:
         """Records in groups of at most two values."""
-        for name, counts in histograms(scene):
+        for name, counts in histograms(scene, scene.sensitive):
             exposed = (counts > 0).sum(axis=1) <= 2
             share = share_of(scene, exposed)
             meaning = f"whoever can rule out one value of {name} for a person knows it for {share:.2%} of the people"
-            yield Finding(self.name, share, meaning, scene.most_exposed(exposed.astype(float)))
+            yield Finding(self.name, share, meaning, scene.most_exposed(exposed.astype(float)), name)
