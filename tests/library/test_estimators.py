@@ -22,6 +22,7 @@ from masquerade.net.trust import TrustStore
     # Without a penalty, classes that are told apart perfectly have no coefficients; the checks have such.
     [mq.DecisionTree(), mq.LogisticRegression(ridge=0.1), mq.SupportVectorMachine()]
 )
+@pytest.mark.filterwarnings("ignore:.* that the model has never seen")  # a tree's, of numbers as categories
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -58,11 +59,33 @@ def test_logistic_regression_is_scikit_learns() -> None:
     )
 
 
-def test_an_unknown_category_is_named() -> None:
+@pytest.mark.parametrize(
+    ("model", "ask"),
+    [
+        (mq.LogisticRegression(), "predict"),
+        (mq.LogisticRegression(), "predict_proba"),
+        (mq.SupportVectorMachine(), "decision_function"),
+        (mq.DecisionTree(), "predict"),
+        (mq.DecisionTree(), "predict_proba"),
+    ],
+)
+def test_a_value_that_the_model_has_never_seen_gives_nothing_and_a_warning(model: Any, ask: str) -> None:
     x, y = patients()
-    model = mq.LogisticRegression().fit(x, y)
-    with pytest.raises(mq.ParameterError, match='attribute town: "Chur" is none of the categories'):
-        model.predict(x.assign(town="Chur"))
+    x["age"] = np.where(x["age"] > 60, "old", "young") if ask.startswith("pred") else x["age"]
+    model.fit(x, y)
+    ours = getattr(model, ask)(x)
+    with pytest.warns(UserWarning, match='column town: 1 row has a value .*: "Chur" \\(row 4\\)'):
+        said = getattr(model, ask)(x.assign(town=[*x["town"][:3], "Chur", *x["town"][4:]]))
+    assert np.all(pd.isna(said[3]))
+    rest = np.arange(len(x)) != 3
+    assert (said[rest] == ours[rest]).all()
+
+
+def test_numbers_as_classes_are_not_a_number_where_the_model_has_never_seen_a_value() -> None:
+    x, y = patients()
+    model = mq.LogisticRegression().fit(x, (y == "died").astype(int))
+    with pytest.warns(UserWarning, match="120 rows have values"):
+        assert np.isnan(model.predict(x.assign(town="Chur"))).all()
 
 
 def test_a_tree_is_saved_and_loaded(tmp_path: Path) -> None:

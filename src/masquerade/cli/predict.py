@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,17 @@ def predict(
     keep: Annotated[
         str, typer.Option(metavar="A,B", help="Columns to copy in front.", show_default=False)
     ] = "",
+    missing_values: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="Texts that mean a missing cell; else as the model has it.",
+            show_default=False,
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a value that the model has never seen.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write .csv or .parquet.", show_default=False),
@@ -50,15 +62,20 @@ def predict(
 ) -> None:
     """Apply a model to each row of a table, in the table's order. Without --output it is printed as CSV.
 
+    A row that lacks a cell, or has a value that the model has never seen, gets an empty prediction; --strict refuses
+    such a value.
+
     A model of mapped records (pp-svm, pp-cox) says nothing without the matrix that its sites keep to themselves: each
     keeps it in a file of its own, which never leaves it.
 
     Example: masquerade predict model.json new.csv --keep id --output predictions.csv
     """
     from masquerade.data.write import csv_lines
+    from masquerade.errors import one_line
     from masquerade.library.predicting import predict as predict_table
 
-    with progress() as shown:
+    with progress() as shown, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are printed below, as every command prints them
         shown.stage("predicting")
         made = predict_table(
             model,
@@ -68,6 +85,8 @@ def predict(
             attribute=attribute,
             times=[_time(word) for word in words(times)],
             keep=words(keep),
+            missing_values=None if missing_values is None else words(missing_values),
+            strict=strict,
             output=output,
         )
     if json:
@@ -75,8 +94,11 @@ def predict(
     elif output is None:
         for lines in csv_lines(made.table):
             sys.stdout.buffer.write(lines)
+        sys.stdout.buffer.flush()
     else:
         say(*describe(made))
+    for line in made.warnings:
+        typer.echo(one_line(f"warning: {line}"), err=True)
 
 
 def describe(made: Predictions) -> list[str]:
@@ -86,6 +108,7 @@ def describe(made: Predictions) -> list[str]:
     return [
         told + (f": {counts}" if counts else ""),
         *([f"rows without a cell that the model needs: {made.incomplete:,}"] if made.incomplete else []),
+        *([f"rows with a value that it has never seen: {made.unseen_rows:,}"] if made.unseen_rows else []),
         f"predictions: {made.file}",
     ]
 

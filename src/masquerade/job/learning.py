@@ -136,6 +136,12 @@ class LearningPlan(Plan):
         for name, section in self.job.parties.items():
             yield ("parties", name), section
 
+    @property
+    def missing_values(self) -> tuple[str, ...]:
+        """The texts that mean a missing cell in any of the job's tables."""
+        words = (word for _, section in self._sections() for word in section.missing_values)
+        return tuple(dict.fromkeys(words))
+
     def contract(self, headers: Headers) -> Contract | None:
         """Return the contract of parties with these columns; None if problems are recorded."""
         job, used = self.job, [*self.attributes, *self.roles.values()]

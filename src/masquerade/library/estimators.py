@@ -31,7 +31,7 @@ from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.methods import linear
 from masquerade.protocol.learn.methods.id3 import Id3
 from masquerade.protocol.learn.models.linear import LinearClassifier
-from masquerade.protocol.learn.models.model import Classifier, Model
+from masquerade.protocol.learn.models.model import Cells, Classifier, Model
 from masquerade.protocol.learn.models.survival import CoxSurvival
 
 try:
@@ -50,10 +50,12 @@ class _LearnedClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[mis
     classes_: NDArray[Any]
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803 # scikit-learn's name
-        """Return each record's class."""
-        said = self._model.predict(self._cells(X))
+        """Return each record's class; None, or NaN of numbers, where the model has never seen one of its values."""
+        return self._said(X, self._classes)
+
+    def _classes(self, cells: Cells) -> NDArray[Any]:
         place = {str(label): at for at, label in enumerate(self.classes_)}
-        found: NDArray[Any] = self.classes_[[place[label] for label in said]]
+        found: NDArray[Any] = self.classes_[[place[label] for label in self._model.predict(cells)]]
         return found
 
     @property
@@ -127,9 +129,12 @@ class DecisionTree(_LearnedClassifier):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
         """Return 1 for the class that the tree says, and 0 for the others."""
-        said = self.predict(X)
-        chances: NDArray[np.float64] = (said[:, None] == self.classes_[None, :]).astype(np.float64)
-        return chances
+
+        def chances(cells: Cells) -> NDArray[np.float64]:
+            said: NDArray[np.bool_] = self._classes(cells)[:, None] == self.classes_[None, :]
+            return said.astype(np.float64)
+
+        return self._said(X, chances)
 
 
 class _Linear(_LearnedClassifier):
@@ -162,8 +167,7 @@ class _Linear(_LearnedClassifier):
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
         """Return each record's sum; above 0 it is the second class."""
-        found: NDArray[np.float64] = self._line.scores(self._cells(X))
-        return found
+        return self._said(X, self._line.scores)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -181,8 +185,12 @@ class LogisticRegression(_Linear):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
         """Return the chance of each class."""
-        chances = self._line.chances(self._cells(X))
-        return np.column_stack([1 - chances, chances])
+
+        def chances(cells: Cells) -> NDArray[np.float64]:
+            positive = self._line.chances(cells)
+            return np.column_stack([1 - positive, positive])
+
+        return self._said(X, chances)
 
 
 class SupportVectorMachine(_Linear):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from masquerade.data.table import Table
@@ -20,6 +22,7 @@ from masquerade.protocol.learn.frame import alone_at
 from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models.model import Cells, Model
+from masquerade.protocol.learn.predicting import Asked, unseen_of, unseen_values
 from masquerade.protocol.method import Seat
 
 try:
@@ -95,6 +98,26 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
     def _cells(self, X: Any) -> Cells:  # noqa: N803 # scikit-learn's name
         check_is_fitted(self)
         return self._columns(validate_data(self, X, dtype=None, reset=False))
+
+    @property
+    def _asked(self) -> Asked:
+        """What the model needs besides records."""
+        return Asked()
+
+    def _said(self, X: Any, say: Callable[[Cells], NDArray[Any]]) -> NDArray[Any]:  # noqa: N803 # scikit-learn's name
+        """Return what `say` makes of the records; where the model has never seen a value, NaN or None, and warn."""
+        cells = self._cells(X)
+        unseen = unseen_of(self.learned_.model, cells, self._asked)
+        if not unseen:
+            return say(cells)
+        for each in unseen_values(unseen, cells):
+            warnings.warn(each.warning(), stacklevel=3)
+        known = ~np.logical_or.reduce(list(unseen.values()))
+        said = say({name: np.asarray(column)[known] for name, column in cells.items()})
+        kind, nothing = (np.float64, np.nan) if said.dtype.kind in "iuf" else (object, None)
+        found: NDArray[Any] = np.full((known.size, *said.shape[1:]), nothing, kind)
+        found[known] = said
+        return found
 
     def _columns(self, checked: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return the columns by name: numbers as numbers, all else as texts."""

@@ -89,8 +89,8 @@ def learn_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnParty
     with run_folder() as folder:
         on_stage(Stage("starting the parties"))
         run = LearnRun(plan, contract, folder, on_stage, on_party or nobody)
-        learned = run_async(run.run())
-        return _written(run, _plain(learned), outputs, transcripts)
+        learned = replace(_plain(run_async(run.run())), missing_values=plan.missing_values)
+        return _written(run, learned, outputs, transcripts)
 
 
 def _headers(plan: LearningPlan) -> dict[str, tuple[str, ...]]:
@@ -115,6 +115,7 @@ def _alone(plan: LearningPlan, contract: Contract, outputs: Outputs, on_stage: O
         _plain(learned),
         seconds={"protocol": time.perf_counter() - started},
         session=contract.hash.hex(),
+        missing_values=plan.missing_values,
     )
     kept = method.kept(site, learned.model)
     if kept is not None:

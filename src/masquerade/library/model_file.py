@@ -32,8 +32,18 @@ def read_model_file(path: str | Path) -> Learned:
             dict(written.get("metrics", {})),
             dict(written.get("curves", {})),
             session=str(written.get("session", "")),
+            missing_values=_texts(written.get("missing_values")),
         )
     except NotAModel as error:
         raise DataError.about(name, f"no model: {error}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DataError.about(name, "this is no file of a model") from None
+
+
+def _texts(written: object) -> tuple[str, ...] | None:
+    """Return a list of texts, which older files do not have; TypeError if it is none."""
+    if written is None:
+        return None
+    if not isinstance(written, list) or not all(isinstance(each, str) for each in written):
+        raise TypeError
+    return tuple(written)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from masquerade.data.encode import MISSING_VALUES
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
 from masquerade.data.table_file import TableFile
+from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.write import write_table
-from masquerade.errors import DataError, ParameterError, hint
+from masquerade.errors import DataError, ParameterError, hint, shown
 from masquerade.files import read_file
 from masquerade.job.learning import LearningPlan
 from masquerade.library.model_file import read_model_file
@@ -23,20 +26,43 @@ from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.models.model import Cells
 from masquerade.protocol.learn.models.projected import MappedSpaceModel
 from masquerade.protocol.learn.numbers import cells_of
-from masquerade.protocol.learn.predicting import Asked, inputs_of, predictions
+from masquerade.protocol.learn.predicting import (
+    SHOWN,
+    Answers,
+    Asked,
+    UnseenValues,
+    answers,
+    inputs_of,
+    unseen_values,
+)
 from masquerade.protocol.learn.site_key import SiteKey
 from masquerade.protocol.learn.values import own_codes
+
+Inputs = Mapping[
+    str, tuple[str, ...] | None
+]  # by attribute: the values that the model knows; None for numbers
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model says of each row of a table, in the table's order; null where a cell that it needs is missing."""
+    """What a model says of each row of a table, in the table's order.
+
+    It is null where a cell that the model needs is missing, or has a value that the model has never seen.
+    """
 
     learned: Learned
     table: pa.Table  # the columns kept, and those predicted
     predicted: tuple[str, ...]
-    incomplete: int  # rows of which nothing is said
+    incomplete: int  # rows of which nothing is said, as a cell is missing
+    unseen: tuple[UnseenValues, ...] = ()  # by column; a row may be in several
+    unseen_rows: int = 0
+    source: str = ""  # the table's name
     file: Path | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each column with values that the model has never seen."""
+        return tuple(each.warning(self.source) for each in self.unseen)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -55,6 +81,17 @@ class Predictions:
             "algorithm": dict(self.learned.algorithm),
             "rows": self.table.num_rows,
             "incomplete_rows": self.incomplete,
+            "unseen_rows": self.unseen_rows,
+            "unseen": [
+                {
+                    "column": each.column,
+                    "rows": each.rows,
+                    "first_row": each.first_row,
+                    "values": list(each.values),
+                }
+                for each in self.unseen
+            ],
+            "warnings": list(self.warnings),
             **({"counts": self.counts} if self.counts else {}),
             **(
                 {"file": str(self.file)}
@@ -73,18 +110,27 @@ def predict(
     attribute: str | None = None,
     times: Sequence[float] = (),
     keep: Sequence[str] = (),
+    missing_values: Sequence[str] | None = None,
+    strict: bool = False,
     output: str | Path | None = None,
 ) -> Predictions:
     """Apply the model in a file to every row of a table: a file, a database's `TableFile`, or any frame.
 
     `site_key` is the file that a site keeps of a session whose records were mapped (pp-svm, pp-cox). `job` says what
     the columns mean, where they have dates or taxonomies. `attribute` is what a net predicts, `times` are those of
-    survival. Columns in `keep` are copied in front. Nothing is written without `output`.
+    survival. Columns in `keep` are copied in front. `missing_values` are the texts that mean a missing cell; by default
+    the job's, the frame's own, or those that the model was learned with. Nothing is written without `output`.
+
+    Where a model has never seen a value, its prediction is null, and a warning counts such rows; with `strict` the
+    first one is a DataError.
     """
     learned = read_model_file(model)
     asked = Asked(attribute or learned.roles.get("class"), tuple(times), _site_key(learned, model, site_key))
     inputs = inputs_of(learned.model, asked)
+    plan = None if job is None else LearningPlan(Path(job))
+    schema = _schema(inputs, plan)
     source = _read(table)
+    words = _missing_words(missing_values, plan, source, learned)
     names = source.arrow.column_names
     if lacking := [name for name in (*inputs, *keep) if name not in names]:
         first = lacking[0]
@@ -92,25 +138,39 @@ def predict(
         raise DataError.about(
             source.origin.name, f"{text}{hint(first, names)}; the columns are: {', '.join(names)}"
         )
-    schema = _schema(inputs, job)
-    whole = Table(source.arrow.select(list(inputs)), schema, origin=source.origin)
+    whole = Table(source.arrow, schema, origin=replace(source.origin, missing_values=words))
     fills = isinstance(learned.model, MappedSpaceModel)  # its sites keep the means
     rows = whole.complete(inputs, "mean" if fills else "drop")
-    if not len(rows):
-        raise DataError.about(source.origin.name, "no row has all the cells that the model needs")
-    said = predictions(learned.model, _cells(rows, inputs), asked)
+    cells = _cells(rows, inputs)
+    said = answers(learned.model, cells, len(rows), asked)
+    unseen = unseen_values(said.unseen, cells, rows.source_row)
+    if strict and unseen:
+        raise _first_unseen(unseen, inputs, rows, said, cells)
     columns = {name: source.arrow[name] for name in keep}
-    if clash := [name for name in said if name in columns]:
+    if clash := [name for name in said.columns if name in columns]:
         raise ParameterError(f'keep: "{clash[0]}" is the name of what is predicted')
-    columns |= {name: _spread(values, rows, len(whole)) for name, values in said.items()}
-    made = Predictions(learned, pa.table(columns), tuple(said), len(whole) - len(rows))
+    places = said.rows if rows.source_rows is None else rows.source_rows[said.rows]
+    columns |= {name: _spread(values, places, len(whole)) for name, values in said.columns.items()}
+    made = Predictions(
+        learned,
+        pa.table(columns),
+        tuple(said.columns),
+        len(whole) - len(rows),
+        unseen,
+        len(rows) - len(said.rows),
+        source.origin.name,
+    )
+    for line in made.warnings:
+        warnings.warn(line, stacklevel=2)
     if output is None:
         return made
     write_table(made.table, Path(output))
-    return Predictions(learned, made.table, made.predicted, made.incomplete, Path(output))
+    return replace(made, file=Path(output))
 
 
 def _read(table: Any) -> Table:
+    if isinstance(table, Table):
+        return table
     if hasattr(table, "__arrow_c_stream__"):
         return Table(table)
     found = (table if isinstance(table, TableFile) else TableFile(str(table))).read()
@@ -136,34 +196,70 @@ def _site_key(learned: Learned, model: str | Path, path: str | Path | None) -> S
     return key
 
 
-def _schema(inputs: Mapping[str, bool], job: str | Path | None) -> Schema:
-    """Return what the columns mean: by the job, or else texts and numbers."""
-    plain = {name: Attribute(name, "categorical" if each else "continuous") for name, each in inputs.items()}
-    if job is not None:
-        plan = LearningPlan(Path(job))
+def _missing_words(
+    given: Sequence[str] | None, plan: LearningPlan | None, source: Table, learned: Learned
+) -> tuple[str, ...]:
+    """Return the texts that mean a missing cell; an empty one does in any case."""
+    if given is not None:
+        return ("", *given)
+    if plan is not None and plan.missing_values:
+        return plan.missing_values
+    if learned.missing_values is None or source.origin.missing_values != MISSING_VALUES:
+        return source.origin.missing_values
+    return learned.missing_values
+
+
+def _schema(inputs: Inputs, plan: LearningPlan | None) -> Schema:
+    """Return what the columns mean: by the job, or else texts and numbers. Bounds are about what is released."""
+    plain = {
+        name: Attribute(name, "continuous" if each is None else "categorical")
+        for name, each in inputs.items()
+    }
+    if plan is not None:
         known = plan.schema()
         plan.settle()
-        plain |= {name: known[name] for name in inputs if name in known}
+        plain |= {name: replace(known[name], lower=None, upper=None) for name in inputs if name in known}
     return Schema(list(plain.values()))
 
 
-def _cells(table: Table, inputs: Mapping[str, bool]) -> Cells:
+def _cells(table: Table, inputs: Inputs) -> Cells:
     """Return the columns as models take them: categories as texts, numbers as numbers."""
-    cells: dict[str, NDArray[Any]] = {}
-    for name, is_category in inputs.items():
-        if is_category:
-            codes, labels = own_codes(table, name)
-            cells[name] = np.array(labels, object)[codes]
-        else:
-            cells[name] = cells_of(table, name)
-    return cells
+    return {
+        name: cells_of(table, name) if values is None else _labels(table, name)
+        for name, values in inputs.items()
+    }
 
 
-def _spread(values: NDArray[Any], rows: Table, size: int) -> pa.Array:
+def _labels(table: Table, name: str) -> NDArray[np.object_]:
+    """Return a category's cells as a model was given them; one that its taxonomy does not cover as it is written."""
+    coded, tree = table.coded(name), table.schema[name].taxonomy
+    found = np.array(coded.labels, object)[coded.codes]
+    covered = np.ones(len(table), bool)
+    if isinstance(tree, Taxonomy) and tree.edges is not None:
+        numbers = cells_of(table, name)
+        covered = (numbers >= tree.edges[0]) & (numbers < tree.edges[-1])
+    elif isinstance(tree, Taxonomy):
+        covered = np.array([label in tree.rank for label in coded.labels], bool)[coded.codes]
+    codes, labels = own_codes(table if covered.all() else table.take(np.flatnonzero(covered)), name)
+    found[covered] = np.array(labels, object)[codes]
+    return found
+
+
+def _first_unseen(
+    unseen: tuple[UnseenValues, ...], inputs: Inputs, rows: Table, said: Answers, cells: Cells
+) -> DataError:
+    """Return the error of the first row with a value that the model has never seen."""
+    name = min(unseen, key=lambda each: each.first_row).column
+    row = int(np.argmax(said.unseen[name]))
+    known = inputs[name] or ()
+    some = ", ".join(shown(value) for value in known[:SHOWN]) + (", …" if len(known) > SHOWN else "")
+    text = f"the model has never seen {shown(str(cells[name][row]))}; it knows {some}"
+    return DataError(rows.problem(text, row, name))
+
+
+def _spread(values: NDArray[Any], places: NDArray[np.intp], size: int) -> pa.Array:
     """Return predictions at their rows' places in the whole table, null elsewhere."""
-    said = pa.array(values.tolist())
-    if rows.source_rows is None:
-        return said
-    places = np.full(size, -1, np.int64)
-    places[rows.source_rows] = np.arange(len(rows))
-    return said.take(pa.array(places, mask=places < 0))
+    kind = pa.string() if values.dtype == object else pa.float64()
+    at = np.full(size, -1, np.int64)
+    at[places] = np.arange(places.size)
+    return pa.array(values.tolist(), kind).take(pa.array(at, mask=at < 0))

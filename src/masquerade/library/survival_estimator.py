@@ -45,7 +45,7 @@ class CoxRegression(LearnedEstimator):
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
         """Return the logarithm of each record's hazard, relative to that of an average one."""
-        return self._model.risks(self._cells(X))
+        return self._said(X, self._model.risks)
 
     def predict_survival_function(
         self,
@@ -57,7 +57,7 @@ class CoxRegression(LearnedEstimator):
         Without `times`, those of the model's baseline.
         """
         wanted = [time for time, _ in self._model.baseline] if times is None else times
-        return self._model.survival(self._cells(X), wanted)
+        return self._said(X, lambda cells: self._model.survival(cells, wanted))
 
     def score(self, X: Any, y: ArrayLike) -> float:  # noqa: N803 # scikit-learn's name
         """Return the concordance."""

@@ -24,6 +24,7 @@ class Learned:
     seconds: Mapping[str, float] = field(default_factory=dict)
     dropped_out: tuple[str, ...] = ()  # parties of the contract that the model was finished without
     session: str = ""  # the hash of the contract by which it was learned; "": of one table
+    missing_values: tuple[str, ...] | None = None  # texts that meant a missing cell; None: it is not known
 
     def summary(self) -> dict[str, Any]:
         """Return what `learn --json` says of the model itself."""
@@ -47,6 +48,7 @@ class Learned:
             "dropped_out": list(self.dropped_out),
             "records": self.n_records,
             **self._session(),
+            **({} if self.missing_values is None else {"missing_values": list(self.missing_values)}),
             "metrics": dict(self.metrics),
             "curves": dict(self.curves),
         }

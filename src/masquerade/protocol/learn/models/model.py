@@ -16,9 +16,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.engine.numbering import distinct_values
+
 Texts = NDArray[np.object_]
 Numbers = NDArray[np.float64]
 Cells = Mapping[str, Sequence[Any] | NDArray[Any]]  # by attribute: texts, or numbers (dates as days)
+Unseen = dict[
+    str, NDArray[np.bool_]
+]  # by attribute: which records have a value that the model has never seen
 
 _ROUNDING = 1e-6  # between the numbers of two parties' models
 
@@ -57,6 +62,17 @@ class Classifier(Model):
     @abstractmethod
     def predict(self, cells: Cells) -> Texts:
         """Return the class of each record."""
+
+
+def unseen_in(cells: Cells, known: Mapping[str, Sequence[str]]) -> Unseen:
+    """Mark the records that have another value than those known, for each attribute where there are such."""
+    found: Unseen = {}
+    for name, values in known.items():
+        own, places = distinct_values(np.asarray(cells[name], object).astype(str))
+        strange = ~np.isin(own, np.array(values, str))
+        if strange.any():
+            found[name] = strange[places]
+    return found
 
 
 def alike(one: Any, other: Any, rounding: float = _ROUNDING) -> bool:

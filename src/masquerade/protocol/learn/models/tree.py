@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from masquerade.protocol.learn.models.model import Cells, Classifier, NotAModel, Texts
+from masquerade.protocol.learn.models.model import Cells, Classifier, NotAModel, Texts, Unseen
 
 Path = tuple[tuple[str, str], ...]  # attributes and their values, from the root on
 
@@ -46,11 +46,27 @@ class TreeModel(Classifier):
         """The attributes that it asks for, in the order of their first question."""
         return tuple(dict.fromkeys(name for path, _ in self.leaves for name, _ in path))
 
+    @cached_property
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """The values of each attribute that it asks for, as far as its nodes know them."""
+        found: dict[str, dict[str, None]] = {}
+        for path, _ in self.leaves:
+            for name, value in path:
+                found.setdefault(name, {})[value] = None
+        return {name: tuple(values) for name, values in found.items()}
+
     def predict(self, cells: Cells) -> Texts:
-        """Follow each record to its leaf. A value that a node does not know takes the node's first child's way."""
+        """Return each record's class; None where a node on its way does not know its value."""
+        return self._followed(cells)[0]
+
+    def unseen(self, cells: Cells) -> Unseen:
+        """Mark the records that stop on their way, by the attribute whose value the node there does not know."""
+        return self._followed(cells)[1]
+
+    def _followed(self, cells: Cells) -> tuple[Texts, Unseen]:
         columns = {name: np.asarray(column, object) for name, column in cells.items()}
-        size = len(next(iter(columns.values())))
-        found = np.empty(size, object)
+        size = len(next(iter(columns.values()))) if columns else 1
+        found, unseen = np.empty(size, object), Unseen()
         waiting = [(self.tree, np.arange(size))]
         while waiting:
             node, rows = waiting.pop()
@@ -63,8 +79,9 @@ class TreeModel(Classifier):
                 fits = column == value
                 left &= ~fits
                 waiting.append((child, rows[fits]))
-            waiting.append((next(iter(children.values())), rows[left]))
-        return found
+            if left.any():
+                unseen.setdefault(node["attribute"], np.zeros(size, bool))[rows[left]] = True
+        return found, unseen
 
 
 def _check(tree: Any) -> None:
