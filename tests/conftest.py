@@ -86,12 +86,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         wants = getattr(getattr(item, "callspec", None), "params", {})
         if fixtures & _SYSTEM or "postgresql" in (wants.get("database_url"), wants.get("new_database_url")):
             item.add_marker(pytest.mark.system)
-        # What is tried twice is named in the summary. Chromium on a busy machine loses a press in a thousand; and one
-        # of some ten thousand sessions of parties that share a process ended so, for a cause that is not found yet.
+        # Chromium on a busy machine loses a press in a thousand; the summary names it
         if "browser" in fixtures:
             item.add_marker(pytest.mark.flaky(reruns=1))
-        elif hasattr(getattr(item, "module", None), "parties_here"):
-            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=r"blames us \(broke protocol\)"))
         if _plays_sessions(item.path):
             item.add_marker(pytest.mark.sessions)
 

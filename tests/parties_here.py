@@ -18,10 +18,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import msgspec
 import pytest
 
 from masquerade.errors import MasqueradeError
+from masquerade.forms.decoders import json_decoder
 from masquerade.library import parties_run, party_process
 from masquerade.library.forked_process import ForkedProcess
 from masquerade.library.supervisor import Child, Supervisor
@@ -43,7 +43,7 @@ class _Party:
         _party.set(self)
         try:
             line = await asyncio.to_thread(self.told)
-            setup = msgspec.json.decode(line, type=party_process.Setup)
+            setup = json_decoder(party_process.Setup).decode(line)
             code = await party_process._run(setup)
         except MasqueradeError as error:
             party_process._tell(party_process.Failed.of(error))

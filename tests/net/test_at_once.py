@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +15,7 @@ from masquerade.net.connect import listen
 from masquerade.net.handshake import Hello, Reason, Refusal, decode, encode
 from masquerade.net.identity import Identity
 from masquerade.net.stream_channel import StreamBroke, StreamChannel
-from masquerade.net.tls_stream import ClientStream, ServerStream
+from masquerade.net.tls_stream import ClientStream, ServerStream, TlsServer, serve
 from net.nodes import AGREED, PEOPLE, TRUST, Party, session
 
 HELLO = encode(Hello("bank", AGREED.version, AGREED.session))
@@ -139,3 +140,70 @@ def test_a_peer_that_we_are_just_greeting_hears_who_failed(monkeypatch: pytest.M
     parties = Party("bank", hear_bank), Party("loans", stumble), Party("shop", hear_bank)
     results = asyncio.run(session(*parties))
     assert [results[me].peer for me in ("bank", "shop")] == ["loans", "loans"]
+
+
+# --- a server that stops while somebody connects ---
+
+
+async def _listening() -> tuple[Any, socket.socket, int]:
+    """A server that nobody has connected to yet, and its listening socket."""
+
+    async def talk(stream: ServerStream) -> None:
+        await stream.ended.wait()
+
+    server, port = await serve("127.0.0.1:0", PEOPLE["loans"], TRUST, talk)
+    assert isinstance(server, TlsServer)
+    [listening] = server._sockets
+    return server, listening, port
+
+
+def test_a_server_that_is_cancelled_while_it_stops_listens_no_more() -> None:
+    """As a session does that hears of a party's death while it ends because of it."""
+
+    async def part() -> None:
+        server, listening, port = await _listening()
+        with socket.create_connection(("127.0.0.1", port)):  # says nothing, so that there is something to end
+            while len(server._tasks) < 2:
+                await asyncio.sleep(0)
+            stopping = asyncio.create_task(server.stop())
+            await asyncio.sleep(0)
+            stopping.cancel()
+            await asyncio.gather(stopping, return_exceptions=True)
+            assert stopping.cancelled()
+            assert listening.fileno() == -1
+
+    asyncio.run(part())
+
+
+@pytest.mark.parametrize("after", range(6))
+def test_whoever_connects_while_the_server_stops_is_hung_up_on(
+    after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the server has done by then: accepted the connection, begun a task, or greeted."""
+    accepted: list[socket.socket] = []
+    accept = socket.socket.accept
+
+    def noted(listening: socket.socket) -> tuple[socket.socket, Any]:
+        connection, address = accept(listening)
+        accepted.append(connection)
+        woken.set_result(None)
+        return connection, address
+
+    async def part() -> None:
+        nonlocal woken
+        woken = asyncio.get_running_loop().create_future()
+        server, _, port = await _listening()
+        monkeypatch.setattr(socket.socket, "accept", noted)
+        with socket.create_connection(("127.0.0.1", port)) as caller:
+            await woken
+            for _ in range(after):
+                await asyncio.sleep(0)
+            await server.stop()
+            async with asyncio.timeout(60):
+                while accepted[0].fileno() != -1:
+                    await asyncio.sleep(0)
+            with suppress(ConnectionResetError):
+                assert caller.recv(1) == b""
+
+    woken: asyncio.Future[None]
+    asyncio.run(part())

@@ -18,6 +18,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from masquerade.errors import ParameterError, one_line, shown
+from masquerade.forms.decoders import json_decoder
 
 MOST_LINE = 16 << 20
 """Bytes of the longest line, so that a reader's memory is bounded whatever the file holds."""
@@ -77,7 +78,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Anchor(self.number, self.hash)
 
 
-_decode = msgspec.json.Decoder(Record).decode
+_decode = json_decoder(Record).decode
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 

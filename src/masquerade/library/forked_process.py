@@ -111,9 +111,11 @@ class ForkServer:
 
     async def end(self) -> None:
         """End it; what still runs is killed."""
-        for number in self._running:
-            self.send(Signal(number, signal.SIGKILL))
-        await asyncio.gather(*self._running.values())
-        self._requests.close()
+        try:
+            for number in self._running:
+                self.send(Signal(number, signal.SIGKILL))
+            await asyncio.gather(*self._running.values())
+        finally:
+            self._requests.close()
         await self._hearing
         await asyncio.to_thread(self._process.wait)

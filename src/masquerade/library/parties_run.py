@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from masquerade.errors import JobError, MasqueradeError, PeerUnreachable
+from masquerade.forms.decoders import json_decoder
 from masquerade.job.plan import Plan
 from masquerade.job.tables import read_section
 from masquerade.library.party_process import (
@@ -138,7 +139,7 @@ class PartiesRun(ABC, Generic[Result]):
     async def _hear(self, party: Child, listening: asyncio.Future[str]) -> None:
         """Process a party's messages until it ends."""
         while line := await party.hear():
-            match msgspec.json.decode(line, type=Said):
+            match json_decoder(Said).decode(line):
                 case Listening(address, dropped_rows, rows):
                     self.dropped_rows[party.name] = dropped_rows
                     if rows:

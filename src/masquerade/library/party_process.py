@@ -34,6 +34,7 @@ from masquerade.errors import (
     restored,
 )
 from masquerade.files import PRIVATE, write_whole
+from masquerade.forms.decoders import json_decoder
 from masquerade.library.own_seat import own_seat
 from masquerade.library.without_pandas import hide_pandas
 from masquerade.methods import method_of
@@ -150,7 +151,7 @@ class Book(msgspec.Struct, frozen=True):
 def main() -> int:
     """Run a party to its end; return the exit code."""
     try:
-        setup = msgspec.json.decode(sys.stdin.readline(), type=Setup)
+        setup = json_decoder(Setup).decode(sys.stdin.readline())
         return run_async(_run(setup))
     except MasqueradeError as error:
         _tell(Failed.of(error))
@@ -189,7 +190,7 @@ async def _take_part(setup: Setup, contract: Contract, seat: Seat, rows: str) ->
         line = await asyncio.to_thread(sys.stdin.readline)
         if not line:  # another party failed before it was ready
             return STOPPED
-        book = msgspec.json.decode(line, type=Book)
+        book = json_decoder(Book).decode(line)
         peers = [Node(name, address) for name, address in book.addresses.items()]
         agreement = Agreement(contract.hash, contract.version)
         # The folder is kept only if all goes well: a line need not outlive a power cut, which ends the trial.

@@ -20,6 +20,7 @@ from enum import Enum
 
 import msgspec
 
+from masquerade.forms.decoders import msgpack_decoder
 from masquerade.net.leave_message import LeaveMessage
 
 CHUNK = 512 * 1024
@@ -142,6 +143,6 @@ class Inbound:
 
 def _leave(body: bytes) -> LeaveMessage:
     try:
-        return msgspec.msgpack.decode(body[:_MOST_LEAVE], type=LeaveMessage)
+        return msgpack_decoder(LeaveMessage).decode(body[:_MOST_LEAVE])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise FrameError("sent a last word of no known form") from None

@@ -11,6 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from masquerade.errors import PeerBrokeProtocol, PeerRefused
+from masquerade.forms.decoders import msgpack_decoder
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.leave_message import LeaveMessage
 
@@ -57,7 +58,8 @@ def decode(frame: bytes, peer: Node) -> Hello | Refusal:
     try:
         if len(frame) > MOST_BYTES:
             raise ValueError
-        return msgspec.msgpack.decode(frame, type=Hello | Refusal)
+        greeting: Hello | Refusal = msgpack_decoder(Hello | Refusal).decode(frame)
+        return greeting
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
         raise PeerBrokeProtocol(peer.name, f"at {peer.address} does not greet as a Masquerade node") from None
 

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from masquerade.forms.decoders import msgpack_decoder
+
 Result = TypeVar("Result")
 
 
@@ -78,7 +80,8 @@ def encode(message: Message) -> bytes:
 def decode(data: bytes, kinds: Sequence[type[Message]]) -> Message:
     """Decode a message; ValueError, not quoting the content, when it is malformed or of none of these kinds."""
     try:
-        return msgspec.msgpack.decode(data, type=kinds[0] if len(kinds) == 1 else _union(kinds))
+        message: Message = msgpack_decoder(kinds[0] if len(kinds) == 1 else _union(kinds)).decode(data)
+        return message
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         expected = " or ".join(kind_of(kind) for kind in kinds)
         raise ValueError(f"not a well-formed {expected} message ({type(error).__name__})") from None

@@ -13,6 +13,7 @@ import socket
 import ssl
 import struct
 from collections import deque
+from contextlib import suppress
 
 from masquerade.net.framing import MOST_FRAME
 from masquerade.net.identity import Identity
@@ -50,9 +51,11 @@ class _Stream(asyncio.Protocol):
     # --- what asyncio tells ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection, whose handshake is over."""
+        """Take the connection, whose handshake is over; break it if nobody waits for it any more."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        if self._is_over:
+            transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Take what has arrived; break the stream at a frame that is too long."""
@@ -174,10 +177,13 @@ class ClientStream(_Stream):
 
     async def end(self) -> None:
         """Disconnect at once, or no longer try to connect."""
-        if not self._connecting.done():
-            self._connecting.cancel()
-            await asyncio.gather(self._connecting, return_exceptions=True)
-        await super().end()
+        self._over()
+        try:
+            if not self._connecting.done():
+                self._connecting.cancel()
+                await asyncio.gather(self._connecting, return_exceptions=True)
+        finally:
+            await super().end()
 
     async def _connect(self, address: str, context: ssl.SSLContext, peer: str) -> None:
         host, _, port = address.rpartition(":")
@@ -220,11 +226,12 @@ class ServerStream(_Stream):
 
 
 class TlsServer:
-    """Accepts streams at some sockets, and lets `talk` handle each."""
+    """Accepts streams at some sockets, and lets `talk` handle each. Once it has stopped, no socket is open."""
 
     def __init__(self, sockets: list[socket.socket], context: ssl.SSLContext, talk: Handler) -> None:
         self._sockets, self._context, self._talk = sockets, context, talk
         self._free = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._waiting: set[socket.socket] = set()  # accepted, and their tasks have not begun
         self._tasks = {asyncio.create_task(self._accept(each)) for each in sockets}
 
     async def stop(self, _grace: float | None = None) -> None:
@@ -232,20 +239,24 @@ class TlsServer:
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for each in self._sockets:
-            each.close()
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:  # even if the session is cancelled meanwhile
+            for each in (*self._sockets, *self._waiting):
+                each.close()
 
     async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await self._free.acquire()
             try:
-                connection, _ = await loop.sock_accept(listening)
-            except OSError:  # the caller is gone already, or we have too many files open
+                await _readable(listening)
+                connection, _ = listening.accept()  # nothing can be cancelled between this and the task
+            except OSError as error:  # the caller is gone already, or we have too many files open
                 self._free.release()
-                await asyncio.sleep(0.1)
+                if not isinstance(error, BlockingIOError):
+                    await asyncio.sleep(0.1)
                 continue
+            self._waiting.add(connection)
             task = asyncio.create_task(self._serve(connection))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
@@ -255,25 +266,38 @@ class TlsServer:
         self._free.release()
 
     async def _serve(self, connection: socket.socket) -> None:
+        self._waiting.remove(connection)
+        stream = ServerStream()
         try:
             # asyncio does it of its own accord where a socket names its protocol, which accepted ones do not. Without
             # it, the second of two messages in a row waits for the peer's acknowledgement of the first: 40 ms.
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            _, stream = await asyncio.get_running_loop().connect_accepted_socket(
-                ServerStream,
-                connection,
-                ssl=self._context,
-                ssl_handshake_timeout=HANDSHAKE,
-                ssl_shutdown_timeout=_FAREWELL,
-            )
-        except OSError:  # no TLS, or a certificate that is not pinned: the caller finds out by itself
-            return
-        try:
+            with suppress(OSError):
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with suppress(
+                OSError
+            ):  # no TLS, or a certificate that is not pinned: the caller finds out by itself
+                await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: stream,
+                    connection,
+                    ssl=self._context,
+                    ssl_handshake_timeout=HANDSHAKE,
+                    ssl_shutdown_timeout=_FAREWELL,
+                )
             if stream.has_room:  # otherwise the caller is gone already
                 stream.write_at_once(_WELCOME)
                 await self._talk(stream)
         finally:
             await stream.end()
+
+
+async def _readable(listening: socket.socket) -> None:
+    """Wait until somebody connects."""
+    loop, somebody = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(listening, somebody.set)
+    try:
+        await somebody.wait()
+    finally:
+        loop.remove_reader(listening)
 
 
 async def serve(address: str, identity: Identity, trust: TrustStore, talk: Handler) -> tuple[Server, int]:

@@ -15,6 +15,7 @@ from typing import Literal, Self
 import msgspec
 
 from masquerade.errors import DataError, ParameterError
+from masquerade.forms.decoders import json_decoder
 
 Direction = Literal["sent", "received"]
 
@@ -94,7 +95,7 @@ def read_transcript(path: Path) -> tuple[Entry, ...]:
     entries = []
     for number, line in enumerate(lines, 1):
         try:
-            entries.append(msgspec.json.decode(line, type=Entry))
+            entries.append(json_decoder(Entry).decode(line))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             raise DataError.about(path, "not an entry of a transcript", line=number) from None
     return tuple(entries)

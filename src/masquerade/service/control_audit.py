@@ -20,6 +20,7 @@ import msgspec
 
 from masquerade.audit.log import CONTROL, AuditLog
 from masquerade.errors import MasqueradeError, ParameterError
+from masquerade.forms.decoders import json_decoder
 from masquerade.net.transcript import Direction
 
 _SESSION = re.compile(r"/v1/sessions/([^/]+)")
@@ -98,7 +99,7 @@ def _is_push(fields: Mapping[str, Any]) -> bool:
 def _without_clock(data: bytes) -> bytes:
     """Hash a progress message, ignoring its elapsed seconds."""
     try:
-        content = msgspec.json.decode(data)
+        content: Any = json_decoder(Any).decode(data)
     except (ValueError, RecursionError):  # the receiver says what is wrong with it
         content = None
     if isinstance(content, dict) and "seconds" in content:

@@ -19,6 +19,7 @@ from masquerade.audit.chain import ChainCheck, LineError, Record, read_line
 from masquerade.audit.chained_file import RECOVERED, ChainedFile, reading
 from masquerade.audit.head import head_path, read_head
 from masquerade.errors import DataError, ParameterError, Problem, one_line
+from masquerade.forms.decoders import convert
 from masquerade.methods import product_of
 from masquerade.service.terms import Deal, Terms
 
@@ -112,7 +113,7 @@ def _read(line: bytes) -> tuple[Record, Released | None]:
     try:
         if record.event != _RELEASE:
             raise ParameterError(f"the event {record.event}")
-        released = msgspec.convert(record.fields, Released)
+        released = convert(record.fields, Released)
         _ = released.terms.parts  # raises now if the requirements are unreadable
     except (msgspec.MsgspecError, ParameterError) as error:
         raise LineError(f"not a ledger's record: {one_line(str(error))}") from None

@@ -18,6 +18,7 @@ import msgspec
 from pydantic import Field, PlainValidator
 
 from masquerade.errors import Key, ParameterError, Problem, nearest
+from masquerade.forms.decoders import convert
 from masquerade.forms.form import Form, fill, key, kinds_of_keys, known_keys
 from masquerade.forms.problems import Problems
 from masquerade.methods import (
@@ -162,7 +163,7 @@ class Request(Form):
             content["algorithm"] = _method(table, kind, problems)
         if isinstance(content.get("signed"), Mapping):
             try:
-                content["signed"] = msgspec.convert(content["signed"], ClientSignature)
+                content["signed"] = convert(content["signed"], ClientSignature)
             except msgspec.ValidationError as error:
                 problems.broken(("signed",), str(error))
                 del content["signed"]

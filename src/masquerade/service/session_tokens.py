@@ -21,6 +21,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
 from masquerade.errors import NotAllowed, ParameterError
+from masquerade.forms.decoders import json_decoder
 from masquerade.net.identity import Identity, check_name, is_signed
 from masquerade.service.clock import SYSTEM_CLOCK, Now
 
@@ -129,7 +130,7 @@ class TokenVerifier:
             raise NotAllowed("session token: not of a form that is known here")
         try:
             if _is_signed(self.certificate(), parts[1], _decoded(parts[2])):
-                return msgspec.json.decode(_decoded(parts[1]), type=Claims)
+                return json_decoder(Claims).decode(_decoded(parts[1]))
         except (binascii.Error, ValueError, msgspec.MsgspecError):
             pass
         raise NotAllowed("session token: the coordinator did not sign it")

@@ -17,6 +17,7 @@ from masquerade.data.source import read_source
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, hint
 from masquerade.files import read_file
+from masquerade.forms.decoders import json_decoder
 from masquerade.service.signing import SignedContract
 from masquerade.service.snapshot import Commitment, check_column, check_table, take_snapshot
 from masquerade.service.terms import Provision
@@ -74,7 +75,7 @@ def read_key(path: Path) -> SnapshotKey:
     """Read the key in a file; no error message shows any of it."""
     data = read_file(path)
     try:
-        found = msgspec.json.decode(data, type=SnapshotKey)
+        found = json_decoder(SnapshotKey).decode(data)
         bytes.fromhex(found.key)
     except (ValueError, RecursionError):
         raise ParameterError(f"{path}: not a key as `masquerade party snapshot-key` writes it") from None

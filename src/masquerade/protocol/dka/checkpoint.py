@@ -24,6 +24,7 @@ from masquerade.data.table import Table
 from masquerade.engine.counts import Rows
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.files import PRIVATE, write_whole
+from masquerade.forms.decoders import msgpack_decoder
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.columns import write_columns
 from masquerade.protocol.contract import Contract
@@ -95,7 +96,7 @@ class Notebook:
         if self._path is None or not self._path.exists():
             return
         try:
-            note = msgspec.msgpack.decode(self._path.read_bytes(), type=_Note)
+            note = msgpack_decoder(_Note).decode(self._path.read_bytes())
             rows = np.frombuffer(note.rows, "<i8").astype(np.intp)
             rounds = [
                 unpack(np.frombuffer(each.passes, np.uint8), each.size).astype(bool) for each in note.rounds

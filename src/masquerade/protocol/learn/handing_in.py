@@ -19,6 +19,7 @@ from msgspec import Meta
 from masquerade.crypto.rings import Elements, PowerOfTwo
 from masquerade.crypto.secure_sum import unmask_sum
 from masquerade.errors import PeerBrokeProtocol, PeerUnreachable
+from masquerade.forms.decoders import json_decoder
 from masquerade.net.script import Message, Receive, Script, TolerantReceive
 from masquerade.protocol.blaming import blaming
 from masquerade.protocol.learn.aggregate import agree_on_masks
@@ -93,7 +94,7 @@ def handed_in_spite(parties: Sequence[str]) -> Script[dict[str, LearnedModel]]:
 def read_model(kind: type[Model], data: bytes, sender: str) -> tuple[Model, dict[str, Any]]:
     """Return the model that a party sent, and as it was written."""
     try:
-        written = msgspec.json.decode(data, type=dict[str, Any])
+        written = json_decoder(dict[str, Any]).decode(data)
         return kind.read(written), written
     except (NotAModel, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         why = f": {error}" if isinstance(error, NotAModel) else ""

@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from masquerade.errors import PeerRefused
+from masquerade.forms.decoders import convert
 from masquerade.service.card import SchemaCard
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import metrics
@@ -241,6 +242,6 @@ def _read(provider: RegisteredProvider) -> Published | None:
     if provider.published is None:
         return None
     try:
-        return msgspec.convert(provider.published, Published)
+        return convert(provider.published, Published)
     except msgspec.ValidationError:  # stored by another version; the party publishes again
         return None

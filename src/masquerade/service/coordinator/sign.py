@@ -18,6 +18,7 @@ import structlog
 
 from masquerade.audit.log import AuditLog
 from masquerade.errors import Bug, PeerRefused, PeerUnreachable
+from masquerade.forms.decoders import convert
 from masquerade.service.clock import Clock
 from masquerade.service.control import Pending, Signature
 from masquerade.service.coordinator.comeback import Comeback
@@ -146,7 +147,7 @@ def contract_of(session: SessionRecord) -> SignedContract:
     """The contract of a session that has one."""
     if session.contract is None:
         raise Bug(f"session {session.id} has no contract")
-    return msgspec.convert(session.contract, SignedContract)
+    return convert(session.contract, SignedContract)
 
 
 def requirements_of(deal: Deal) -> list[str]:

@@ -17,6 +17,7 @@ import msgspec
 
 from masquerade.errors import Conflict, NotFound, ParameterError
 from masquerade.files import PRIVATE, write_whole
+from masquerade.forms.decoders import json_decoder
 from masquerade.service.node.state import State
 from masquerade.service.signing import SignedContract
 from masquerade.service.terms import Deal
@@ -144,7 +145,7 @@ class Approvals:
 
     def _word(self, path: Path) -> Word | None:
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Word)
+            return json_decoder(Word).decode(path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError):

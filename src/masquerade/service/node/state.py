@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from masquerade.files import PRIVATE, FileError, FileExists, FileLock, kept_secret, write_new, write_whole
+from masquerade.forms.decoders import json_decoder
 from masquerade.service.canonical import canonical
 from masquerade.service.snapshot import KEY_BYTES, make_secret
 
@@ -162,7 +163,7 @@ class State:
     def snapshots(self) -> Snapshots:
         """The snapshots that were published last."""
         try:
-            return msgspec.json.decode(self._snapshots.read_bytes(), type=Snapshots)
+            return json_decoder(Snapshots).decode(self._snapshots.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return Snapshots()
         except (OSError, ValueError, RecursionError):
