@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
+import io
+import itertools
 import random
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +27,7 @@ from masquerade.data.taxonomy_outline import Outline
 from masquerade.errors import AnswerIsNo, DataError, ParameterError
 from masquerade.files import FileExists
 from masquerade.job.draft.attribute_text import _rows
+from masquerade.job.draft.category_order import natural_order
 from masquerade.job.draft.draft import Draft
 from masquerade.job.draft.profile import profile
 from masquerade.job.draft.trees import balanced, calendar, prefixes, round_intervals
@@ -317,3 +322,155 @@ def test_a_draft_says_what_is_being_done(tmp_path: Path) -> None:
     cells = {"age": [str(at % 9) for at in range(N)], "sex": ["m", "f"] * 30}
     mq.draft(write(tmp_path / "people.csv", cells), tmp_path / "job.toml", on_stage=stages.append)
     assert [stage.detail for stage in stages if stage.detail] == ["age", "sex"] * 2
+
+
+def labels_of(cells: list[str], likeness: list[float] | None = None) -> list[list[str]]:
+    return balanced(profile("x", column(cells), [""]), likeness)
+
+
+def children(paths: list[list[str]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        for child, parent in itertools.pairwise(path):
+            found.setdefault(parent, set()).add(child)
+    return found
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=40), st.lists(DATES, min_size=1, max_size=20))
+@settings(max_examples=examples(30))
+def test_a_node_of_intervals_has_few_children(numbers: list[str], dates: list[str]) -> None:
+    for make, cells, most in ((round_intervals, numbers, 3), (calendar, dates, 31)):
+        below = children(make(profile("x", column(cells), [""])))
+        assert max(map(len, below.values()), default=0) <= most
+
+
+def test_years_come_in_steps_of_two_without_a_narrow_rest() -> None:
+    paths = round_intervals(profile("age", column([str(age) for age in range(3, 96)]), [""]))
+    path = next(path for path in paths if path[0] == "[30, 35)")
+    assert path == ["[30, 35)", "[30, 40)", "[20, 40)", "[0, 40)", "*"]
+    assert next(path for path in paths if path[0] == "[95, 100)")[1:] == [
+        "[90, 100)",
+        "[80, 100)",
+        "[40, 100)",
+        "*",
+    ]
+
+
+def test_skewed_numbers_are_cut_by_their_rows() -> None:
+    costs = [str(round(10 * 1.02**at, 2)) for at in range(500)]
+    found = profile("cost", column(costs), [""])
+    paths = round_intervals(found)
+    rows = Counter[str]()
+    for cost in found.cells:
+        path = next(
+            path for path in paths if float(path[0][1:].split(",")[0]) <= float(cost) < end_of(path[0])
+        )
+        rows.update(path)
+    assert max(rows[path[0]] for path in paths) <= 0.05 * len(costs)
+    for parent, below in children(paths).items():
+        assert len(below) == 2
+        assert all(rows[child] >= 0.3 * rows[parent] for child in below)
+
+
+def end_of(interval: str) -> float:
+    return float(interval.rstrip(")").split(",")[1])
+
+
+def test_a_value_that_most_rows_have_is_cut_off() -> None:
+    gains = ["0"] * 900 + [str(100 + 997 * at) for at in range(100)]
+    paths = round_intervals(profile("gain", column(gains), [""]))
+    assert paths[0] == ["[0, 100)", "*"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "order"),
+    [
+        (["high", "low", "medium"], ["low", "medium", "high"]),
+        (["10-19", "<10", "20-29", "100+"], ["<10", "10-19", "20-29", "100+"]),
+        (["stage 10", "stage 2", "stage 1"], ["stage 1", "stage 2", "stage 10"]),
+        (["5th-6th", "10th", "1st-4th"], ["1st-4th", "5th-6th", "10th"]),
+        (["Mon", "Fri", "Tue"], ["Mon", "Tue", "Fri"]),
+        (["XL", "s", "M"], ["s", "M", "XL"]),
+        (["nurse", "cook", "9 to 5"], None),
+    ],
+)
+def test_categories_keep_an_order_of_their_own(cells: list[str], order: list[str] | None) -> None:
+    found = natural_order(cells)
+    assert (found and [cells[at] for at in found]) == order
+
+
+def test_ordered_categories_are_ranges_even_with_a_class() -> None:
+    cells = ["low", "very low", "medium", "high", "very high"] * 20
+    names = {name for path in labels_of(cells, [0.1, 0.9, 0.3, 0.2, 0.8]) for name in path}
+    assert names <= {*cells, "*", "very low | low", "medium – very high", "high | very high", "medium | high"}
+
+
+def test_the_order_of_an_ordered_column_is_kept() -> None:
+    cells = pa.array(["tau", "mu", "pi", "mu"] * 15).dictionary_encode()
+    given = pa.array(["pi", "tau", "mu"])
+    indices = pa.array([given.to_pylist().index(cell) for cell in cells.to_pylist()], pa.int8())
+    ordered = pa.DictionaryArray.from_arrays(indices, given, ordered=True)
+    paths = balanced(profile("x", pa.chunked_array([ordered]), [""]), [0.9, 0.1, 0.5])
+    assert [path[0] for path in paths] == ["pi", "tau", "mu"]
+
+
+def test_labels_are_short_and_those_of_one_node_alone() -> None:
+    jobs = [f"{first}{second}-clerical work of the usual kind" for first in "abcdef" for second in "uvwxyz"]
+    draw = drawn()
+    likeness = [draw.random() for _ in jobs]
+    for alike in (None, likeness):
+        paths = labels_of(jobs * 2, alike)
+        covered: dict[str, set[str]] = {}
+        for path in paths:
+            for name in path[1:]:
+                covered.setdefault(name, set()).add(path[0])
+        assert len({frozenset(leaves) for leaves in covered.values()}) == len(covered)
+        assert all(len(name) <= 70 for name in covered)
+        for name, leaves in covered.items():
+            if alike is None and name != "*":
+                assert name.split(" – ")[0].split(" | ")[0][:2] == min(leaves)[:2]
+            if " more" in name:
+                assert name.endswith(f" + {len(leaves) - 1} more")
+
+
+def test_labels_with_asterisks_mark_nothing(tmp_path: Path) -> None:
+    cells = {"x": ["*a", "b*", "*c", "d*"] * 15, "age": [str(at % 20) for at in range(N)]}
+    assert runs(mq.draft(write(tmp_path / "t.csv", cells), tmp_path / "job.toml"))["released"] == N
+
+
+def test_short_names_are_listed_beside_the_release(tmp_path: Path) -> None:
+    draw = drawn()
+    jobs = [f"job of {chr(97 + at % 15) * 3}" for at in range(400)]
+    cells = {
+        "job": jobs,
+        "age": [str(20 + draw.randrange(50)) for _ in jobs],
+        "grade": [draw.choice(["low", "medium", "high"]) for _ in jobs],
+        "income": ["high" if draw.random() < (ord(job[-1]) - 96) / 15 else "low" for job in jobs],
+    }
+    draft = mq.draft(write(tmp_path / "people.csv", cells), tmp_path / "job.toml", target="income", k=60)
+    assert tomllib.loads(draft.text)["output"]["labels"] == ["job"]
+    written = mq.anonymize_job(draft.job)
+    assert written.labels == tmp_path / "people-release-labels.csv"
+    assert written.summary["labels"] == str(written.labels)
+    rows = csv.DictReader(io.StringIO(written.labels.read_text("utf-8"), newline=""))
+    listed: dict[str, set[str]] = {}
+    for row in rows:
+        assert row["attribute"] == "job"
+        listed.setdefault(row["label"], set()).add(row["value"])
+    found = set(written.release.table.column("job").to_pylist()) - {"*"} - set(jobs)
+    assert found
+    assert set(listed) == found
+    paths = [
+        line.split(";") for line in (tmp_path / "job-taxonomies/job.csv").read_text("utf-8").splitlines()
+    ]
+    for label, values in listed.items():
+        assert values == {path[0] for path in paths if label in path}
+    assert mq.verify_job(written.table, draft.job)
+
+
+def test_nothing_is_listed_where_labels_say_what_they_are(tmp_path: Path) -> None:
+    cells = {"zip": [f"71{drawn(at).randrange(100, 999)}" for at in range(N)], "sex": ["m", "f"] * 30}
+    draft = mq.draft(write(tmp_path / "people.csv", cells), tmp_path / "job.toml", k=3)
+    assert "labels" not in tomllib.loads(draft.text)["output"]
+    assert mq.anonymize_job(draft.job).labels is None
+    assert not list(tmp_path.glob("*-labels.csv"))

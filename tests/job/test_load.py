@@ -58,7 +58,7 @@ def test_every_default_is_as_designed() -> None:
     assert job.parties["b"].attributes is None
     assert job.output.model_dump() == {
         "table": "release.csv", "model": None, "report": "report.html", "order": "shuffle", "keep_provider": False,
-        "escape_formulas": False,
+        "escape_formulas": False, "labels": [],
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from masquerade.data.parquet_names import is_listed
 from masquerade.forms.problems import Problems
-from masquerade.job.model import DataSection, Job, OutputSection
+from masquerade.job.model import AttributeSection, DataSection, Job, OutputSection
 from masquerade.job.outputs import outputs_of
 
 FILES = ("people/a.parquet", "people/2025/b.parquet", "people/_notes/c.parquet", "other/part-00000.parquet")
@@ -90,3 +90,35 @@ def test_hidden_files_are_no_part(place: Path) -> None:
         assert "people/2025/b.parquet" in listed
         assert "other/part-00000.parquet" not in listed
     assert not is_listed(place / FILES[2], place / "people")
+
+
+def labels(place: Path, names: list[str], table: str = "release.csv") -> list[str]:
+    found = Problems("job.toml")
+    attributes = {
+        "job": AttributeSection(taxonomy="job.csv"),
+        "town": AttributeSection(taxonomy="flat"),
+        "age": AttributeSection(type="continuous", taxonomy="age.csv"),
+    }
+    job = Job(
+        data=DataSection(source="release-labels.csv"),
+        attributes=attributes,
+        output=OutputSection(table=table, labels=names),
+    )
+    outputs = outputs_of(job, place / "job.toml", found)
+    assert outputs.labels == (place / table).with_name(f"{Path(table).stem}-labels.csv")
+    return [str(each) for each in found.found]
+
+
+def test_labels_are_of_attributes_that_have_some(tmp_path: Path) -> None:
+    assert labels(tmp_path, ["job"], "other.csv") == []
+    assert labels(tmp_path, ["town", "age", "jbo"], "other.csv") == [
+        "job.toml: output.labels[1]: town has no taxonomy of categories",
+        "job.toml: output.labels[2]: age has no taxonomy of categories",
+        'job.toml: output.labels[3]: there is no attribute "jbo" (did you mean "job"?)',
+    ]
+
+
+def test_labels_never_replace_the_table(tmp_path: Path) -> None:
+    assert labels(tmp_path, ["job"]) == [
+        "job.toml: output.labels: release-labels.csv is the table; it would be overwritten: name another file"
+    ]

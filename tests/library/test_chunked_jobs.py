@@ -111,6 +111,30 @@ def test_a_folder_gives_the_release_of_one_table(folder: Path, capsys: pytest.Ca
     assert "does not hold: group (birth_date = " in refused.problems[0]
 
 
+def test_labels_of_chunks_are_those_of_one_table(tmp_path: Path) -> None:
+    table = mq.generate_people(N)
+    towns = sorted(set(table.column("town").to_pylist()) - {None})
+    rows = [
+        f"{town};{'one' if at % 2 else 'other'} + {len(towns) // 2} more;*" for at, town in enumerate(towns)
+    ]
+    (tmp_path / "town.csv").write_text("\n".join(rows) + "\n")
+    write_parts(table, tmp_path / "people")
+    pyarrow.parquet.write_table(table, tmp_path / "people.parquet")
+    listed = {}
+    for source, release in (("people", "parts.parquet"), ("people.parquet", "one.csv")):
+        text = (
+            JOB.replace('"people"', f'"{source}"').replace('"flat"', '"town.csv"').replace("k = 10", "k = 60")
+        )
+        text = text.replace('"birth_date", "town"', '"town"').replace('"town", "salary"', '"town"')
+        path = tmp_path / "job.toml"
+        path.write_text(f'{text}[output]\ntable = "{release}"\nreport = false\nlabels = ["town"]\n')
+        written = anonymize_job(path)
+        assert written.labels == tmp_path / f"{Path(release).stem}-labels.csv"
+        listed[source] = written.labels.read_text("utf-8").splitlines()
+    assert listed["people"] == listed["people.parquet"]
+    assert len(listed["people"]) == 1 + len(towns)
+
+
 @pytest.mark.system
 @pytest.mark.parametrize(
     "method",

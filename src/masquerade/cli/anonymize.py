@@ -42,7 +42,7 @@ def describe(written: Written) -> list[str]:
         count += f", {release.suppressed:,} suppressed"
     lines = [f"{count}; {release.released:,} released in {release.group_sizes.size:,} groups"]
     lines += choice_lines(release)
-    lines += written_lines(release, written.table, written.report)
+    lines += written_lines(release, written.table, written.report, written.labels)
     lines.append(seconds_line(release))
     return lines
 
@@ -61,7 +61,9 @@ def choice_lines(release: Release) -> list[str]:
     return lines
 
 
-def written_lines(release: Release, table: Path, report: Path | None) -> list[str]:
+def written_lines(
+    release: Release, table: Path, report: Path | None, labels: Path | None = None
+) -> list[str]:
     """What holds, what was left out, where everything is, and what to know before using it."""
     from masquerade.anonymize.cautions import cautions
 
@@ -76,6 +78,8 @@ def written_lines(release: Release, table: Path, report: Path | None) -> list[st
     lines.append(f"release: {table}")
     if report is not None:
         lines.append(f"report:  {report}")
+    if labels is not None:
+        lines.append(f"labels:  {labels} (names every value that a label stands for, rare ones too)")
     lines += [f"warning: {caution}" for caution in cautions(release)]
     return lines
 

@@ -48,7 +48,7 @@ def describe(made: Mashup) -> list[str]:
         *([f"rows dropped for missing cells: {dropped}"] if dropped else []),
         *(f"engine of {name}: {told}" for name, told in made.engine.items()),
         *_method(made),
-        *written_lines(release, made.table, made.report),
+        *written_lines(release, made.table, made.report, made.labels),
         *_gains(made),
         f"transcripts: {made.transcripts}",
         seconds_line(release),

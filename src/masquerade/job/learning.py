@@ -54,7 +54,7 @@ class LearningPlan(Plan):
         for key in ("sensitive", "provider"):
             if key in job.roles.model_fields_set:
                 problems.add(("roles", key), FOR_TABLES)
-        for key in ("table", "order", "keep_provider", "escape_formulas"):
+        for key in ("table", "order", "keep_provider", "escape_formulas", "labels"):
             if key in job.output.model_fields_set:
                 problems.add(("output", key), FOR_TABLES)
 

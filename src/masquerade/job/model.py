@@ -218,6 +218,7 @@ class OutputSection(Form):
     order: Literal["shuffle", "input"] = _key(_one_of("shuffle", "input"), "shuffle")
     keep_provider: bool = _key(_SWITCH, False)
     escape_formulas: bool = _key(_SWITCH, False)
+    labels: list[Text] = _empty(list, _ANY_NAMES)
 
 
 class Job(Form):

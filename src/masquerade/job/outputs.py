@@ -10,7 +10,7 @@ from pathlib import Path
 from masquerade.data.database_url import database_path
 from masquerade.data.file_kinds import is_parted
 from masquerade.data.parquet_names import is_listed, is_part_name, listed_files, part_name
-from masquerade.errors import DataError, Key
+from masquerade.errors import DataError, Key, hint
 from masquerade.forms.problems import Problems
 from masquerade.job.model import Job, TableSection
 
@@ -21,11 +21,16 @@ FOLDER = "release.parquet"  # where a release in chunks goes, unless the job say
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write; of a job for a model, `table` is the model's."""
+    """The files to write; of a job for a model, `table` is the model's.
+
+    `labels` says which values the labels of the attributes in `labelled` stand for.
+    """
 
     table: Path
     report: Path | None
     escape_formulas: bool = False
+    labels: Path | None = None
+    labelled: tuple[str, ...] = ()
 
 
 def outputs_of(job: Job, path: Path, problems: Problems, *, folder: bool = False) -> Outputs:
@@ -48,7 +53,15 @@ def _outputs(
 ) -> Outputs:
     """Check the files; without endings the first is a folder."""
     base, section = path.parent, job.output
-    outputs = Outputs(base / file, base / section.report if section.report else None, section.escape_formulas)
+    table = base / file
+    labels = table.with_name(f"{table.stem}-labels.csv") if section.labels and table.name else None
+    outputs = Outputs(
+        table,
+        base / section.report if section.report else None,
+        section.escape_formulas,
+        labels,
+        tuple(section.labels),
+    )
     if section.escape_formulas and outputs.table.suffix.lower() != ".csv":
         problems.add(
             ("output", "escape_formulas"), f"is for CSV files; no spreadsheet runs {outputs.table.name}"
@@ -66,7 +79,22 @@ def _outputs(
         if _same(outputs.table, outputs.report):
             whose = "release" if key == "table" else key
             problems.add(("output", "report"), f"{section.report} is the {whose}'s own file; name another")
+    if labels is not None:
+        _check(("output", "labels"), labels, (".csv",), read, problems)
+        _check_labelled(job, problems)
     return outputs
+
+
+def _check_labelled(job: Job, problems: Problems) -> None:
+    """Report attributes whose labels stand for nothing that could be listed."""
+    for at, name in enumerate(job.output.labels):
+        section = job.attributes.get(name)
+        if section is None:
+            problems.add(
+                ("output", "labels", at), f'there is no attribute "{name}"{hint(name, job.attributes)}'
+            )
+        elif section.type != "categorical" or section.taxonomy in (None, "flat"):
+            problems.add(("output", "labels", at), f"{name} has no taxonomy of categories")
 
 
 def _sections(job: Job) -> Iterator[tuple[TableSection, str]]:

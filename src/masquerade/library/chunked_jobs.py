@@ -19,6 +19,7 @@ from masquerade.data.parquet_parts import PartedFiles, parted_files
 from masquerade.data.query_parts import parted_query
 from masquerade.data.schema import Schema
 from masquerade.data.staged_parquet import staged_parquet
+from masquerade.data.write import write_table
 from masquerade.engine.chunks import Engine
 from masquerade.engine.memory_size import read_size, size_text
 from masquerade.errors import BadInput, ClusterError, DataError
@@ -230,4 +231,6 @@ def anonymize_chunks(
             started = time.perf_counter()
             write_whole(outputs.report, render_report(release, digest))
             release.seconds["report"] = time.perf_counter() - started
-    return Written(release, outputs.table, outputs.report)
+        if outputs.labels is not None:
+            write_table(release.labels(outputs.labelled), outputs.labels)
+    return Written(release, outputs.table, outputs.report, outputs.labels)

@@ -28,12 +28,14 @@ class Written:
     release: Release
     table: Path
     report: Path | None
+    labels: Path | None = None
 
     @property
     def summary(self) -> dict[str, Any]:
         """The JSON summary, with the files."""
-        report = {"report": str(self.report)} if self.report is not None else {}
-        return {**self.release.summary, "table": str(self.table), **report}
+        files = {"table": self.table, "report": self.report, "labels": self.labels}
+        written = {key: str(path) for key, path in files.items() if path is not None}
+        return {**self.release.summary, **written}
 
 
 def deliver(
@@ -66,6 +68,14 @@ def deliver(
             with opened(outputs.report) as file:
                 file.write(render_report(release, digest).encode())
             release.seconds["report"] = time.perf_counter() - started
+        if outputs.labels is not None:
+            labels = release.labels(outputs.labelled)
+            with opened(outputs.labels) as file:
+                encode_table(
+                    escape_formulas(labels) if outputs.escape_formulas else labels,
+                    file,
+                    outputs.labels.suffix,
+                )
         if into is not None:
             make_folder(into)
             for record in records:

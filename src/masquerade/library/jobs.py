@@ -79,7 +79,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     )
     assert isinstance(release, Release)
     deliver(release, outputs, on_stage)
-    return Written(release, outputs.table, outputs.report)
+    return Written(release, outputs.table, outputs.report, outputs.labels)
 
 
 def verify_job(release: str | Path, job: str | Path) -> Verification:

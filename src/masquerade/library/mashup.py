@@ -43,6 +43,7 @@ class Mashup:
         default_factory=dict
     )  # by party, where there is a class; peers do not learn it
     engine: Mapping[str, str] = field(default_factory=dict)  # by party: how its engine got its rows
+    labels: Path | None = None
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -61,6 +62,7 @@ class Mashup:
             "rounds": self.rounds,
             "table": str(self.table),
             **({"report": str(self.report)} if self.report is not None else {}),
+            **({"labels": str(self.labels)} if self.labels is not None else {}),
             "transcripts": str(self.transcripts),
         }
 
@@ -126,4 +128,5 @@ def _written(run: MashupRun, release: Release, outputs: Outputs, transcripts: Pa
         {name: run.dropped_rows[name] for name in contract.parties},
         {name: run.gains[name] for name in contract.parties if name in run.gains},
         {name: run.rows_on_engine[name] for name in contract.parties if name in run.rows_on_engine},
+        outputs.labels,
     )

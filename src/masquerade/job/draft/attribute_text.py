@@ -17,11 +17,22 @@ from masquerade.errors import TaxonomyError
 from masquerade.job.draft.hierarchies import beside
 from masquerade.job.draft.profile import ColumnType, Profile, also_read_as
 from masquerade.job.draft.toml_text import quoted, relative
-from masquerade.job.draft.trees import Paths, balanced, calendar, prefixes, round_intervals
+from masquerade.job.draft.trees import (
+    Paths,
+    balanced,
+    calendar,
+    has_short_names,
+    prefixes,
+    round_intervals,
+    words_of_order,
+)
 
 _TREES: dict[ColumnType, tuple[Callable[[Profile], Paths], str]] = {
-    "number": (round_intervals, "fixed intervals with round ends"),
-    "date": (calendar, "days, months, years and decades"),
+    "number": (
+        round_intervals,
+        "intervals with round ends, each level in about two",
+    ),
+    "date": (calendar, "days, months, quarters, years, decades"),
     "code": (prefixes, "prefixes"),
 }
 _KINDS: dict[ColumnType, str] = {"number": "continuous", "date": "date"}
@@ -29,12 +40,16 @@ _KINDS: dict[ColumnType, str] = {"number": "continuous", "date": "date"}
 
 @dataclass(frozen=True)
 class AttributeText:
-    """The lines of an attribute's section; the taxonomy's file and text, if one is made; and what it is."""
+    """The lines of an attribute's section; the taxonomy's file and text, if one is made; and what it is.
+
+    Of `has_short_names`, the labels leave out values: a release needs the list of them beside it.
+    """
 
     lines: tuple[str, ...]
     file: Path | None
     text: str
     tree: str
+    has_short_names: bool = False
 
 
 def attribute_text(
@@ -56,7 +71,8 @@ def attribute_text(
         return AttributeText((*_written(column, kind), *flat), None, "", f"{words}{misfit}")
     file = _free_name(column.name, job, taken)
     lines = (*_written(column, kind), f"taxonomy = {quoted(relative(file, job))}")
-    return AttributeText(lines, file, made, f"{words}{misfit}")
+    short = column.type not in _TREES and has_short_names(column, likeness)
+    return AttributeText(lines, file, made, f"{words}{misfit}", short)
 
 
 def _reading(column: Profile) -> str:
@@ -87,9 +103,7 @@ def _made(column: Profile, likeness: Sequence[float] | None) -> tuple[str | None
         make, words = _TREES[column.type]
         paths = make(column)
     else:
-        words = "categories of about as many rows each" + (
-            ", alike to the class" if likeness is not None else ""
-        )
+        words = words_of_order(column, likeness)
         paths = balanced(column, likeness)
     text = _rows(paths)
     try:

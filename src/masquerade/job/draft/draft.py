@@ -160,7 +160,7 @@ def draft_job(
         *data_lines(columns, job),
         *missing,
     ]
-    attributes = []
+    attributes, short_names = [], []
     for name in columns.profiles:
         section = None
         if name in qid:
@@ -172,12 +172,14 @@ def draft_job(
                 taxonomies[section.file] = section.text
         lines += ["", *attribute_lines(columns, name, section)]
         attributes.append(told(columns, name, section))
+        if section is not None and section.has_short_names:
+            short_names.append(name)
     lines += ["", *roles_lines(target, sensitive, columns.named("identifier"))]
     lines += [*privacy_lines(qid, min(k, int(kept.sum())), k)]
     for name in sensitive:
         lines += diversity_lines(columns.profiles[name], qid, kept)
     stem = "table" if file.path is None else file.path.stem
-    lines += ["", *output_lines(stem)]
+    lines += ["", *output_lines(stem, short_names)]
     return Draft(job, "\n".join(lines) + "\n", taxonomies, tuple(attributes))
 
 
@@ -225,13 +227,18 @@ def privacy_lines(qid: Iterable[str], k: int, asked: int) -> list[str]:
     return ["[[privacy]]", 'model = "k-anonymity"', f"qid = {listed(qid)}", f"k = {k}{why}"]
 
 
-def output_lines(stem: str) -> list[str]:
+def output_lines(stem: str, short_names: Sequence[str] = ()) -> list[str]:
     """Write `[output]`."""
-    return [
+    lines = [
         "[output]",
         f"table = {quoted(f'{stem}-release.csv')}",
         f"report = {quoted(f'{stem}-report.html')}",
     ]
+    if short_names:
+        lines.append(
+            f"labels = {listed(short_names)}  # {stem}-release-labels.csv says what their labels stand for"
+        )
+    return lines
 
 
 def data_lines(columns: FileColumns, job: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,6 +49,7 @@ class Profile:
     decimal: Literal[".", ","] = "."
     missing_words: tuple[str, ...] = ()  # beside the usual ones
     plain: bool = False  # the cells are texts, as in a CSV file
+    order: tuple[int, ...] = ()  # the cells' numbers in the order that the table gives them, if it does
 
     @property
     def present(self) -> int:
@@ -85,8 +86,26 @@ def profile(name: str, column: pa.ChunkedArray, missing_values: Sequence[str]) -
     counts = value_counts(row_codes[row_codes >= 0], len(cells))
     kind, form, decimal = made if made is not None else (_of_words(name, cells, counts), ISO_DATE, ".")
     return Profile(
-        name, kind, tuple(cells), counts, row_codes, form, decimal, extra, plain=is_text(values.type)
+        name,
+        kind,
+        tuple(cells),
+        counts,
+        row_codes,
+        form,
+        decimal,
+        extra,
+        plain=is_text(values.type),
+        order=_given_order(column, number_of),
     )
+
+
+def _given_order(column: pa.ChunkedArray, number_of: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the order of an ordered dictionary, such as an ordered categorical of pandas or an enum of polars."""
+    if not pa.types.is_dictionary(column.type) or not column.type.ordered or not column.num_chunks:
+        return ()
+    words = texts(column.unify_dictionaries().chunk(0).dictionary).to_pylist()
+    order = tuple(number_of[word] for word in words if word in number_of)
+    return order if len(order) == len(number_of) else ()
 
 
 def _of_cells(

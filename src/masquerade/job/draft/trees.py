@@ -1,7 +1,8 @@
 """Taxonomies made for columns that have none, as paths from each leaf to the root.
 
-One function a kind of column: prefixes for codes, a calendar for dates, round intervals for numbers, and trees in which
-the halves have about as many rows for categories.
+One function a kind of column: prefixes for codes, a calendar for dates, round intervals or quantiles for numbers, and
+trees in which the halves have about as many rows for categories. Where it can be, a node has about two children: a
+method that splits it then gives away no more than it must.
 """
 
 from __future__ import annotations
@@ -9,17 +10,36 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal
+from typing import Literal, TypeVar
+
+import numpy as np
 
 from masquerade.data.continuum import read_date
 from masquerade.engine.counts import Counts
+from masquerade.job.draft.category_order import alphabetical, natural_order
 from masquerade.job.draft.profile import Profile
 
 Paths = list[list[str]]
+Edge = TypeVar("Edge", Decimal, datetime.date)
+_Order = Literal["own", "likeness", "alphabet"]
 
 ROOT = "*"
 _LEAF_INTERVALS = 60
 _MOST_DAYS, _MOST_MONTHS = 400, 1800
-_NAMED_LEAVES = 4
+_PERIODS = (1, 3, 6, 12, 60, 120, 240, 480, 960)  # months; each divides the next
+_PARTS_OF_MONTHS = ((1, 8, 16, 24), (1, 16))  # the days on which a part begins
+_CROWDED, _TIMES_FAIR = (
+    0.125,
+    4,
+)  # an interval with more than this share of rows, and than this many times its due
+_HALVINGS, _LEAST_ROWS = 6, 20  # of rows in quantiles
+_NEAR_MIDDLE = 0.1  # how far from half of the rows a rounder number may cut
+_NAMED_LEAVES, _LABEL, _CELL = 4, 40, 30  # values, and characters, that a label names
+_WORDS: dict[_Order, str] = {
+    "own": "ranges of values in their order, each level in two",
+    "likeness": "values grouped into balanced categories with similar class rates",
+    "alphabet": "ranges of values in alphabetical order, each level in two",
+}
 
 
 def prefixes(column: Profile) -> Paths:
@@ -36,17 +56,78 @@ def prefixes(column: Profile) -> Paths:
 
 
 def round_intervals(column: Profile) -> Paths:
-    """Cut the range of the numbers into intervals with round ends, each level's within those of the next."""
+    """Cut the range of the numbers into intervals with round ends, each level's twice as wide as those of the last.
+
+    Where most rows would be in a few of them, the rows are halved instead of the range.
+    """
     numbers = [Decimal(cell.replace(",", ".") if column.decimal == "," else cell) for cell in column.cells]
     least, most = min(numbers), max(numbers)
     whole = all(number == number.to_integral_value() for number in numbers)
     width = _round_width((most - least) / _LEAF_INTERVALS, least=Decimal(1) if whole else None)
     first, last = _floor(least, width), _floor(most, width) + width
     levels = [_cut(first, last, width)]
+    if _is_skewed(numbers, column.counts, levels[0]):
+        return _quantiles(numbers, column.counts, first, last)
     while width < last - first:  # then 0 may still be between two intervals; the root covers both
-        width *= 5 if width.scaleb(-width.adjusted()).normalize() == 1 else 2  # 1, 5, 10, 50, 100, …
-        levels.append(_cut(first, last, width))
+        width *= 2
+        # A narrow rest at an end would be a branch of few rows, which keeps its neighbours from being told apart.
+        levels.append([first, *_cut(first + width / 2, last - width / 2, width)[1:-1], last])
+    levels = _below_root(levels)
     return _nested([[_written(edge) for edge in level] for level in levels], levels)
+
+
+def _below_root(levels: Sequence[list[Edge]]) -> list[list[Edge]]:
+    """Leave out levels of a single interval, which the root is, and add one of two where the top has more."""
+    kept: list[list[Edge]] = [levels[0]]
+    kept += [level for level in levels[1:] if len(level) > 2]
+    top = kept[-1]
+    if len(top) > 3:
+        kept.append([top[0], top[len(top) // 2], top[-1]])
+    return kept
+
+
+def _is_skewed(numbers: Sequence[Decimal], counts: Counts, edges: Sequence[Decimal]) -> bool:
+    """Return whether one interval has far more than its share of the rows, and of different numbers."""
+    leaf = np.searchsorted(np.array(edges, np.float64), np.array(numbers, np.float64), side="right")
+    rows = np.bincount(leaf, weights=counts)
+    crowded = rows > max(_CROWDED, _TIMES_FAIR / (len(edges) - 1)) * rows.sum()
+    return bool((crowded & (np.bincount(leaf) > 1)).any())
+
+
+def _quantiles(numbers: Sequence[Decimal], counts: Counts, first: Decimal, last: Decimal) -> Paths:
+    """Halve the rows again and again, each time at the roundest number near the middle."""
+    order = sorted(range(len(numbers)), key=numbers.__getitem__)
+    values = [numbers[at] for at in order]
+    before = np.concatenate([[0], np.cumsum(counts[order])])
+
+    def halve(lo: int, hi: int, left: Decimal, right: Decimal, level: int) -> Paths:
+        name = f"[{_written(left)}, {_written(right)})" if level else ROOT
+        rows = int(before[hi] - before[lo])
+        if hi - lo < 2 or level > _HALVINGS or (level and rows < _LEAST_ROWS):
+            return [[name]]
+        inside = before[lo + 1 : hi]
+        best = lo + 1 + int(np.abs(2 * inside - before[lo] - before[hi]).argmin())
+        from_half = np.abs((inside - before[lo]) / rows - 0.5)
+        near = [best, *(lo + 1 + np.flatnonzero(from_half <= _NEAR_MIDDLE)).tolist()]
+        edge = _roundest(values[min(near) - 1], values[max(near)])
+        cut = next(at for at in range(min(near), max(near) + 1) if values[at] >= edge)
+        below = [*halve(lo, cut, left, edge, level + 1), *halve(cut, hi, edge, right, level + 1)]
+        return [[*path, name] for path in below]
+
+    paths = halve(0, len(values), first, last, 0)
+    return paths if len(paths[0]) > 1 else [[f"[{_written(first)}, {_written(last)})", ROOT]]
+
+
+def _roundest(above: Decimal, upto: Decimal) -> Decimal:
+    """Return the number above the one and up to the other that is a multiple of the largest 1, 2 or 5 times 10^n."""
+    exponent = max(above.adjusted(), upto.adjusted()) + 1
+    smallest = (upto - above).adjusted() - 1
+    for unit in range(exponent, smallest - 1, -1):
+        for factor in (5, 2, 1):
+            found = _floor(upto, Decimal(factor).scaleb(unit))
+            if found > above:
+                return found
+    return upto
 
 
 def _round_width(width: Decimal, least: Decimal | None) -> Decimal:
@@ -77,24 +158,25 @@ def _written(edge: Decimal) -> str:
 
 
 def calendar(column: Profile) -> Paths:
-    """Generalise a date to its day (where there are few), month, year and decade."""
+    """Generalise a date to its day and parts of months (where there are few), month, quarter, half-year, year, …"""
     epoch = datetime.date(1970, 1, 1).toordinal()
     dates = [datetime.date.fromordinal(read_date(cell, column.format) + epoch) for cell in column.cells]
     first, last = min(dates), max(dates)
     levels: list[list[datetime.date]] = []
     if (last - first).days < _MOST_DAYS:
-        days = range(first.replace(day=1).toordinal(), _next_month(last).toordinal() + 1)
-        levels.append([datetime.date.fromordinal(day) for day in days])
+        span = range(first.replace(day=1).toordinal(), _next_month(last).toordinal() + 1)
+        days = [datetime.date.fromordinal(day) for day in span]
+        levels += [days, *([day for day in days if day.day in parts] for parts in _PARTS_OF_MONTHS)]
     months = [first.replace(day=1)]
     while months[-1] <= last:
         months.append(_next_month(months[-1]))
-    if len(months) <= _MOST_MONTHS:
-        levels.append(months)
-    for years in (1, 10, 100):
-        levels.append(
-            [months[0], *(month for month in months[1:-1] if month.month == 1 and month.year % years == 0)]
-        )
-        levels[-1].append(months[-1])
+    for period in _PERIODS:
+        if period > 1 or len(months) <= _MOST_MONTHS:
+            near = period // 2
+            inside = months[max(near, 1) : len(months) - max(near, 1)]
+            inner = [month for month in inside if (month.year * 12 + month.month - 1) % period == 0]
+            levels.append([months[0], *inner, months[-1]])
+    levels = _below_root(levels)
     return _nested([[day.isoformat() for day in level] for level in levels], levels)
 
 
@@ -121,15 +203,14 @@ def _nested(names: Sequence[Sequence[str]], edges: Sequence[Sequence[object]]) -
 def balanced(column: Profile, likeness: Sequence[float] | None = None) -> Paths:
     """Halve the categories again and again, so that each half has about as many rows.
 
-    They are in order of their `likeness` (to a class, say), or of the alphabet.
+    They are in their own order where they have one (`category_order.py`), else in that of their `likeness` (to a class,
+    say) or of the alphabet.
     """
-    order = sorted(
-        range(len(column.cells)),
-        key=lambda at: (likeness[at] if likeness is not None else 0.0, column.cells[at]),
-    )
+    order, kind = _order(column, likeness)
     paths: dict[int, list[str]] = {at: [column.cells[at]] for at in order}
     root = _root(column)
     used = {root, *column.cells}
+    label = _short_name if kind == "likeness" else _range_name
 
     def halve(group: list[int], is_root: bool = False) -> None:
         if len(group) == 1:
@@ -137,13 +218,37 @@ def balanced(column: Profile, likeness: Sequence[float] | None = None) -> Paths:
         cut = _middle(column.counts, group)
         halve(group[:cut])
         halve(group[cut:])
-        name = root if is_root else _unused(_group_name([column.cells[at] for at in group]), used)
+        name = root if is_root else _unused(label(column, group), used)
         used.add(name)
         for at in group:
             paths[at].append(name)
 
     halve(order, is_root=True)
     return [paths[at] if len(order) > 1 else [*paths[at], root] for at in order]
+
+
+def words_of_order(column: Profile, likeness: Sequence[float] | None) -> str:
+    """Say what the branches of the column's balanced tree are."""
+    return _WORDS[_order(column, likeness)[1]]
+
+
+def has_short_names(column: Profile, likeness: Sequence[float] | None) -> bool:
+    """Return whether labels of the column's balanced tree leave out values that a reader cannot guess."""
+    order, kind = _order(column, likeness)
+    if kind != "likeness" or len(order) <= 2:
+        return False
+    cut = _middle(column.counts, order)
+    return any(_is_short(column, half) for half in (order[:cut], order[cut:]))
+
+
+def _order(column: Profile, likeness: Sequence[float] | None) -> tuple[list[int], _Order]:
+    """Return the categories in an order, and which that is."""
+    own = column.order or natural_order(column.cells)
+    if own:
+        return list(own), "own"
+    if likeness is None:
+        return alphabetical(column.cells), "alphabet"
+    return sorted(range(len(column.cells)), key=lambda at: (likeness[at], column.cells[at])), "likeness"
 
 
 def _root(column: Profile) -> str:
@@ -162,13 +267,32 @@ def _middle(counts: Counts, group: list[int]) -> int:
     return cut
 
 
-def _group_name(cells: list[str]) -> str:
-    if len(cells) <= _NAMED_LEAVES:
-        return " | ".join(cells)
-    return f"{cells[0]} | {cells[1]} | … | {cells[-1]} ({len(cells)})"
+def _range_name(column: Profile, group: Sequence[int]) -> str:
+    """Name neighbours in the column's order by the first and the last: `a – d`."""
+    ends = [column.cells[group[0]], column.cells[group[-1]]]
+    return " – ".join(map(_cell, ends)) if len(group) > 2 else " | ".join(map(_cell, ends))
+
+
+def _short_name(column: Profile, group: Sequence[int]) -> str:
+    """Name values that belong together for another reason: all of a few, else the most common and how many more."""
+    if not _is_short(column, group):
+        return " | ".join(column.cells[at] for at in sorted(group))
+    most = max(group, key=lambda at: (int(column.counts[at]), -at))
+    return f"{_cell(column.cells[most])} + {len(group) - 1:,} more"
+
+
+def _is_short(column: Profile, group: Sequence[int]) -> bool:
+    return len(group) > _NAMED_LEAVES or sum(len(column.cells[at]) + 3 for at in group) > _LABEL
+
+
+def _cell(cell: str) -> str:
+    return cell if len(cell) <= _CELL else f"{cell[: _CELL - 1].rstrip()}…"
 
 
 def _unused(name: str, used: set[str]) -> str:
+    name = (
+        f"values {name}" if len(name) > 1 and name[0] == name[-1] == "*" else name
+    )  # asterisks are marks in a file
     at, found = 2, name
     while found in used:
         found, at = f"{name} #{at}", at + 1
