@@ -62,7 +62,7 @@ def sessions(
 
 def table_of(found: Sequence[Session]) -> list[str]:
     """A table for people, in columns as wide as they need."""
-    head = ("SESSION", "STATUS", "CREATED", "PARTIES", "PURPOSE", "CAUSE")
+    head = ("STATUS", "CREATED", "COLUMNS", "PURPOSE", "PARTIES", "SESSION", "CAUSE")
     rows = [head, *(_row(each) for each in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     return [
@@ -74,11 +74,12 @@ def _row(session: Session) -> tuple[str, ...]:
     created = f"{session.created:%Y-%m-%d %H:%M}" if session.created is not None else ""
     parties = ", ".join(session.providers)
     return (
-        session.id,
         session.status,
         created,
-        parties,
+        _short(", ".join(map(str, session.request.get("attributes") or ())), 40),
         _short(session.purpose, 30),
+        parties,
+        session.id,
         _short(session.cause or "", 60),
     )
 

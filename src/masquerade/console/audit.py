@@ -91,7 +91,8 @@ class _Records:
             tag("p", f"{min(len(found), self._most)} of {len(found)} that fit, {searched}.", "quiet")
             if found:
                 rows = [_row(each) for each in found[: self._most]]
-                table("Records, the newest first", ["Record", "Time", "Event", "Fields", "Hash"], rows)
+                columns = ["Record", "Time", "Event", "Fields", "Hash"]
+                table("Records, the newest first", columns, rows).classes("records")
             if len(found) > self._most:
                 button("Show more", self._more)
         return len(found)
@@ -117,12 +118,19 @@ def _row(record: Record) -> list[object]:
 
 
 def _draw_fields(record: Record) -> None:
-    fields = record.get("fields")
-    with tag("ul", look="log"):
-        for name, value in fields.items() if isinstance(fields, Mapping) else ():
-            with tag("li"):
-                tag("span", f"{name}: ", "quiet")
-                _draw_value(_text(value), f"{name} of record {number(record.get('number'))}")
+    """Draw a record's fields: one line, which unfolds."""
+    found = record.get("fields")
+    fields = {name: _text(value) for name, value in (found.items() if isinstance(found, Mapping) else ())}
+    if not fields:
+        tag("span", "–")
+        return
+    with tag("details"):
+        tag("summary", "; ".join(f"{name}: {_brief(value)}" for name, value in fields.items()))
+        with tag("ul", look="log"):
+            for name, value in fields.items():
+                with tag("li"):
+                    tag("span", f"{name}: ", "quiet")
+                    _draw_value(value, f"{name} of record {number(record.get('number'))}")
 
 
 def _draw_value(text: str, what: str) -> None:
@@ -131,6 +139,10 @@ def _draw_value(text: str, what: str) -> None:
         copied(text, short(text), what)
     else:
         tag("span", text if len(text) <= 120 else f"{text[:119]}…", title=text if len(text) > 120 else None)
+
+
+def _brief(text: str) -> str:
+    return short(text) if _DIGEST.fullmatch(text) else text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _text(value: Any) -> str:

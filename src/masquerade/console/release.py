@@ -13,6 +13,7 @@ from masquerade.console.guard import PREFIX
 from masquerade.console.joint_keys import draw_ratios
 from masquerade.console.model import draw_model, method_of_model
 from masquerade.console.release_risks import draw_risks
+from masquerade.console.session_parts import draw_warnings
 from masquerade.console.wording import moment, number, share, short
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.product import ANSWER, MODEL, Product, product_of
@@ -37,9 +38,7 @@ async def release_page(view: View) -> None:
     requirements = summary.get("requirements") or []
     held = all(each.get("holds") for each in requirements)
     tag("p", _verdict(held), "told" if held else "problems")
-    if summary.get("warnings"):
-        tag("p", "Before using it:", "quiet")
-        bullets(summary["warnings"])
+    draw_warnings(summary.get("warnings") or ())
     if missed := missed_levels(summary.get("service_levels") or {}):
         tag("p", "Service levels of the contract that were not met:", "quiet")
         bullets(missed)

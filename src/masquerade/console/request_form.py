@@ -87,7 +87,7 @@ class _Form:
                 self._preview_place = tag("div")
                 self._problems = problem_place()
                 with tag("div", look="row"):
-                    button("Send the request", self._send, "first")
+                    self._send_button = button("Send the request", self._send, "first")
                 self._toml = _draw_text("As TOML, for masquerade request", "TOML")
                 self._json = _draw_text("As JSON, for the HTTP API", "JSON")
         self._refresh()
@@ -287,6 +287,7 @@ class _Form:
         if shown is None or change != self._changes:
             return
         problems = [*self._draft.problems(), *(str(each.at(source="")) for each in shown.errors)]
+        self._send_button.props(remove="disabled") if not problems else self._send_button.props("disabled")
         self._preview_place.clear()
         started = bool(self._draft.columns or self._draft.purpose)
         with self._preview_place:

@@ -20,6 +20,7 @@ from masquerade.console.session_parts import (
     draw_request,
     draw_stepper,
     draw_trees,
+    draw_warnings,
     draw_who_sees,
     kind_facts,
 )
@@ -32,7 +33,9 @@ from masquerade.service.resources import Event, PartyOffer, RequestPreview, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
 
-_News = tuple[SessionRecord, list[Event], list[PartyOffer], tuple[str, ...], RequestPreview | None]
+_News = tuple[
+    SessionRecord, list[Event], list[PartyOffer], tuple[str, ...], RequestPreview | None, tuple[str, ...]
+]
 
 _EVERY = 0.7
 _PAGE = 500  # events per request
@@ -58,6 +61,7 @@ class _Shown:
         self._offers: list[PartyOffer] = []
         self._reasons: tuple[str, ...] = ()
         self._foreseen: RequestPreview | None = None  # once it is refused: what would be accepted
+        self._warnings: tuple[str, ...] = ()  # once it is published: what to know before using it
 
     async def load(self) -> None:
         """Load the session and all its events so far."""
@@ -79,10 +83,13 @@ class _Shown:
         foreseen = self._foreseen
         if session.status is Status.REFUSED and foreseen is None and session.client == user.name:
             foreseen = coordinator.preview(user, dict(session.request))
-        return session, events, offers, coordinator.reasons(session), foreseen
+        warnings = self._warnings
+        if session.status is Status.PUBLISHED and user.name in (session.client, *session.recipients):
+            warnings = tuple(coordinator.summary(user, session.id).get("warnings") or ())
+        return session, events, offers, coordinator.reasons(session), foreseen, warnings
 
     def _take(self, found: _News) -> set[str]:
-        self.session, events, self._offers, self._reasons, self._foreseen = found
+        self.session, events, self._offers, self._reasons, self._foreseen, self._warnings = found
         return self._progress.take(events)
 
     async def refresh(self) -> None:
@@ -166,6 +173,7 @@ class _Shown:
             with tag("div", look="problems" if ended_badly else "asked"), tag("ul"):
                 for reason in self._reasons:
                     tag("li", reason)
+        draw_warnings(self._warnings)
         self._draw_acceptable()
         for party in self._progress.approvals:
             if session.status is Status.NEGOTIATING:

@@ -84,6 +84,13 @@ def kind_facts(session: SessionRecord) -> list[tuple[str, object]]:
     return [*told, *kind.agreed(session.request, terms)]
 
 
+def draw_warnings(warnings: Sequence[str]) -> None:
+    """Draw what to know of a release before using it."""
+    if warnings:
+        tag("p", "Before using it:", "quiet")
+        bullets(warnings)
+
+
 def draw_who_sees(session: SessionRecord) -> None:
     """Draw who sees records, if a third party is involved."""
     third_party = str(asked_method(session.request).get("third_party"))

@@ -19,6 +19,7 @@ from masquerade.service.store import SessionRecord
 
 _EVERY = 2.0
 _MOST = 50
+_MOST_COLUMNS = 5  # named of a session
 
 
 @page("/sessions", "Sessions")
@@ -96,7 +97,7 @@ class _List:
             ]
             table(
                 "Sessions, the newest first",
-                ["Session", "Purpose", "Kind", "Status", "Client", "Asked", "Parties"],
+                ["Columns", "Purpose", "Kind", "Status", "Client", "Asked", "Parties"],
                 rows,
             )
         with tag("div", look="row"):
@@ -116,8 +117,14 @@ class _List:
 
 
 def _link(session: SessionRecord) -> Callable[[], object]:
+    asked = [str(name) for name in session.request.get("attributes") or ()]
+    shown = ", ".join(asked[:_MOST_COLUMNS]) + (
+        f" and {len(asked) - _MOST_COLUMNS} more" if len(asked) > _MOST_COLUMNS else ""
+    )
     return lambda: link(
-        short(session.id), f"{PREFIX}/sessions/{session.id}", aria_label=f"Session {short(session.id)}"
+        shown or short(session.id),
+        f"{PREFIX}/sessions/{session.id}",
+        aria_label=f"{shown} for {session.purpose}: session {short(session.id)}",
     )
 
 
