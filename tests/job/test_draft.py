@@ -180,7 +180,7 @@ def test_reasons_are_true(tmp_path: Path) -> None:
         "one": ["", "v"] * 30,
         "when": [f"{1 + at % 12:02d}/{1 + at % 11:02d}/1999" for at in range(N)],
         "seen": [f"{1 + at % 28:02d}.05.1999" for at in range(N)],
-        "size": [f"1,{at % 3}" for at in range(N)],
+        "size": [f"1,{at % 4}" for at in range(N)],
     }
     reasons = {
         each["name"]: each["reason"]
@@ -222,7 +222,7 @@ def test_the_encoding_goes_into_the_job(encoding: str, tmp_path: Path) -> None:
 def test_hierarchies_beside_the_table_are_used_where_they_fit(tmp_path: Path) -> None:
     cells = {
         "job": ["clerk", "cook"] * 30,
-        "town": ["Rome", "Oslo"] * 30,
+        "town": ["Rome", "Oslo", "Oslo"] * 20,
         "age": [str(at % 20) for at in range(N)],
     }
     path = write(tmp_path / "people.csv", cells)

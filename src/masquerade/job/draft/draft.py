@@ -1,7 +1,8 @@
 """Draft a job: read a table, find out what its columns are, and write a job that runs as it is.
 
-Nothing is guessed that would make a release less private: what is sensitive and what the class is must be said, and
-every other column that is released is generalised. Whatever cannot be, is left out.
+Nothing is guessed that would make a release less private: what identifies people is left out, also where that is only
+likely. What is sensitive and what the class is must be said, but for diagnoses, which are proposed as sensitive; every
+other column that is released is generalised. Whatever cannot be, is left out.
 """
 
 from __future__ import annotations
@@ -146,6 +147,7 @@ def draft_job(
         raise ParameterError(f"k must be a whole number of at least 1; got {k}")
     columns = look_at_file(file, target, sensitive, on_stage=on_stage)
     qid = columns.named("quasi-identifier")
+    sensitive = columns.named("sensitive")
     if not qid:
         raise nothing_left([columns])
     kept, missing = kept_rows(columns, [*qid, *sensitive, *([target] if target is not None else [])])

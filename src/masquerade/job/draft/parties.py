@@ -47,6 +47,9 @@ def draft_mashup(
     for name in (*([target] if target is not None else []), *sensitive):
         if not any(name in table.profiles for table in tables):
             raise ParameterError(f'no table has a column "{name}"')
+    sensitive = list(
+        dict.fromkeys([*sensitive, *(name for each in tables for name in each.named("sensitive"))])
+    )
     names = _party_names(files)
     if len({tuple(sorted(table.profiles)) for table in tables}) == 1:
         on_stage(Stage("making taxonomies"))

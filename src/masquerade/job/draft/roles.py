@@ -6,7 +6,27 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from masquerade.job.draft.column_names import known_of_people, may_identify, sounds_sensitive
+from masquerade.engine.counts import which_occur
+from masquerade.engine.numbering import occurring
+from masquerade.job.draft.column_names import (
+    holds_remarks,
+    is_about_health,
+    known_of_people,
+    may_identify,
+    may_name_people,
+    names_people,
+    sounds_sensitive,
+)
+from masquerade.job.draft.personal_cells import (
+    Cells,
+    are_diagnosis_codes,
+    are_only_words,
+    identifying_cells,
+    might_be_names,
+    name_words,
+    names_among,
+    people_in,
+)
 from masquerade.job.draft.profile import Profile
 from masquerade.job.draft.roles_by_name import (
     KNOWN,
@@ -21,26 +41,81 @@ from masquerade.risk.greedy_key import greedy_key
 from masquerade.risk.partition import Partition, partition_by
 
 _NEARLY_ALL, _MANY, _FEW_ROWS = 0.98, 0.5, 20
+_FEW_REMARKS = 10  # different ones, which are a list to choose from
+_EVIDENCE, _RARELY = (
+    20,
+    0.05,
+)  # rows beyond one a value; share of the rows in which one of two columns has no cell
 
 
 def propose_roles(
     columns: Sequence[Profile], target: str | None, sensitive: Sequence[str]
 ) -> dict[str, Proposal]:
-    """Propose a role for each column; those of the class and the sensitive attributes are given."""
+    """Propose a role for each column; those of the class and the named sensitive attributes are given.
+
+    What identifies people is settled first, by its name and by its cells, then diagnoses; only the rest can be
+    quasi-identifiers.
+    """
     proposed: dict[str, Proposal] = {}
     for column in columns:
         if column.name == target:
             proposed[column.name] = Proposal("class", "you named it as the class")
         elif column.name in sensitive:
             proposed[column.name] = Proposal("sensitive", "you named it as sensitive")
-        elif (settled := _by_itself(column)) is not None:
-            proposed[column.name] = settled
+    cells = {column.name: Cells(column) for column in columns if column.name not in proposed}
+    proposed |= _identifiers(cells)
+    for name, each in cells.items():
+        if name not in proposed and (settled := _by_itself(each)) is not None:
+            proposed[name] = settled
+    proposed |= _twins(columns, proposed)
     left = [column for column in columns if column.name not in proposed]
     return {**proposed, **_quasi_identifiers(left)}
 
 
-def _by_itself(column: Profile) -> Proposal | None:
-    """Return the role of a column that cannot be generalised usefully: an identifier, free text, or always the same."""
+def _identifiers(columns: Mapping[str, Cells]) -> dict[str, Proposal]:
+    """Return the columns that identify people, whether or not their cells repeat."""
+    found, names = dict[str, Proposal](), frozenset[str]()
+    for name, cells in columns.items():
+        if (people := _people(cells)) is not None:
+            found[name] = people
+            names |= name_words(cells)
+        elif cells.column.cells and cells.column.type != "date":  # a date is when a passport was issued
+            if (named := identifier_by_name(name, holds_words=False)) is not None:
+                found[name] = named
+            elif (what := identifying_cells(cells)) is not None:
+                found[name] = Proposal("identifier", f"its cells are {what}")
+    for name, cells in columns.items():
+        if (
+            name not in found
+            and not known_of_people(name)
+            and _is_of_words(cells)
+            and names_among(cells, names)
+        ):
+            found[name] = Proposal("identifier", "its cells hold names that another column has")
+    return found
+
+
+def _people(cells: Cells) -> Proposal | None:
+    """Return the proposal for a column of people's names: by its own name, or by its cells."""
+    name = cells.column.name
+    if not cells.column.cells or cells.column.type in ("number", "date"):
+        return None
+    if names_people(name):
+        return identifier_by_name(name)
+    if may_name_people(name) and are_only_words(cells):
+        return Proposal("identifier", f'its name, "{name}", is that of people, and its cells are words')
+    if known_of_people(name) or (why := people_in(cells)) is None:
+        return None
+    return Proposal("identifier", why)
+
+
+def _is_of_words(cells: Cells) -> bool:
+    return cells.column.type not in ("number", "date")
+
+
+def _by_itself(cells: Cells) -> Proposal | None:
+    """Return the role of a column that is sensitive, or cannot be generalised usefully: free text, always the same."""
+    column = cells.column
     share, different = (
         column.distinct_ratio,
         f"{len(column.cells):,} different values in {column.present:,} rows",
@@ -49,18 +124,67 @@ def _by_itself(column: Profile) -> Proposal | None:
         where = "every row" if column.present == column.codes.size else "every row that has one"
         same = f"it has the same value in {where}" if column.cells else "no row has a value"
         return Proposal("other", f"left out: {same}")
-    if (named := identifier_by_name(column.name)) is not None:
-        return named
-    if sum("@" in cell for cell in column.cells) > _NEARLY_ALL * len(column.cells):
-        return Proposal("identifier", "its cells are e-mail addresses")
     if may_identify(column.name) and share >= _MANY:
         return Proposal("identifier", f'its name, "{column.name}", and {different}')
-    if column.type == "text":
+    is_word = column.type in ("category", "code")
+    if column.type == "text" or (is_word and holds_remarks(column.name) and len(column.cells) > _FEW_REMARKS):
         return Proposal("other", f"left out: free text, which may hold anything; {different}")
     is_measured = column.type == "date" or (column.type == "number" and not _is_numbering(column))
     if share >= _NEARLY_ALL and column.present >= _FEW_ROWS and not is_measured:
         return Proposal("identifier", f"it identifies nearly every row: {different}")
+    if is_word and share < _MANY and (why := _health(cells)) is not None:
+        return Proposal("sensitive", why)
+    if not known_of_people(column.name) and might_be_names(cells):
+        return Proposal(
+            "other",
+            f"left out: its cells might be people's names, capitalised words without numbers ({different}); "
+            "if they are none, add it with a taxonomy",
+        )
     return None
+
+
+def _health(cells: Cells) -> str | None:
+    """Return why a column is taken for diagnoses or the like."""
+    if is_about_health(cells.column.name):
+        why = f'its name, "{cells.column.name}", is that of diagnoses or treatments'
+    elif not known_of_people(cells.column.name) and are_diagnosis_codes(cells):
+        why = "its cells are codes of diagnoses (ICD-10)"
+    else:
+        return None
+    return f"{why}; it is released as it is, and differs within each group"
+
+
+def _twins(columns: Sequence[Profile], proposed: Mapping[str, Proposal]) -> dict[str, Proposal]:
+    """Leave out each column that says the same as an earlier one, or as a sensitive one: one value for each of its."""
+    kept = [
+        column for column in columns if column.name in proposed and proposed[column.name].role == "sensitive"
+    ]
+    found = dict[str, Proposal]()
+    for column in columns:
+        if column.name in proposed:
+            continue
+        twin = next((other for other in kept if _say_the_same(column, other)), None)
+        if twin is None:
+            kept.append(column)
+        else:
+            found[column.name] = Proposal(
+                "other", f"left out: it says the same as {twin.name}, in other words"
+            )
+    return found
+
+
+def _say_the_same(one: Profile, other: Profile) -> bool:
+    """Return whether each value of one stands beside a single value of the other, in rows enough to mean something."""
+    if len(one.cells) != len(other.cells):
+        return False
+    both = (one.codes >= 0) & (other.codes >= 0)
+    rows = int(both.sum())
+    if rows - len(one.cells) < max(_EVIDENCE, len(one.cells)) or rows < (1 - _RARELY) * one.codes.size:
+        return False
+    pairs = one.codes[both].astype(np.int64) * len(other.cells) + other.codes[both]
+    _, sizes = occurring(pairs, len(one.cells) * len(other.cells))
+    used = int(which_occur(one.codes[both], len(one.cells)).sum())
+    return sizes.size == used == int(which_occur(other.codes[both], len(other.cells)).sum())
 
 
 def _is_numbering(column: Profile) -> bool:

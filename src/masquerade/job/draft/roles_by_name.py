@@ -14,6 +14,7 @@ from masquerade.job.draft.column_names import (
     always_identifies,
     known_of_people,
     may_identify,
+    names_people,
     sounds_sensitive,
 )
 
@@ -44,8 +45,13 @@ class DescribedColumn:
     role: Literal["attribute", "sensitive", "class", "duration", "event"] = "attribute"
 
 
-def identifier_by_name(name: str) -> Proposal | None:
-    """Return the proposal for a column whose name is that of something that identifies people."""
+def identifier_by_name(name: str, *, holds_words: bool = True) -> Proposal | None:
+    """Return the proposal for a column whose name is that of something that identifies people.
+
+    `holds_words` is whether it may hold people's names: numbers and dates are none.
+    """
+    if holds_words and names_people(name):
+        return Proposal("identifier", f'its name, "{name}", is that of people\'s names')
     if not always_identifies(name):
         return None
     return Proposal("identifier", f'its name, "{name}", is that of something that identifies people')
@@ -70,7 +76,8 @@ def _settled(column: DescribedColumn) -> Proposal | None:
         return Proposal("class", CLASS)
     if column.role in ("duration", "event"):
         return Proposal("other", "its holder offers it to models of survival; no table has it")
-    if (named := identifier_by_name(column.name)) is not None:
+    named = identifier_by_name(column.name, holds_words=column.kind == "categorical")
+    if named is not None:
         return named
     if may_identify(column.name) and not known_of_people(column.name):
         return Proposal(
