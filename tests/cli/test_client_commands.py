@@ -461,9 +461,22 @@ def test_in_a_process_of_its_own(api: LiveApi, conf: Path) -> None:
 
 def test_ratios_of_joint_keys_are_told_with_their_meaning() -> None:
     meaning = "age, job are a key: every one of the common records is alone with its values"
-    written = {"rows": 400, "common_records": 400, "ratios": [{"ratio": 1.0, "meaning": meaning}]}
-    assert written_lines("abc", {**written, "table": "ratios.json"}) == [
+    written = {
+        "product": "answer",
+        "rows": 400,
+        "common_records": 400,
+        "ratios": [{"ratio": 1.0, "meaning": meaning}],
+    }
+    assert written_lines("abc", {**written, "answer": "ratios.json"}) == [
         "session abc: published, over 400 common records",
         f"1.000000: {meaning}",
-        "table: ratios.json",
+        "answer: ratios.json",
+    ]
+
+
+def test_a_model_is_told_as_one() -> None:
+    written = {"product": "model", "rows": 189, "kind": "vertical", "model": "model.json"}
+    assert written_lines("abc", written) == [
+        "session abc: published, a model of 189 records",
+        "model: model.json",
     ]

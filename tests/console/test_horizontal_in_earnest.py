@@ -123,7 +123,7 @@ def test_hospitals_learn_a_model_at_the_press_of_a_button(
         page.get_by_role("button", name="Send the request").click()
 
         expect(page.locator(".stepper [aria-current=step]")).to_have_text("published", timeout=2 * PATIENCE)
-        page.get_by_role("link", name="Release and report").click()
+        page.get_by_role("link", name="Model and report").click()
         expect(page.get_by_text("The parties learned this model together.")).to_be_visible()
         for part in ("How good it is", "Coefficients", "ROC curve"):
             expect(page.get_by_role("heading", name=part)).to_be_visible()

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from masquerade.cli.client_conf import lines_of
 from masquerade.errors import NotFound, ParameterError
 from masquerade.library.predicting import predict
 from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.coordinator.session_summary import summaries
 from masquerade.service.node.preview import preview
 from masquerade.service.node.preview_text import described
 from masquerade.service.session_states import Status
@@ -98,6 +100,10 @@ def test_hospitals_learn_the_model_of_all_their_records(house: Hospitals, coordi
     assert deal["recipients"] == ["ana"]
     assert set(contract["signatures"]) == set(house.parties)
     summary = coordinator.summary(ana, done.id)
+    (told,) = summaries(coordinator.store, ana.name, [done])
+    lines = lines_of(told)
+    assert f"  a model of {len(everybody):,} records" in lines
+    assert not [line for line in lines if "to be published together" in line]
     assert summary["metrics"]["auc"] > 0.5
     assert summary["kind"] == "horizontal"
     assert "m" not in summary
@@ -269,6 +275,16 @@ def test_a_policy_grants_models_by_name_and_may_refuse_tables(
     assert "tables are not published; models that may be learned: logistic, id3, cox, pp-cox" in str(
         refused.cause
     )
+
+
+def test_only_the_columns_of_a_model_must_fit_it(house: Hospitals, coordinator: Coordinator) -> None:
+    """A tree counts values, and the hospitals also have numbers without intervals."""
+    done = learned(house, coordinator, attributes=["ward"], algorithm={"name": "id3"})
+    assert (done.status, done.cause) == (Status.PUBLISHED, None)
+    refused = learned(house, coordinator, attributes=["ward", "age"], algorithm={"name": "id3"})
+    assert refused.status is Status.REFUSED
+    assert '"age": id3 counts values: give a taxonomy of intervals' in str(refused.cause)
+    assert '"cost"' not in str(refused.cause)
 
 
 def test_what_a_model_cannot_have_is_refused_when_it_is_asked_for(

@@ -104,7 +104,7 @@ def test_a_larger_k_and_fewer_columns_are_rolled_up(house: House, coordinator: C
         assert lines[1].recipients == ("ben",)
 
     assert "  rolled up from an earlier release of the same tables" in "\n".join(lines_of(session))
-    assert written_lines(second.id, {"rows": 160, **summary})[1:2] == [ROLLED_UP]
+    assert written_lines(second.id, {"product": "table", "rows": 160, **summary})[1:2] == [ROLLED_UP]
     assert any("rolled up" in str(fact) for _, fact in kind_facts(second))
     assert "roll_up" in {event.kind for event in coordinator.events(ben, second.id)}
     seen = preview(contract_of(second), "bank")

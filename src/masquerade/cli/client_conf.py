@@ -170,12 +170,15 @@ ROLLED_UP = "rolled up from an earlier release of the same tables"
 
 def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True) -> list[str]:
     """A few lines about a session, for a person: how it stands, and what it waits for; `decides` as in `insist`."""
+    from masquerade.methods import product_by
+
     lines = [f"session {session.id}: {session.status}"]
     lines += [
         f"  purpose: {session.purpose}",
         f"  asked by {session.client} of {', '.join(session.providers) or '…'}",
     ]
-    if session.horizontal:
+    made = product_by(session.request.get("algorithm"))
+    if session.horizontal and made.has_groups:
         from masquerade.methods import unnamed_method
         from masquerade.protocol.arrangement import ARRANGEMENTS
 
@@ -192,7 +195,8 @@ def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True
     if session.attempts:
         lines.append(f"  attempt {session.attempts} of {session.attempt_limit}")
     if session.rows is not None:
-        lines.append(f"  {session.rows:,} rows{', made for the same terms before' if session.cached else ''}")
+        counted = made.counted.format(session.rows)
+        lines.append(f"  {counted}{', made for the same terms before' if session.cached else ''}")
     if session.approvals:
         lines.append(f"  waits for the approval of a person at {', '.join(session.approvals)}")
     if session.status == "awaiting_client":

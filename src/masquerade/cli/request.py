@@ -89,17 +89,20 @@ def take(
     client: Client, session: str, output: Path | None, report: Path | None, *, escape_formulas: bool = False
 ) -> dict[str, Any]:
     """Write what was asked for; where it went, and what is known of it."""
+    from masquerade.protocol.product import product_in
+
     release = (
         client.download(session, output, escape_formulas=escape_formulas)
         if output is not None
         else client.release(session)
     )
-    written: dict[str, Any] = {"rows": release.rows, "sha256": release.sha256}
+    product = product_in(release.summary).name
+    written: dict[str, Any] = {"product": product, "rows": release.rows, "sha256": release.sha256}
     told = ["kind", "m", "third_party", "rolled_up_from", "quality", "service_levels", "warnings"]
     told += ["ratios", "common_records"]
     written |= {key: release.summary[key] for key in told if key in release.summary}
     if output is not None:
-        written["table"] = str(output)
+        written[product] = str(output)
     if report is not None:
         written["report"] = str(client.report(session, report))
     return written
@@ -107,9 +110,12 @@ def take(
 
 def written_lines(session: str, written: dict[str, Any]) -> list[str]:
     """A few lines for a person."""
-    lines = [f"session {session}: published, {written['rows']:,} rows"]
+    from masquerade.protocol.product import PRODUCTS
+
+    made = next(each for each in PRODUCTS if each.name == written["product"])
+    counted = written["common_records"] if "ratios" in written else written["rows"]
+    lines = [f"session {session}: published, {made.counted.format(counted)}"]
     if "ratios" in written:
-        lines = [f"session {session}: published, over {written['common_records']:,} common records"]
         lines += [f"{each['ratio']:.6f}: {one_line(str(each['meaning']))}" for each in written["ratios"]]
     if "m" in written:
         lines.append(f"published together: {guarded(written)}")
@@ -121,4 +127,4 @@ def written_lines(session: str, written: dict[str, Any]) -> list[str]:
 
         missed = missed_levels(written["service_levels"])
         lines += [f"service level missed: {one_line(line)}" for line in missed]
-    return lines + [f"{name}: {written[name]}" for name in ("table", "report") if name in written]
+    return lines + [f"{name}: {written[name]}" for name in (made.name, "report") if name in written]

@@ -16,7 +16,7 @@ from masquerade.console.release_risks import draw_risks
 from masquerade.console.session_parts import draw_warnings
 from masquerade.console.wording import moment, number, share, short
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.protocol.product import ANSWER, MODEL, Product, product_of
+from masquerade.protocol.product import ANSWER, MODEL, Product, product_in, product_of
 from masquerade.report.wording import METRICS
 from masquerade.service.coordinator.service_levels import missed_levels
 from masquerade.service.quality import QUALITY_TERMS
@@ -233,14 +233,15 @@ def _origin(source: object) -> list[tuple[str, str]]:
 
 
 def _draw_more(release: StoredRelease, here: str, summary: Mapping[str, Any]) -> None:
+    made = product_in(summary)
     with tag("section"):
-        tag("h2", "This release")
+        tag("h2", "This release" if made.has_groups else f"This {made.name}")
         facts(
             [
                 ("Published", moment(release.published)),
                 ("Kept until", moment(release.expires)),
                 (
-                    f"SHA-256 of the {'model' if 'model' in summary else 'CSV'} file",
+                    f"SHA-256 of the {made.name if not made.has_groups else 'CSV'} file",
                     lambda: copied(release.sha256, short(release.sha256), "the SHA-256"),
                 ),
                 ("Session", lambda: link(short(release.session), here)),

@@ -26,7 +26,7 @@ from masquerade.console.session_parts import (
 )
 from masquerade.console.session_progress import SessionProgress
 from masquerade.console.signed_in import SignedOut
-from masquerade.console.wording import STATUS, look_of, moment, short
+from masquerade.console.wording import STATUS, asked_product, look_of, moment, short
 from masquerade.errors import MasqueradeError
 from masquerade.service.quality import limits_of, missed_terms, said_of, said_of_lost
 from masquerade.service.resources import Event, PartyOffer, RequestPreview, User
@@ -187,7 +187,9 @@ class _Shown:
                 session.client,
                 *session.recipients,
             ):
-                link("Release and report", f"{PREFIX}/sessions/{session.id}/release", "act first")
+                made = asked_product(session.request)
+                title = "Release" if made.has_groups else made.name.capitalize()
+                link(f"{title} and report", f"{PREFIX}/sessions/{session.id}/release", "act first")
             if mine and session.status.final and session.status is not Status.PUBLISHED:
                 link("Change and ask again", f"{PREFIX}/request?again={session.id}", "act first")
             if not session.status.final:

@@ -14,7 +14,7 @@ from masquerade.console.wording import (
     STATUS,
     THIRD_PARTIES,
     asked_method,
-    makes_model,
+    asked_product,
     moment,
     number,
     requirement,
@@ -162,8 +162,8 @@ def draw_contract(session: SessionRecord) -> None:
 def draw_request(session: SessionRecord, money: Callable[[int], str]) -> None:
     """Draw the request in words."""
     asked = session.request
-    learns = makes_model(asked)
-    terms = () if learns else QUALITY_TERMS
+    has_groups = asked_product(asked).has_groups
+    terms = QUALITY_TERMS if has_groups else ()
     facts(
         [
             ("Columns", ", ".join(asked.get("attributes") or ())),
@@ -174,7 +174,7 @@ def draw_request(session: SessionRecord, money: Callable[[int], str]) -> None:
             ("Method", described(asked_method(asked))),
         ]
     )
-    if learns:
+    if not has_groups:
         return
     wished = asked.get("privacy") or ()
     tag("h3", "Wished requirement")

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from masquerade.console.kinds import kind_of
-from masquerade.methods import learning_methods, unnamed_method
+from masquerade.methods import product_by, unnamed_method
 from masquerade.protocol.method import RoleName
+from masquerade.protocol.product import Product
 from masquerade.report.wording import figure
 from masquerade.service.session_states import Status
 
@@ -53,9 +54,9 @@ def asked_method(request: Mapping[str, Any]) -> Mapping[str, Any]:
     return request.get("algorithm") or unnamed_method(kind_of(request).name).settings()
 
 
-def makes_model(request: Mapping[str, Any]) -> bool:
-    """Return whether a request asks for a model, of which no requirement or quality term says anything."""
-    return asked_method(request).get("name") in learning_methods()
+def asked_product(request: Mapping[str, Any]) -> Product:
+    """Return what a request asks for; of a model or an answer no requirement or quality term says anything."""
+    return product_by(request.get("algorithm"))
 
 
 def look_of(status: Status) -> str:

@@ -198,7 +198,12 @@ class _NamesMethod(Protocol):
 
 def product_of(agreed: _NamesMethod) -> Product:
     """What a contract, or its terms, are for; a method that this version does not know makes tables."""
-    name = agreed.method.get("name")
+    return product_by(agreed.method)
+
+
+def product_by(method: Mapping[str, Any] | None) -> Product:
+    """What a method makes, as a contract or a request writes it; None where a request leaves it open."""
+    name = (method or {}).get("name")
     if name in learning_methods():
         return MODEL
     return ANSWER if name in questions() else TABLE

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +23,8 @@ class Product:
     every_run_counts: bool = False  # a ledger has a line for every run, not for every agreement
     comes: str = "makes a table"  # what a method does that makes it, after its name
     shows: str = ""  # without groups: what is released instead of records, for whoever signs
+    figure: str = ""  # without groups: the key that only its summary has
+    counted: str = "{:,} rows"  # how many records it is of, in words
 
     @property
     def formats(self) -> str:
@@ -35,6 +38,8 @@ MODEL = Product(
     {"json": "model.json"},
     comes="learns a model",
     shows="no record is released: the parties learn a model",
+    figure="model",
+    counted="a model of {:,} records",
 )
 ANSWER = Product(
     "answer",
@@ -42,8 +47,15 @@ ANSWER = Product(
     every_run_counts=True,  # a peer may make up another column each time
     comes="answers a question",
     shows="no record is released: the parties answer a question with ratios",
+    figure="ratios",
+    counted="over {:,} common records",
 )
 PRODUCTS = (TABLE, MODEL, ANSWER)
+
+
+def product_in(summary: Mapping[str, Any]) -> Product:
+    """Return the product that a published summary describes."""
+    return next((each for each in PRODUCTS if each.figure and each.figure in summary), TABLE)
 
 
 def product_of(file: str) -> Product:

@@ -80,7 +80,8 @@ def against_schema(method: AskedMethod, mine: Sequence[Contribution], schema: Sc
     own = [column.name for column in mine if column.role == "attribute"]
     if schema is None or not own:
         return
-    for problem in method.refusals(Proposal((KAnonymity(own, 1),), schema=schema)):
+    asked = Schema([schema[name] for name in own if name in schema])  # its other columns concern nobody
+    for problem in method.refusals(Proposal((KAnonymity(own, 1),), schema=asked)):
         if problem.key[:1] == ("attributes",):
             yield f'"{problem.key[1]}": {problem.sentence}'
 

@@ -277,7 +277,9 @@ class Session(SessionFacts):
         description="where the request leaves the method open: why it is this one, and which were preferred to it",
     )
     rows: int | None = Field(
-        default=None, description="how many rows were published; null: none, no longer kept, or not for you"
+        default=None,
+        description="how many rows were published, or records a model was learned from; null: none, no longer kept, or"
+        " not for you",
     )
     cached: bool = Field(
         default=False, description="whether its release was made for the same terms before, and served again"
