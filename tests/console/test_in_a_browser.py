@@ -320,8 +320,12 @@ def test_joint_keys_are_asked_for_in_the_form_and_shown_with_their_meaning(site:
 def test_a_release_is_shown_and_downloaded(site: Site, visit: Visit) -> None:
     session = site.world.published()
     kept = site.world.coordinator.table(site.world.user("ana"), session.id, "csv")
+    warnings = site.world.coordinator.summary(site.world.user("ana"), session.id)["warnings"]
+    assert warnings
     with visit("ana") as page:
         page.goto(site.console(f"/sessions/{session.id}"))
+        for warning in warnings:  # before anybody goes on to the release
+            expect(page.get_by_text(warning)).to_be_visible()
         page.get_by_role("link", name="Release and report").click()
         expect(page.get_by_text("Every requirement was checked again")).to_be_visible()
         worst = page.get_by_role("table", name="Requirements and the worst group of each")

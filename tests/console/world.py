@@ -147,7 +147,8 @@ class World:
         requirement = KAnonymity(["Sex", "Job"], 4) & KAnonymity(["Sex", "Salary"], 5)
         release = publish(loan_table(), requirement, TopDownSpecialization("Class"))
         attacks = [each.summary() for each in attacks_on(release)]
-        files = self.coordinator.files.write(session.id, release, {**release.summary, "attacks": attacks})
+        told = {"attacks": attacks, "warnings": ["Salary lost 95% of its detail"]}
+        files = self.coordinator.files.write(session.id, release, {**release.summary, **told})
         expires = self.store.clock() + timedelta(days=30)
         snapshots = {"bank": "b1", "clinic": "c1"}
         return NewRelease(files.table, files.report, files.sha256, release.table.num_rows, expires, snapshots)
