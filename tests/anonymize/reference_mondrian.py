@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import masquerade as mq
 from masquerade.data.column import Column
 from masquerade.data.taxonomy import Taxonomy
 
@@ -16,6 +17,12 @@ Group = list[Record]
 Satisfies = Callable[[Group], bool]
 Cell = tuple[int, int]
 ONE = 2**32
+
+
+class UnionFirst(mq.Mondrian):
+    """Mondrian as parties make it: QIDs that share attributes are cut from the release for their union alone."""
+
+    both_ways = False
 
 
 @dataclass

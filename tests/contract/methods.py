@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
+from anonymize.reference_mondrian import UnionFirst
 from masquerade.anonymize.method import Method
 from masquerade.forms.declared import parameters_of
 from masquerade.protocol.collaborate.method import Collaboration
@@ -177,7 +178,7 @@ def cut_level_by_level(
     method: JointMondrian, table: mq.Table, contract: Contract, requirement: mq.Requirement
 ) -> pa.Table:
     """Mondrian of all columns."""
-    cutter = mq.Mondrian(
+    cutter = UnionFirst(
         contract.class_name,
         method.choose,
         method.strict,
@@ -271,7 +272,7 @@ SESSION_METHODS = {  # by arrangement and name
     "vertical mondrian": SessionExample(
         cut_level_by_level,
         between_parties=frozenset(
-            {"level-cuts", "best-attributes", "finished"}
+            {"level-cuts", "best-attributes", "equal-cells", "finished"}
             | {"argmax-order", "argmax-delivery", "argmax-garbled", "argmax-bid", "argmax-verdict"}
             | {"cuts-settled", *SENSITIVE_ELSEWHERE, *WITHIN, *ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
         ),

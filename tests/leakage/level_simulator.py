@@ -42,6 +42,9 @@ class LevelSimulator(MashupSimulator):
 
     def _rounds(self) -> None:
         self.groups = groups_of(self.contract, self.seen, self.start)
+        self._levels()
+
+    def _levels(self) -> None:
         for level in levels(self.contract, self.groups):
             for name, kept in level.settled:
                 self._tell(name, Made("cuts-settled", cuts=np.packbits(kept).tobytes()))

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import masquerade as mq
-from leakage.mashup_simulator import MashupSimulator
+from leakage.level_simulator import LevelSimulator, groups_of, levels
 from leakage.views import Made
 from masquerade.anonymize.mondrian.choices import CHOICES
+from masquerade.anonymize.mondrian.groups import Partition
 from masquerade.anonymize.mondrian.linked_qids import LinkedGroups
 from masquerade.data.column import Generalised
+from masquerade.protocol.boundaries.start import Start
 from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.instruction_code import pack
@@ -30,14 +32,18 @@ class LinkedLevel:
     cuts: dict[str, tuple[list[int], list[int], list[int]]] = field(default_factory=dict)
 
 
-class LinkedSimulator(MashupSimulator):
-    """The levels instead of the rounds."""
-
-    prepares = True
+class LinkedSimulator(LevelSimulator):
+    """The levels of the union of the QIDs, which groups have equal cells, and the levels from there on."""
 
     def _rounds(self) -> None:
-        self.groups = joined_groups(self.contract, self.own)
-        for level in linked_levels(self.contract, self.groups):
+        super()._rounds()
+        for name, partition in self.partitions.items():
+            numbers = [_as_they_occur(own) for own in partition.cells]
+            counts = tuple(max(each) + 1 for each in numbers)
+            cells = tuple(pack(np.array(each), n) for each, n in zip(numbers, counts, strict=True))
+            self._tell(name, Made("equal-cells", counts=counts, cells=cells))
+        self.linked = joined_groups(self.contract, self.own, self.partitions)
+        for level in linked_levels(self.contract, self.linked):
             for name, positions in level.best.items():
                 self._tell(name, Made("best-attributes", positions=_words(positions)))
             for name, (positions, n_parts, parts) in level.cuts.items():
@@ -45,31 +51,54 @@ class LinkedSimulator(MashupSimulator):
                 self._tell(
                     name, Made("level-cuts", positions=_words(positions), n_parts=_words(n_parts), parts=told)
                 )
-        labels = [numbers.astype("<i8").tobytes() for numbers, _ in self.groups.groups]
+        labels = [numbers.astype("<i8").tobytes() for numbers, _ in self.linked.groups]
         for name in self.contract.parties:
             self._tell(name, Made("finished", digest=hashlib.sha256(b"".join(labels)).digest()))
 
     def released(self, name: str, column: str) -> Generalised:
         """A party's column as it is released."""
-        return next(each for each in self.groups.released() if each.name == column)
+        return next(each for each in self.linked.released() if each.name == column)
 
 
-def joined_groups(contract: Contract, own: dict[str, mq.Table]) -> LinkedGroups:
-    """The groups of all QIDs as somebody with all columns sees them, before the first level."""
+def union_of(contract: Contract, seen: dict[str, CommonRecords]) -> tuple[list[int], dict[str, Partition]]:
+    """How many groups are bid for on each level over the union of the QIDs, and the groups as each party sees them."""
+    groups = groups_of(contract, seen, Start())
+    waiting = [each for level in levels(contract, groups) for each in level.waiting]
+    return waiting, {name: each.done().partition(each.axes) for name, each in groups.items()}
+
+
+def joined_groups(contract: Contract, own: dict[str, mq.Table], union: dict[str, Partition]) -> LinkedGroups:
+    """The groups of all QIDs as somebody with all columns sees them, once the union is cut."""
     method = JointMondrian.of(contract)
     (parts,) = apart(contract.parts)
     classes = own[contract.class_from or contract.parties[0]].coded("Class")
     seen = {name: CommonRecords(table, classes, {}, {}, 0.0) for name, table in own.items()}
-    axes = {at: axis for name in own for at, axis in own_axes(name, contract, parts, seen[name]).items()}
+    axes, cells = {}, {}
+    for name in own:
+        held = own_axes(name, contract, parts, seen[name])
+        axes |= held
+        cells |= dict(zip(held, union[name].cells, strict=True))
     anybody = seen[contract.parties[0]]
     judges = {
         qid: own_judge(method, contract, [part for part in parts if {*part.qid} == qid], anybody)
         for qid in qids_of(parts)
     }
     names = schema_of(contract, parts).attributes
-    rows = len(anybody.own)
+    labels = union[contract.parties[0]].labels
+    starts = {}
+    for qid in judges:
+        alike = np.concatenate([cells[at] for at, name in enumerate(names) if name in qid])
+        found, number = np.unique(alike, axis=1, return_inverse=True)
+        starts[qid] = number.ravel()[labels], found.shape[1]
     return LinkedGroups(
-        names, dict(sorted(axes.items())), judges, CHOICES[method.choose], rows, method.strict
+        names,
+        dict(sorted(axes.items())),
+        judges,
+        CHOICES[method.choose],
+        labels.size,
+        method.strict,
+        starts,
+        {at: each[:, labels] for at, each in cells.items()},
     )
 
 
@@ -110,6 +139,12 @@ def linked_levels(contract: Contract, groups: LinkedGroups) -> Iterator[LinkedLe
             groups.cut(at, batch, *made[at])
         changed = groups.changed(np.concatenate([batch.rows for _, batch in settled]))
         yield level
+
+
+def _as_they_occur(cells: np.ndarray) -> list[int]:
+    """The number of each group's cell, in the order in which they first occur."""
+    seen: dict[tuple[int, int], int] = {}
+    return [seen.setdefault((int(lo), int(hi)), len(seen)) for lo, hi in cells.T]
 
 
 def _words(numbers: list[int]) -> bytes:

@@ -14,7 +14,7 @@ import masquerade as mq
 from leakage.bounded_simulator import within_boundaries
 from leakage.coins import Recording, Tapes, recorded
 from leakage.level_simulator import LevelSimulator, groups_of, levels
-from leakage.linked_simulator import LinkedSimulator, joined_groups, linked_levels
+from leakage.linked_simulator import LinkedSimulator, joined_groups, linked_levels, union_of
 from leakage.mashup_simulator import MashupSimulator, common_of
 from leakage.views import Session, Views, Watched
 from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
@@ -230,7 +230,9 @@ class LinkedMashup(CutMashup):
             name: mq.Table(joined.select(self.contract.columns_needed(name)), self.schema)
             for name in self.contract.parties
         }
-        return [level.asked for level in linked_levels(self.contract, joined_groups(self.contract, own))]
+        waiting, union = union_of(self.contract, common_of(self.contract, own))
+        groups = joined_groups(self.contract, own, union)
+        return [waiting, *(level.asked for level in linked_levels(self.contract, groups))]
 
 
 WHOLE = mq.KAnonymity(QID, k=LEAST)
@@ -245,7 +247,8 @@ CUT = [
         cut_contract_of(MORE_DIVERSE, TWO, sensitive=SICK, class_name="Class", nonce=NONCE),
     ),
 ]
-SHARED = mq.KAnonymity(QID[:2], k=LEAST) & mq.KAnonymity(QID[1:], k=LEAST)
+# Of which one leaves something to cut where the union of both does not.
+SHARED = mq.KAnonymity(QID[:2], k=LEAST) & mq.KAnonymity(QID[1:], k=2 * LEAST)
 LINKED = [
     LinkedMashup(
         f"mashup by mondrian, QIDs that share an attribute, {len({*holders.values()})} parties",

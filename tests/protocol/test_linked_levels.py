@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from anonymize.reference_mondrian import UnionFirst
 from examples import examples
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import kind_of
+from masquerade.net.script import Message
 from masquerade.privacy.requirement import Conjunction
 from masquerade.protocol.method import proposal_of, refuse
 from masquerade.protocol.multidimensional.level_cuts import LevelCuts, write_numbers
-from masquerade.protocol.multidimensional.linked_levels import BestAttributes
+from masquerade.protocol.multidimensional.linked_levels import BestAttributes, EqualCells
 from masquerade.protocol.multidimensional.method import JointMondrian
-from protocol.tampering import changing
+from papers.paper_tables import JOB
+from protocol.tampering import tampering
 from protocol.test_joint_mondrian import PEOPLE, contract_of, table_of
 from protocol.test_mashup import SCHEMA, bag, people, run_mashup
 
@@ -63,7 +67,7 @@ def test_any_split_of_the_columns_gives_the_release_of_one_table(
     refuse(method.refusals(proposal_of(contract)))
     joined = run_mashup(table, contract)
     alone = mq.anonymize(
-        table, requirement, mq.Mondrian("Class", choose, strict), missing="drop", sensitive=["Class"]
+        table, requirement, UnionFirst("Class", choose, strict), missing="drop", sensitive=["Class"]
     )
     names = [name for name in alone.table.column_names if name in joined.table.column_names]
     assert bag(joined.table.select(names)) == bag(alone.table.select(names))
@@ -72,7 +76,36 @@ def test_any_split_of_the_columns_gives_the_release_of_one_table(
 # --- a party that does not keep to it ---
 
 SPLIT = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic"}
+DRAWN = random.Random(
+    0
+)  # people whose groups over the union of the QIDs leave much to cut, also along bank's
+CROWD = [
+    {
+        **PEOPLE[0],
+        "Sex": DRAWN.choice(["Male", "Female"]),
+        "Job": DRAWN.choice(mq.Taxonomy(JOB).leaves),
+        "Salary": DRAWN.randrange(10, 30),
+        "Age": DRAWN.randrange(20, 40),
+    }
+    for _ in range(30)
+]
+TOGETHER = mq.KAnonymity(NAMES[:2], 3) & mq.KAnonymity(NAMES[1:4], 12)
 LIES: dict[str, tuple[type, dict[str, Any], str]] = {
+    "cells of other attributes": (
+        EqualCells,
+        {"counts": lambda counts: counts[1:]},
+        "told cells of other attributes than the 2 that it holds",
+    ),
+    "more cells than groups": (
+        EqualCells,
+        {"counts": lambda counts: (1000, *counts[1:])},
+        "told 1000 different cells of",
+    ),
+    "cells of other groups": (
+        EqualCells,
+        {"cells": lambda cells: (cells[0] + bytes(9), *cells[1:])},
+        "told cells that cannot be read",
+    ),
     "attributes of groups that it did not win": (
         BestAttributes,
         {"positions": lambda data: data + bytes(4)},
@@ -114,13 +147,36 @@ LIES: dict[str, tuple[type, dict[str, Any], str]] = {
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_is_found_and_its_teller_named(lie: str) -> None:
     message, changes, problem = LIES[lie]
-    table = table_of(PEOPLE)
-    requirement = mq.KAnonymity(NAMES[:2], 3) & mq.KAnonymity(NAMES[1:4], 4)
-    contract = contract_of(requirement, SPLIT)
+    table = table_of(CROWD)
+    contract = contract_of(TOGETHER, SPLIT)
 
     def lying(name: str, script: Any) -> Any:
-        return changing(script, kind_of(message), **changes) if name == "bank" else script
+        return lying_from(script, EqualCells, message, changes) if name == "bank" else script
 
     with pytest.raises(PeerBrokeProtocol, match=problem) as caught:
         run_mashup(table, contract, around=lying)
     assert caught.value.peer == "bank"
+
+
+def lying_from(script: Any, start: type, kind: type, changes: dict[str, Any]) -> Any:
+    """A party that changes its messages of one kind from its first of another kind on."""
+    begun = False
+
+    def changed(message: Message) -> Message:
+        nonlocal begun
+        begun = begun or isinstance(message, start)
+        if not (begun and isinstance(message, kind)):
+            return message
+        told = {field: change(getattr(message, field)) for field, change in changes.items()}
+        return msgspec.structs.replace(message, **told)
+
+    return tampering(script, changed)
+
+
+def test_parties_lose_no_more_than_by_the_union_of_the_qids() -> None:
+    lost = [
+        run_mashup(table_of(CROWD), contract_of(each, SPLIT)).attribute_losses
+        for each in (TOGETHER, mq.KAnonymity(NAMES[:4], 12))
+    ]
+    assert all(lost[0][name] <= lost[1][name] for name in NAMES)
+    assert sum(lost[0].values()) < sum(lost[1].values())

@@ -36,6 +36,7 @@ from masquerade.anonymize.chunked.top_cuts import (
     CountRanks,
     PartTable,
     Recut,
+    TopGroups,
     WeightedRanks,
     insist_on_pairs,
     whole_groups,
@@ -44,9 +45,9 @@ from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.data.chunked_table import ChunkedTable, codes_of, ranks_of
-from masquerade.data.column import Generalised
+from masquerade.data.column import Column, Generalised
 from masquerade.engine.counts import Counts, Flags, weighted_counts, which_occur
-from masquerade.engine.numbering import renumber
+from masquerade.engine.numbering import group_rows, renumber
 
 Pairs = tuple[Counts, Counts]  # groups of two QIDs that share records
 _NOT_YET = -1
@@ -59,9 +60,13 @@ def cut_linked_chunks(
     judges: Mapping[frozenset[str], JudgeOf],
     choice: Choice,
     strict: bool,
+    begin: tuple[str, TopGroups] | None = None,
 ) -> dict[str, tuple[Generalised, ReleasedCodes]]:
-    """Cut along the attributes of QIDs that share some until no cut is allowed; return the released columns."""
-    groups = _LinkedChunks(table, dimensions, judges, choice, strict)
+    """Cut along the attributes of QIDs that share some until no cut is allowed; return the released columns.
+
+    `begin` has groups over all attributes that satisfy, and the array with each record's; without, all are at the top.
+    """
+    groups = _LinkedChunks(table, dimensions, judges, choice, strict, begin)
     axes, first = dimensions.axes(), dimensions.first()
     ways = [first, axes] if first else [axes]
     for way, along in enumerate(ways):
@@ -129,15 +134,19 @@ class _LinkedChunks:
         judges: Mapping[frozenset[str], JudgeOf],
         choice: Choice,
         strict: bool,
+        begin: tuple[str, TopGroups] | None,
     ) -> None:
         self._table, self._dimensions, self._judges = table, dimensions, judges
-        self._choice, self._strict = choice, strict
+        self._choice, self._strict, self._narrowed = choice, strict, begin is not None
         self._qids: list[_Qid] = []
         kept: set[int] = set()
         for names, judge in judges.items():
             own = [(at, each) for at, each in enumerate(dimensions.columns) if each.name in names]
             label = f"linked {' '.join(each.name for _, each in own)}"
-            start = whole_groups(table, [each for _, each in own], label)
+            if begin is None:
+                start = whole_groups(table, [each for _, each in own], label)
+            else:
+                start = _alike(table, *begin, [at for at, _ in own], [each for _, each in own], label)
             cells = {at: start.cells[place] for place, (at, _) in enumerate(own) if at not in kept}
             kept |= cells.keys()
             self._qids.append(_Qid(names, judge.made(), label, start.sizes, cells))
@@ -338,7 +347,7 @@ class _LinkedChunks:
             active = owner[at].active
             number = np.zeros(active.size, np.int64)
             number[active] = np.arange(np.count_nonzero(active))
-            numbers.append((owner[at].label, value_label(axes[at]), number))
+            numbers.append((owner[at].label, self._value(axes[at]), number))
             ends[at] = [cells[:, active]]
         self._table.chunks.change(NumberGroups(tuple(numbers)))
         for way in range(n_ways):
@@ -347,7 +356,7 @@ class _LinkedChunks:
         released = {}
         for at, axis in enumerate(axes):
             lo, hi = np.concatenate(ends[at], axis=1)
-            released[axis.name] = released_by_number(axis.column, lo, hi, value_label(axis))
+            released[axis.name] = released_by_number(axis.column, lo, hi, self._value(axis))
         return released
 
     def _finished(self, axes: Sequence[Axis]) -> dict[int, Counts]:
@@ -389,9 +398,11 @@ class _LinkedChunks:
         together = gathered(self._table, first.label, bins, self._arrays)
         qids = tuple((qid.names, qid.label, qid.cells, qid.sizes.size) for qid in self._qids)
         together.change(
-            CutIslands(self._dimensions, qids, dict(self._judges), self._choice, self._strict, way)
+            CutIslands(
+                self._dimensions, qids, dict(self._judges), self._choice, self._strict, way, self._narrowed
+            )
         )
-        labels = [value_label(axis) for axis in axes]
+        labels = [self._value(axis) for axis in axes]
         made = together.each(IslandCells(len(axes)))
         counts = [[each[at].shape[1] for at in range(len(axes))] for each in made]
         start = [sum(each.shape[1] for each in ends[at]) for at in range(len(axes))]
@@ -400,6 +411,9 @@ class _LinkedChunks:
             for at in range(len(axes)):
                 ends[at].append(each[at])
         placed(self._table, sent_back(self._table, together, firsts, labels), KeepArrays(tuple(labels)))
+
+    def _value(self, axis: Axis) -> str:
+        return value_label(axis, narrowed=self._narrowed)
 
     def _pairs_of(self, way: int) -> dict[tuple[_Qid, _Qid], Pairs]:
         """Find which groups of the first QID that were set aside share records with groups of the others."""
@@ -410,6 +424,21 @@ class _LinkedChunks:
             (first, other): (each.keys // other.sizes.size, each.keys % other.sizes.size)
             for other, each in zip(others, counted, strict=True)
         }
+
+
+def _alike(
+    table: ChunkedTable, of: str, groups: TopGroups, at: Sequence[int], columns: Sequence[Column], label: str
+) -> TopGroups:
+    """Put groups with equal cells along some dimensions into one; array `of` has each record's, `label` gets it."""
+    numbered = [
+        renumber(lo * (column.domain.size + 1) + hi, (column.domain.size + 1) ** 2)
+        for column, (lo, hi) in zip(columns, groups.cells[at], strict=True)
+    ]
+    number, n_groups = group_rows([(numbers, found.size) for numbers, found in numbered], groups.sizes.size)
+    table.chunks.change(NumberGroups(((of, label, number),)))
+    cells = np.zeros((len(at), 2, n_groups), np.int64)
+    cells[:, :, number] = groups.cells[at]
+    return TopGroups.start(weighted_counts(number, groups.sizes, n_groups).astype(np.int64), cells)
 
 
 def _narrow(axis: ContinuousAxis, cells: Counts, cut_at: Counts, upper: Flags) -> None:

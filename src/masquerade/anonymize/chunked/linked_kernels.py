@@ -18,9 +18,12 @@ from masquerade.engine.numbering import renumber
 from masquerade.engine.sparse import SparseCounts
 
 
-def value_label(axis: Axis) -> str:
-    """Return under which name a chunk has the number of each record's cell along an axis."""
-    return f"linked value {axis.name}"
+def value_label(axis: Axis, *, narrowed: bool) -> str:
+    """Return under which name a chunk has the number of each record's cell along an axis.
+
+    Cells that are `narrowed` from a release for the union of the QIDs stand beside others.
+    """
+    return f"{'narrowed' if narrowed else 'linked'} value {axis.name}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +99,7 @@ class CutIslands:
     choice: Choice
     strict: bool
     way: int
+    narrowed: bool
 
     def __call__(self, chunk: Chunk) -> Arrays:
         """Cut a chunk's records."""
@@ -120,7 +124,7 @@ class CutIslands:
             cut_all(groups, way)
         made: dict[str, NDArray[np.int64] | NDArray[np.int32]] = {}
         for at, column in enumerate(groups.released()):
-            made[value_label(axes[at])] = column.codes
+            made[value_label(axes[at], narrowed=self.narrowed)] = column.codes
             made[_cells(at)] = np.stack([column.lo, column.hi])
         return made
 

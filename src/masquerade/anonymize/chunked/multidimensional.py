@@ -183,6 +183,18 @@ def cut_chunks(
     strict: bool,
 ) -> dict[str, tuple[Generalised, ReleasedCodes]]:
     """Cut along the dimensions of one QID until no cut is allowed; return the released columns."""
+    label, groups = groups_of_chunks(table, dimensions, judge, choice, strict)
+    return _released(dimensions.axes(), groups.cells, label)
+
+
+def groups_of_chunks(
+    table: ChunkedTable,
+    dimensions: Dimensions,
+    judge: JudgeOf,
+    choice: Choice,
+    strict: bool,
+) -> tuple[str, TopGroups]:
+    """Cut until no cut is allowed; return the groups, and the array in which chunks have each record's."""
     satisfy_together = all(part.monotone_in_records for part in judge.parts)
     hidden = CutGroups() if dimensions.providers and not satisfy_together else None
     insist_on_groups(table, len(dimensions.all), judge.made().least)
@@ -193,7 +205,7 @@ def cut_chunks(
         openly = replace(how, choice=only_released(choice))
         while (undone := how.undone(groups)).size:
             groups = openly.all_of(how.reopened(groups, undone))
-    return _released(dimensions.axes(), groups.cells, label)
+    return label, groups
 
 
 @dataclass(frozen=True, eq=False)

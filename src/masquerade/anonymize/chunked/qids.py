@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from masquerade.anonymize.chunked.linked_cuts import cut_linked_chunks
-from masquerade.anonymize.chunked.multidimensional import Dimensions, cut_chunks, judge_of_chunks
+from masquerade.anonymize.chunked.multidimensional import (
+    Dimensions,
+    cut_chunks,
+    groups_of_chunks,
+    judge_of_chunks,
+)
 from masquerade.anonymize.chunked.outcome import ReleasedCodes
+from masquerade.anonymize.chunked.top_cuts import whole_groups
 from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.mondrian.partition import Choice
+from masquerade.anonymize.mondrian.qids import begins_with_union, by_qid, certainty_lost
 from masquerade.data.chunked_table import ChunkedTable
 from masquerade.data.column import Generalised
+from masquerade.engine.chunks import Chunk
+from masquerade.engine.counts import Counts, value_counts
 from masquerade.privacy.requirement import GroupRequirement
+
+Released = dict[str, tuple[Generalised, ReleasedCodes]]
 
 
 def cut_by_value_in_chunks(
@@ -22,13 +34,34 @@ def cut_by_value_in_chunks(
     strict: bool,
     classes: str | None,
     merge: Merge,
-) -> dict[str, tuple[Generalised, ReleasedCodes]]:
+) -> Released:
     """Cut the attributes of requirements whose QIDs are linked by common attributes; return the released columns."""
-    judges = {
-        qid: judge_of_chunks(table, [part for part in parts if frozenset(part.qid) == qid], classes, merge)
-        for qid in dict.fromkeys(frozenset(part.qid) for part in parts)
-    }
-    if len(judges) > 1:
-        return cut_linked_chunks(table, dimensions, judges, choice, strict)
-    (judge,) = judges.values()
-    return cut_chunks(table, dimensions, judge, choice, strict)
+    qids = by_qid(parts)
+    whole = judge_of_chunks(table, parts, classes, merge)
+    if len(qids) == 1:
+        return cut_chunks(table, dimensions, whole, choice, strict)
+    judges = {qid: judge_of_chunks(table, own, classes, merge) for qid, own in qids.items()}
+    made: list[Released] = []
+    if begins_with_union(parts, whole_groups(table, dimensions.columns, "linked").sizes):
+        union = groups_of_chunks(table, dimensions, whole, choice, strict)
+        made.append(cut_linked_chunks(table, dimensions, judges, choice, strict, union))
+    made.append(cut_linked_chunks(table, dimensions, judges, choice, strict))
+    records = table.chunks.total(_CountValues(tuple(made)))
+    lost = [
+        certainty_lost(zip((column for column, _ in released.values()), counts, strict=True))
+        for released, counts in zip(made, records, strict=True)
+    ]
+    return made[lost.index(min(lost))]
+
+
+@dataclass(frozen=True, eq=False)
+class _CountValues:
+    """Counts the records with each released value, of several ways to release the same columns."""
+
+    ways: tuple[Released, ...]
+
+    def __call__(self, chunk: Chunk) -> tuple[tuple[Counts, ...], ...]:
+        return tuple(
+            tuple(value_counts(codes(chunk), len(column.labels)) for column, codes in released.values())
+            for released in self.ways
+        )

@@ -6,7 +6,7 @@ the children of the lowest node that covers it, along numbers beside the median.
 are allowed, and `choose` for which of them is made.
 
 The requirements may be over different QIDs: each is judged on the groups of its own. QIDs without a common attribute
-are cut apart from each other; for those with one see `linked_qids.py`.
+are cut apart from each other; those with one in two ways, of which the better is kept (`qids.py`).
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ class Mondrian(MondrianVariant):
     """
 
     seconds_per_million: ClassVar[float] = 0.5
+    both_ways: ClassVar[bool] = True  # of cutting QIDs that share attributes are tried; see `qids.py`
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {},
         {"choose": INFORMATION_GAIN},
@@ -157,6 +158,7 @@ class Mondrian(MondrianVariant):
                 classes,
                 self.merge or "violating",
                 edges,
+                self.both_ways,
             )
         }
         return task.outcome(released[column.name] for column in task.columns)

@@ -7,11 +7,14 @@ of each of these QIDs satisfy the requirements on that QID. With one QID the lin
 
 In each round the best cuts that have no group in common are made. What allows a cut is known from its own groups, so
 the others do not disturb it.
+
+An attribute that many QIDs have is soon linked everywhere, and then cut for all records or for none. So the groups may
+also begin at a release for the union of the QIDs (`qids.py`), in which every group was cut where it suited that one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,7 +30,7 @@ from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.parts import Parts
 from masquerade.data.column import Generalised
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts, which_occur
-from masquerade.engine.numbering import look_up, occurring, renumber, rows_by_rank
+from masquerade.engine.numbering import group_rows, look_up, occurring, renumber, rows_by_rank
 
 
 @dataclass(eq=False)
@@ -308,13 +311,35 @@ def cut_linked(
     n_rows: int,
     strict: bool,
     first: Sequence[Axis] = (),
+    begin: Sequence[Generalised] | None = None,
 ) -> tuple[Generalised, ...]:
-    """Cut the groups of several QIDs until no cut is allowed, along `first` before all; return the released columns."""
+    """Cut the groups of several QIDs until no cut is allowed, along `first` before all; return the released columns.
+
+    The groups are those of a release `begin` at the start, if there is one: it satisfies, and no cell gets wider.
+    """
     names = [axis.name for axis in axes]
-    groups = LinkedGroups(names, dict(enumerate(axes)), judges, choice, n_rows, strict)
+    starts = cells = None
+    if begin is not None:
+        numbers = [(column.codes, len(column.labels)) for column in begin]
+        starts = groups_alike(judges, names, numbers, n_rows)
+        cells = {
+            at: np.stack([column.lo.take(column.codes), column.hi.take(column.codes)])
+            for at, column in enumerate(begin)
+        }
+    groups = LinkedGroups(names, dict(enumerate(axes)), judges, choice, n_rows, strict, starts, cells)
     for way in (first, axes) if first else (axes,):
         cut_all(groups, way)
     return groups.released()
+
+
+def groups_alike(
+    qids: Iterable[frozenset[str]], names: Sequence[str], cells: Sequence[tuple[Ints, int]], n: int
+) -> dict[frozenset[str], tuple[Counts, int]]:
+    """Group what has equal cells over each QID; given, for each attribute, the number of each of n things' cell."""
+    return {
+        qid: group_rows([each for name, each in zip(names, cells, strict=True) if name in qid], n)
+        for qid in qids
+    }
 
 
 def cut_all(groups: LinkedGroups, axes: Sequence[Axis]) -> None:

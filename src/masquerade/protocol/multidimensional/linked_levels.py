@@ -1,9 +1,19 @@
 """Mondrian's cuts over several QIDs that share attributes, of a table whose columns are spread over n parties.
 
-As on one table (`anonymize/mondrian/linked_qids.py`), a cut along an attribute is of all records that are linked by it,
+As on one table (`anonymize/mondrian/qids.py`), the union of the QIDs is cut first, which `levels.py` does, and every
+party then tells, of each of its attributes, which groups have equal cells: those are one group of a QID that has no
+other attributes, and may be cut further. Whether this comes first follows from the contract, and where there are
+boundaries from the sizes of the groups at them.
+
+From there on (`anonymize/mondrian/linked_qids.py`) a cut along an attribute is of all records that are linked by it,
 and it is made where it is the best of all groups, of all QIDs, that it touches. On each level every party bids for each
 group of each QID whose best cut may have changed, along its own attributes; one batch of secure comparisons finds the
 winners, who tell the attributes. From these everybody knows which cuts are made, and their owners tell the parts.
+
+    who        learns, before
+    everyone   what `levels.py` says of the groups over the union: for its own people, cells that are those of the
+               release or more general
+    everyone   for each attribute which of these groups have the same such cell, by a number that says nothing else
 
     who        learns, on each level
     everyone   for each group of each QID who has the best cut of it, and its attribute, or that nobody has one; also
@@ -15,7 +25,8 @@ Cost of a level: the comparisons of one bid for each such group, and about one b
 to n − 1 peers. The levels are more than with one QID: where cuts touch the same groups, the best goes first.
 
 Everybody checks that each part satisfies what it can judge; a peer whose cut does not fit what was agreed is named, and
-the session ends. Requirements on sensitive values that another party holds are refused here (`method.py`).
+the session ends. A party that tells other cells equal than are may bring the release to violate, which the assembler
+finds. Requirements on sensitive values that another party holds are refused here (`method.py`).
 """
 
 from __future__ import annotations
@@ -25,13 +36,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Batch
+from masquerade.anonymize.mondrian.axes import Axis, Batch
+from masquerade.anonymize.mondrian.groups import Partition
 from masquerade.anonymize.mondrian.linked_qids import BestOfGroups, LinkedGroups
 from masquerade.data.column import Generalised
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, Ints
+from masquerade.engine.numbering import first_rows, renumber
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.argmax import Bid
+from masquerade.protocol.instruction_code import pack, unpack
 from masquerade.protocol.mashup import Finished, JointSchema
 from masquerade.protocol.multidimensional.level_cuts import (
     LevelCuts,
@@ -41,7 +55,8 @@ from masquerade.protocol.multidimensional.level_cuts import (
     write_cuts,
     write_numbers,
 )
-from masquerade.protocol.multidimensional.own_cuts import Cuts
+from masquerade.protocol.multidimensional.levels import cut_together
+from masquerade.protocol.multidimensional.own_cuts import Cuts, OwnGroups
 from masquerade.protocol.secure_argmax import SecureArgMax
 
 
@@ -49,6 +64,73 @@ class BestAttributes(Message, tag="best-attributes", frozen=True):
     """The attribute of the best cut of each group that the sender has just won, in order."""
 
     positions: bytes
+
+
+class EqualCells(Message, tag="equal-cells", frozen=True):
+    """The sender's attributes, in the joint order: how many different cells the groups have, and which each has.
+
+    Cells are numbered as they first occur among the groups, so that the numbers say nothing about values.
+    """
+
+    counts: tuple[int, ...]
+    cells: tuple[bytes, ...]
+
+
+Alike = Sequence[
+    tuple[Ints, int]
+]  # the number of each group's cell along each attribute, and how many there are
+
+
+def begin_with_union(
+    me: int,
+    parties: Sequence[str],
+    schema: JointSchema,
+    groups: OwnGroups,
+    argmax: SecureArgMax,
+    on_level: Callable[[], None],
+) -> Script[tuple[Partition, Alike]]:
+    """Cut the union of the QIDs; return its groups with our own cells, and which have equal cells."""
+    partition = yield from cut_together(me, parties, schema, groups, argmax, None, on_level)
+    assert isinstance(partition, Partition)  # as nothing is on an engine
+    n_groups = partition.cells.shape[2]
+    own = [_as_they_occur(axis, cells) for axis, cells in zip(groups.axes, partition.cells, strict=True)]
+    told = {me: own}
+    counts = tuple(count for _, count in own)
+    cells = tuple(pack(numbers.astype(np.uint32), count) for numbers, count in own)
+    yield Send(tuple(name for number, name in enumerate(parties) if number != me), EqualCells(counts, cells))
+    for number, name in enumerate(parties):
+        if number != me:
+            message = yield Receive(name, EqualCells)
+            told[number] = _equal_cells(message, name, schema.holders.count(number), n_groups)
+    queues = {number: iter(each) for number, each in told.items()}
+    return partition, [next(queues[holder]) for holder in schema.holders]
+
+
+def _as_they_occur(axis: Axis, cells: Counts) -> tuple[Ints, int]:
+    """Number the groups' cells along an axis in the order in which they first occur."""
+    width = axis.column.domain.size + 1
+    numbers, found = renumber(cells[0] * width + cells[1], width * width)
+    first = first_rows(numbers, found.size)
+    return np.argsort(np.argsort(first)).take(numbers), found.size
+
+
+def _equal_cells(
+    message: EqualCells, sender: str, n_attributes: int, n_groups: int
+) -> list[tuple[Ints, int]]:
+    """Decode which of the groups have equal cells along each of a peer's attributes."""
+    if not len(message.counts) == len(message.cells) == n_attributes:
+        raise PeerBrokeProtocol(
+            sender, f"told cells of other attributes than the {n_attributes} that it holds"
+        )
+    found: list[tuple[Ints, int]] = []
+    for count, cells in zip(message.counts, message.cells, strict=True):
+        if not 1 <= count <= n_groups:
+            raise PeerBrokeProtocol(sender, f"told {count} different cells of {n_groups} groups")
+        try:
+            found.append((unpack(cells, count, n_groups).astype(np.int64), count))
+        except ValueError as error:
+            raise PeerBrokeProtocol(sender, f"told cells that cannot be read: {error}") from None
+    return found
 
 
 def cut_linked_together(

@@ -174,6 +174,10 @@ class JointMondrian(VerticalMethod):
             learn.append(f"{others}: of each group whether a best cut of {party}'s was refused")
         if contract.qid_columns:
             learn.append(f"{others}: {party}'s cuts, as groups of the common records, and their attributes")
+        if any(len({frozenset(part.qid) for part in parts}) > 1 for parts in apart(contract.parts)):
+            learn.append(
+                f"{others}: which groups have the same value of an attribute of {party}'s, not which value"
+            )
         return disclosed_by_join(
             contract,
             party,

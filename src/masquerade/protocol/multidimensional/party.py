@@ -10,12 +10,14 @@ import numpy as np
 
 from masquerade.anonymize.chunked.multidimensional import Dimensions, judge_of_chunks
 from masquerade.anonymize.mondrian.axes import Axis, axes_of
+from masquerade.anonymize.mondrian.groups import Partition
 from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.linked_qids import LinkedGroups
-from masquerade.anonymize.mondrian.qids import judge_of
+from masquerade.anonymize.mondrian.linked_qids import LinkedGroups, groups_alike
+from masquerade.anonymize.mondrian.qids import begins_with_union, by_qid, judge_of
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.data.chunked_table import ChunkedTable
 from masquerade.data.column import Coded, Generalised
+from masquerade.engine.counts import value_counts
 from masquerade.engine.numbering import first_rows
 from masquerade.net.progress import Stage
 from masquerade.net.script import Script
@@ -31,7 +33,11 @@ from masquerade.protocol.method import Seat
 from masquerade.protocol.multidimensional.cut_checks import CutChecks
 from masquerade.protocol.multidimensional.engine_groups import EngineGroups
 from masquerade.protocol.multidimensional.levels import SCORE_BITS, cut_together
-from masquerade.protocol.multidimensional.linked_levels import cut_linked_together
+from masquerade.protocol.multidimensional.linked_levels import (
+    Alike,
+    begin_with_union,
+    cut_linked_together,
+)
 from masquerade.protocol.multidimensional.method import JointMondrian, apart
 from masquerade.protocol.multidimensional.own_cuts import OwnGroups
 from masquerade.protocol.secure_argmax import prepare
@@ -62,7 +68,15 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
     for parts in apart(contract.parts):
         schema, qids = schema_of(contract, parts), qids_of(parts)
         if len(qids) > 1:
-            linked = linked_groups(method, name, contract, parts, common, start)
+            begin: Partition | None = None
+            alike: Alike = ()
+            sizes = value_counts(*start.groups(frozenset().union(*qids), common.n_records))
+            if begins_with_union(parts, sizes):
+                whole = own_groups(method, name, contract, parts, common, start)
+                begin, alike = yield from begin_with_union(
+                    me, contract.parties, schema, whole, argmax, on_level
+                )
+            linked = linked_groups(method, name, contract, parts, common, start, begin, alike)
             columns = yield from cut_linked_together(
                 me, contract.parties, schema, qids, linked, argmax, on_level
             )
@@ -100,10 +114,10 @@ def own_groups(
     common: CommonRecords,
     start: Start,
 ) -> OwnGroups:
-    """Return a party's view of the groups of one QID, before anything is cut."""
+    """Return a party's view of the groups over all attributes of these requirements, before anything is cut."""
     axes = own_axes(name, contract, parts, common)
     judge = own_judge(method, contract, parts, common)
-    first = start.groups(frozenset(parts[0].qid), common.n_records)
+    first = start.groups(frozenset().union(*qids_of(parts)), common.n_records)
     names = schema_of(contract, parts).attributes
     choice = method.choice(contract, names, [names[at] for at in axes], n_classes_of(method, common))
     return OwnGroups([*axes.values()], judge, choice, method.strict, *first)
@@ -151,21 +165,31 @@ def linked_groups(
     parts: Sequence[GroupRequirement],
     common: CommonRecords,
     start: Start,
+    begin: Partition | None = None,
+    alike: Alike = (),
 ) -> LinkedGroups:
-    """Return a party's view of the groups of several QIDs that share attributes, before anything is cut."""
-    judges = {
-        qid: own_judge(method, contract, [part for part in parts if {*part.qid} == qid], common)
-        for qid in qids_of(parts)
-    }
-    names = schema_of(contract, parts).attributes
+    """Return a party's view of the groups of several QIDs that share attributes, before they are cut together.
+
+    They `begin` at groups over all attributes, if there are any, given which have equal cells along each.
+    """
+    judges = {qid: own_judge(method, contract, own, common) for qid, own in by_qid(parts).items()}
+    names, axes = schema_of(contract, parts).attributes, own_axes(name, contract, parts, common)
+    starts, cells = {qid: start.groups(qid, common.n_records) for qid in judges}, None
+    if begin is not None:
+        starts = {
+            qid: (numbers.take(begin.labels).astype(np.int64), n_groups)
+            for qid, (numbers, n_groups) in groups_alike(judges, names, alike, begin.cells.shape[2]).items()
+        }
+        cells = {at: own[:, begin.labels] for at, own in zip(axes, begin.cells, strict=True)}
     return LinkedGroups(
         names,
-        own_axes(name, contract, parts, common),
+        axes,
         judges,
         method.choice(contract, names, names, n_classes_of(method, common)),
         common.n_records,
         method.strict,
-        {qid: start.groups(qid, common.n_records) for qid in qids_of(parts)},
+        starts,
+        cells,
     )
 
 
@@ -176,7 +200,7 @@ def n_classes_of(method: JointMondrian, common: CommonRecords) -> int:
 
 def qids_of(parts: Sequence[GroupRequirement]) -> list[frozenset[str]]:
     """Return the different QIDs of these requirements."""
-    return list(dict.fromkeys(frozenset(part.qid) for part in parts))
+    return list(by_qid(parts))
 
 
 def own_axes(
