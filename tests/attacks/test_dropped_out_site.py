@@ -44,9 +44,10 @@ def test_going_on_tells_how_many_records_the_lost_site_had_and_their_means(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first Hessian is a quarter of Σ zz', whose last column has the sums of standardised attributes."""
-    totals, squares, first, *_ = opened_to_anna(monkeypatch, "go-on", 2)
+    totals, products, first, *_ = opened_to_anna(monkeypatch, "go-on", 2)
     n, mean = totals[0], totals[1:] / totals[0]
-    deviation = np.sqrt(squares / n)
+    upper = np.triu_indices(mean.size)
+    deviation = np.sqrt(products[upper[0] == upper[1]] / n)
     size = mean.size + 1
     hessian = np.zeros((size, size))
     hessian[np.triu_indices(size)] = first[1 + size :]

@@ -26,6 +26,7 @@ class LearningExample:
     settings: Mapping[str, Any] = field(default_factory=dict)
     rounding: float = 1e-6  # how far numbers may be from those of one table
     same: tuple[str, ...] = ("model", "metrics")  # what is the same on one table
+    but: tuple[str, ...] = ()  # of the model
 
 
 def games(n: int = 60) -> Table:
@@ -73,7 +74,9 @@ EXAMPLES: dict[str, LearningExample] = {
     "bayes-net": LearningExample(games(), {}),
     "logistic": LearningExample(patients(), {"class": "died"}),
     "svm": LearningExample(patients(), {"class": "died"}, parties=(3,)),
-    "cox": LearningExample(survivors(), SURVIVAL, parties=(2,), rounding=5e-3, same=("model",)),
+    "cox": LearningExample(
+        survivors(), SURVIVAL, parties=(2,), rounding=1e-4, same=("model",), but=("baseline",)
+    ),
     "pp-svm": LearningExample(patients(), {"class": "died"}, parties=(3,), same=()),  # another random matrix
     "pp-cox": LearningExample(survivors(), SURVIVAL, parties=(2,), same=()),
 }

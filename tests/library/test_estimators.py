@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,60 @@ def test_a_value_that_the_model_has_never_seen_gives_nothing_and_a_warning(model
     assert np.all(pd.isna(said[3]))
     rest = np.arange(len(x)) != 3
     assert (said[rest] == ours[rest]).all()
+
+
+LUNG = ["age", "sex", "ph.ecog", "wt.loss"]
+LUNG_STATSMODELS = {  # statsmodels 0.15.0: Logit(status == 2, add_constant(X)).fit(tol=1e-14)
+    "z_values_": [1.307649678154181, 3.473064408709505, 3.042428888752142, -0.626753762705061],
+    "p_values_": [0.190992158791767, 0.000514551855865, 0.002346772588789, 0.530820656345305],
+    "confidence_intervals_": [
+        (-0.011669, 0.058455),
+        (0.497101, 1.784922),
+        (0.270085, 1.248145),
+        (-0.032376, 0.016687),
+    ],
+}
+
+
+def test_what_standard_errors_tell_is_statsmodels(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("lifelines.datasets")
+    table = datasets.load_lung()[["status", *LUNG]].dropna()
+    x = table[LUNG].assign(sex=np.where(table["sex"] == 1, "male", "female"))
+    model = mq.LogisticRegression().fit(x, table["status"])
+    model.save(tmp_path / "model.json")
+    for each in (model, mq.load_model(tmp_path / "model.json")):
+        for name, expected in LUNG_STATSMODELS.items():
+            np.testing.assert_allclose(getattr(each, name), expected, rtol=1e-4, err_msg=name)
+        intercept, *others = each.inference_.to_pylist()
+        assert intercept["coefficient_of"] == "intercept"
+        assert intercept["standard_error"] == pytest.approx(1.091929413049204, rel=1e-5)
+        assert [row["p"] for row in others if row["value"] == "female"] == [None]  # the others differ from it
+    written = json.loads((tmp_path / "model.json").read_text())
+    assert written["p"]["sex"]["male"] == pytest.approx(0.000514551855865, rel=1e-4)
+    assert written["lower_95"]["age"] == pytest.approx(-0.011669, rel=1e-4)
+    assert "conditional_on" not in written
+
+
+def test_a_file_of_before_standard_errors_has_none(tmp_path: Path) -> None:
+    old = {
+        "algorithm": {"name": "logistic"},
+        "coefficients": {"age": 1.0},
+        "intercept": 0.0,
+        "classes": ["a", "b"],
+    }
+    (tmp_path / "model.json").write_text(json.dumps(old))
+    loaded = mq.load_model(tmp_path / "model.json")
+    assert loaded.predict(pd.DataFrame({"age": [1.0, -1.0]})).tolist() == ["b", "a"]
+    assert not hasattr(loaded, "p_values_")
+
+
+def test_a_category_of_one_class_has_no_coefficient() -> None:
+    x, y = patients()
+    y[x["town"] == "Bern"] = "died"
+    with pytest.raises(mq.AnswerIsNo, match='column town: all records with "Bern" have one class'):
+        mq.LogisticRegression().fit(x, y)
+    model = mq.LogisticRegression(ridge=1.0).fit(x, y)
+    assert model.learned_.model.as_json()["conditional_on"] == "ridge = 1"
 
 
 def test_numbers_as_classes_are_not_a_number_where_the_model_has_never_seen_a_value() -> None:

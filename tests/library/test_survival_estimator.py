@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,11 +47,19 @@ def test_it_is_lifelines_model() -> None:
     plain = frame.assign(town=(frame["town"] == "B").astype(float), died=frame["died"].astype(int))
     reference = lifelines.CoxPHFitter().fit(plain, "months", "died")
     np.testing.assert_allclose(model.coef_, reference.params_, rtol=1e-4)
-    curves = model.predict_survival_function(frame[["age", "town"]].head(3))
-    times = [time for time, _ in model.learned_.model.baseline]
+    times = np.arange(0, 40)  # also between deaths
+    curves = model.predict_survival_function(frame[["age", "town"]].head(3), times=times)
     expected = reference.predict_survival_function(plain.head(3)).T
     for row, (_, curve) in zip(curves, expected.iterrows(), strict=True):
-        np.testing.assert_allclose(row, [curve[curve.index <= time].iloc[-1] for time in times], rtol=1e-3)
+        steps = [curve[curve.index <= time].iloc[-1] if time >= curve.index[0] else 1.0 for time in times]
+        np.testing.assert_allclose(row, steps, atol=1e-5)
+    summary = reference.summary
+    np.testing.assert_allclose(model.standard_errors_, summary["se(coef)"], rtol=1e-4)
+    np.testing.assert_allclose(model.z_values_, summary["z"], rtol=1e-4)
+    np.testing.assert_allclose(model.p_values_, summary["p"], rtol=1e-3)
+    bounds = summary[["coef lower 95%", "coef upper 95%"]].to_numpy()
+    np.testing.assert_allclose(model.confidence_intervals_, bounds, rtol=1e-4)
+    assert model.inference_["coefficient_of"].to_pylist() == ["age", "town = A", "town = B"]
     own = model.score(frame[["age", "town"]], frame[["months", "died"]])
     assert own == pytest.approx(reference.concordance_index_, abs=1e-6)
 
@@ -65,6 +74,29 @@ def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
     chances = loaded.predict_survival_function(frame[["age"]], times=[0, 6, 1000])
     assert (np.diff(chances, axis=1) <= 0).all()
     assert (chances[:, 0] == 1).all()
+
+
+def test_columns_that_leave_a_coefficient_open_are_named() -> None:
+    frame = patients().assign(years=lambda each: 2 * each["age"])
+    with pytest.raises(mq.AnswerIsNo, match="column years: years is a linear function of age"):
+        mq.CoxRegression().fit(frame[["age", "years"]], frame[["months", "died"]])
+    model = mq.CoxRegression(ridge=1.0).fit(frame[["age", "years"]], frame[["months", "died"]])
+    assert model.learned_.model.as_json()["conditional_on"] == "ridge = 1"
+
+
+def test_a_file_of_ten_times_is_read_with_straight_lines(tmp_path: Path) -> None:
+    """As files were before every time was kept; they do not say what is between."""
+    written = {
+        "algorithm": {"name": "cox", "unit": 1.0, "baseline_points": 2},
+        "coefficients": {"age": 0.0},
+        "standard_errors": {"age": 1.0},
+        "center": 0.0,
+        "baseline": [{"time": 10.0, "cumulative_hazard": 0.2}, {"time": 20.0, "cumulative_hazard": 0.8}],
+    }
+    (tmp_path / "old.json").write_text(json.dumps(written))
+    model = mq.load_model(tmp_path / "old.json")
+    found = model.predict_survival_function(pd.DataFrame({"age": [60.0]}), times=[0, 5, 15, 30])
+    np.testing.assert_allclose(-np.log(found[0]), [0.0, 0.1, 0.5, 0.8])
 
 
 @pytest.mark.parametrize("y", [np.ones(80), np.ones((80, 3)), np.full((80, 2), 0.5), np.ones((79, 2))])

@@ -15,7 +15,9 @@ from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
 from masquerade.protocol.learn.aggregate import prepare_aggregation
-from masquerade.protocol.learn.cox import CoxModel, cox_model
+from masquerade.protocol.learn.cox import CoxModel, Curve, cox_model
+from masquerade.protocol.learn.identified import Columns
+from masquerade.protocol.learn.models.survival import Between, survival_curves
 from masquerade.protocol.learn.pooled_cox import pooled_cox
 from masquerade.protocol.learn.risk_sets import Deaths, Survival
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
@@ -25,15 +27,15 @@ from protocol.tampering import changing
 NAMES = ("anna", "berta", "carla")
 
 
-def site(me: int, names: Sequence[str], records: Survival, unit: float = 1.0) -> Script[CoxModel]:
+def site(me: int, names: Sequence[str], records: Survival, **more: Any) -> Script[CoxModel]:
     sums = yield from prepare_aggregation(me, names, b"test")
     shared = yield from prepare_shared_numbers(me, names, b"test")
-    return (yield from cox_model(sums, shared, records, unit))
+    return (yield from cox_model(sums, shared, records, **more))
 
 
-def learned(parts: Sequence[Survival], unit: float = 1.0) -> CoxModel:
+def learned(parts: Sequence[Survival], **more: Any) -> CoxModel:
     names = NAMES[: len(parts)]
-    found = run_together({name: site(me, names, parts[me], unit) for me, name in enumerate(names)})
+    found = run_together({name: site(me, names, parts[me], **more) for me, name in enumerate(names)})
     assert len({repr(each) for each in found.values()}) == 1
     model: CoxModel = found[names[0]]
     return model
@@ -47,11 +49,22 @@ def split(records: Survival, sizes: Sequence[int]) -> list[Survival]:
     ]
 
 
-def pooled(records: Survival) -> Any:
+def pooled(records: Survival, **more: Any) -> Any:
     """The fitted model of lifelines."""
     lifelines, pandas = pytest.importorskip("lifelines"), pytest.importorskip("pandas")
     frame = pandas.DataFrame(records.x).assign(time=records.steps, died=records.died)
-    return lifelines.CoxPHFitter().fit(frame, "time", "died")
+    return lifelines.CoxPHFitter(**more).fit(frame, "time", "died")
+
+
+def survival_of(model: CoxModel, times: Any, between: Between = "constant") -> Any:
+    """An average record's survival."""
+    return survival_curves(model.baseline, np.zeros(1), times, between)[0]
+
+
+def pooled_survival(reference: Any, times: Any) -> Any:
+    until = reference.baseline_cumulative_hazard_.iloc[:, 0]
+    place = np.searchsorted(until.index, times, "right")
+    return np.exp(-np.append(0.0, until.to_numpy())[place])
 
 
 def patients(n: int, seed: int, last: int = 12) -> Survival:
@@ -73,12 +86,104 @@ def test_the_lung_data_of_three_sites_give_lifelines_model() -> None:
     )
     model, reference = learned(split(records, (120, 70, 37))), pooled(records)
     np.testing.assert_allclose(model.coefficients, reference.params_, rtol=1e-4)
-    np.testing.assert_allclose(model.errors, reference.standard_errors_, rtol=5e-3)
+    np.testing.assert_allclose(model.errors, reference.standard_errors_, rtol=1e-4)
     assert model.n_records == 227
     assert model.n_deaths == 164
-    until = reference.baseline_cumulative_hazard_.iloc[:, 0]
-    for time, hazard in model.baseline:
-        assert hazard == pytest.approx(until[until.index <= time].iloc[-1], rel=1e-4)
+    times = np.arange(0, 1100)
+    assert np.abs(survival_of(model, times) - pooled_survival(reference, times)).max() < 0.0025
+    risks = reference.predict_log_partial_hazard(table[["age", "sex", "ph.ecog"]].set_axis([0, 1, 2], axis=1))
+    own = survival_curves(model.baseline, risks.to_numpy(), times)
+    theirs = pooled_survival(reference, times)[None, :] ** np.exp(risks.to_numpy())[:, None]
+    assert np.abs(own - theirs).max() < 0.01  # of each patient, at any time
+
+
+def heavily_censored(seed: int, n: int = 400) -> Survival:
+    """About 200 deaths; at the end few are left, of whom each death is a large step of the curve."""
+    random = np.random.default_rng(seed)
+    x = np.column_stack([random.normal(60, 10, n), random.integers(0, 2, n)])
+    death = random.exponential(300 / np.exp(0.05 * (x[:, 0] - 60) + 0.8 * x[:, 1]))
+    leaves = random.exponential(200, n)
+    return Survival(x, in_steps(np.minimum(death, leaves), 1.0), death <= leaves)
+
+
+def test_survival_of_several_sites_is_as_exact_as_agreed_at_any_time() -> None:
+    """And no more exact: steps below the error are not seen, so fewer times are told."""
+    records = heavily_censored(seed=1)
+    one, times = pooled_cox(records), np.arange(int(records.steps.max()) + 2)
+    expected, told = survival_of(one, times), []
+    assert np.abs(np.diff(expected)).max() > 0.03  # one death, of few who are left
+    for error in (0.0025, 0.05):
+        model = learned(split(records, (250, 150)), curve=Curve(error))
+        assert np.abs(survival_of(model, times) - expected).max() <= error
+        told.append(len(model.baseline))
+    assert told[1] < 30 < told[0] <= len(one.baseline)
+
+
+def test_a_step_of_the_baseline_is_a_grid_with_straight_lines() -> None:
+    records = patients(60, seed=5, last=30)
+    curve = Curve(1e-4, step=4.0)
+    exact = pooled_cox(records)
+    last = int(records.steps[records.died].max())
+    grid = np.arange(4, last + 4, 4)
+    for model in (pooled_cox(records, curve=curve), learned(split(records, (40, 20)), curve=curve)):
+        assert [time for time, _ in model.baseline] == grid.tolist()
+        np.testing.assert_allclose(survival_of(model, grid), survival_of(exact, grid), atol=1e-4)
+        middle = np.log(survival_of(model, [6.0], "linear"))
+        ends = np.log(survival_of(model, [4.0, 8.0]))
+        assert middle == pytest.approx(ends.mean())
+
+
+def test_one_table_keeps_every_time_of_death() -> None:
+    records = heavily_censored(seed=2)
+    model, reference = pooled_cox(records), pooled(records)
+    assert [time for time, _ in model.baseline] == np.unique(records.steps[records.died]).tolist()
+    times = np.linspace(0, 800, 3000)
+    np.testing.assert_allclose(survival_of(model, times), pooled_survival(reference, times), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_sites", [1, 2])
+def test_a_ridge_is_lifelines_penalty(n_sites: int) -> None:
+    """Its penalty is of the mean likelihood, and of columns by the deviation of a sample."""
+    records, ridge = patients(60, seed=7), 6.0
+    reference = pooled(records, penalizer=ridge / 60 * (59 / 60))
+    model = (
+        pooled_cox(records, ridge=ridge) if n_sites == 1 else learned(split(records, (40, 20)), ridge=ridge)
+    )
+    np.testing.assert_allclose(model.coefficients, reference.params_, rtol=1e-4)
+    np.testing.assert_allclose(model.errors, reference.standard_errors_, rtol=1e-4)
+
+
+def both_ways(records: Survival, **more: Any) -> list[list[str]]:
+    """The columns that one table's and two sites' refusals name."""
+    half = len(records.x) // 2
+    named = []
+    for fit in (lambda: pooled_cox(records, **more), lambda: learned(split(records, (half, half)), **more)):
+        with pytest.raises(AnswerIsNo) as caught:
+            fit()
+        named.append([each.column for each in caught.value.problems])
+    return named
+
+
+def test_a_column_that_follows_from_another_is_named() -> None:
+    records = patients(60, seed=3)
+    twice = Survival(np.column_stack([records.x, 2 * records.x[:, 0]]), records.steps, records.died)
+    assert both_ways(twice) == [["x3"], ["x3"]]
+    model = learned(split(twice, (30, 30)), ridge=1.0)
+    assert 2 * model.coefficients[2] == pytest.approx(model.coefficients[0], rel=1e-3)
+    constant = Survival(np.column_stack([records.x, np.ones(60)]), records.steps, records.died)
+    assert both_ways(constant, ridge=1.0) == [["x3"], ["x3"]]
+
+
+@pytest.mark.parametrize("town", [0, 1, 2])
+def test_a_category_of_which_nobody_dies_is_named(town: int) -> None:
+    records = patients(60, seed=3)
+    towns = np.arange(60) % 3
+    x = np.column_stack([records.x[:, 0], towns == 1, towns == 2]).astype(float)
+    columns = Columns(("age", "town"), {"town": ("A", "B", "C")})
+    nobody = Survival(x, records.steps, records.died & (towns != town))
+    assert both_ways(nobody, columns=columns) == [["town"], ["town"]]
+    everybody = Survival(x, records.steps, records.died | (towns == town))
+    assert np.abs(learned(split(everybody, (30, 30)), columns=columns).coefficients).max() < 10
 
 
 @pytest.mark.parametrize("sizes", [(30, 20), (25, 20, 5)])
@@ -98,7 +203,8 @@ def test_one_tables_model_is_lifelines(seed: int) -> None:
     np.testing.assert_allclose(model.coefficients, reference.params_, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(model.errors, reference.standard_errors_, rtol=1e-4)
     until = reference.baseline_cumulative_hazard_.iloc[:, 0]
-    assert model.baseline[-1][1] == pytest.approx(until.iloc[-1], rel=1e-4)
+    told = until[until.index.isin(records.steps[records.died])]
+    np.testing.assert_allclose(model.baseline, np.column_stack([told.index, told]), rtol=1e-4)
 
 
 UNITS = {  # durations that end by death, and the unit in which they are counted
@@ -166,18 +272,20 @@ def test_sums_over_risk_sets_are_those_of_their_definition(seed: int) -> None:
 
 def test_an_attribute_that_tells_who_dies_first_has_no_coefficient() -> None:
     records = Survival(np.arange(20.0)[:, None], np.arange(20, 0, -1), np.ones(20, bool))
-    with pytest.raises(AnswerIsNo, match="grow without end"):
+    with pytest.raises(AnswerIsNo, match="column x1: the coefficients of x1 grow without end"):
         learned(split(records, (12, 8)))
+    with pytest.raises(AnswerIsNo, match="column x1: the coefficients of x1 grow without end"):
+        pooled_cox(records)
 
 
 def test_where_nobody_dies_there_is_no_model() -> None:
     with pytest.raises(AnswerIsNo, match="nobody dies"):
-        learned(split(Survival(np.ones((4, 1)), np.ones(4, np.int64), np.zeros(4, bool)), (2, 2)))
+        learned(split(Survival(np.eye(4)[:, :1], np.ones(4, np.int64), np.zeros(4, bool)), (2, 2)))
 
 
 def test_too_fine_a_unit_is_refused() -> None:
     with pytest.raises(AnswerIsNo, match="set a larger unit"):
-        learned(split(Survival(np.ones((4, 1)), np.full(4, 10**6), np.ones(4, bool)), (2, 2)))
+        learned(split(Survival(np.eye(4)[:, :1], np.full(4, 10**6), np.ones(4, bool)), (2, 2)))
 
 
 def test_a_first_site_that_tells_other_coefficients_is_named() -> None:

@@ -18,6 +18,7 @@ from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script, Send
 from masquerade.protocol.learn.aggregate import Numbers, prepare_aggregation
+from masquerade.protocol.learn.identified import Columns
 from masquerade.protocol.learn.linear_models import (
     Coefficients,
     LinearModel,
@@ -40,10 +41,12 @@ def patients(n: int, seed: int) -> tuple[Numbers, Numbers]:
     return x, np.where(random.random(n) < chance, 1.0, -1.0)
 
 
-def learned(parts: Sequence[tuple[Numbers, Numbers]], loss: Loss) -> list[LinearModel]:
+def learned(
+    parts: Sequence[tuple[Numbers, Numbers]], loss: Loss, columns: Columns | None = None
+) -> list[LinearModel]:
     def whole(me: int, names: Sequence[str]) -> Script[LinearModel]:
         sums = yield from prepare_aggregation(me, names, b"test")
-        return (yield from linear_model(me, names, sums, *parts[me], loss))
+        return (yield from linear_model(me, names, sums, *parts[me], loss, columns=columns))
 
     names = NAMES[: len(parts)]
     found = run_together({name: whole(me, names) for me, name in enumerate(names)})
@@ -91,14 +94,142 @@ def test_columns_that_nearly_depend_on_each_other_may_have_large_coefficients() 
     assert np.abs(np.array(model.coefficients) * x.std(axis=0)).max() > 25
 
 
-@pytest.mark.parametrize("value", [0.1, 1e9 + 0.1, 1e15 + 0.1])
-@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()])
-def test_a_column_that_does_not_vary_has_no_coefficient(value: float, loss: Loss) -> None:
+CONSTANTS = [0.1, 1e9 + 0.1, 1e15 + 0.1]
+
+
+@pytest.mark.parametrize("value", CONSTANTS)
+def test_of_a_column_that_does_not_vary_a_margin_has_no_coefficient(value: float) -> None:
     x, y = patients(60, seed=4)
-    model = learned(split(np.column_stack([x, np.full(60, value)]), y, (20, 40)), loss)[0]
-    without = learned(split(x, y, (20, 40)), loss)[0]
+    model = learned(split(np.column_stack([x, np.full(60, value)]), y, (20, 40)), SquaredHinge())[0]
+    without = learned(split(x, y, (20, 40)), SquaredHinge())[0]
     np.testing.assert_allclose(model.coefficients, (*without.coefficients, 0.0))
     assert model.intercept == pytest.approx(without.intercept)
+
+
+@pytest.mark.parametrize("value", CONSTANTS)
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_a_column_that_does_not_vary_is_named(value: float, ridge: float) -> None:
+    x, y = patients(60, seed=4)
+    assert refused(np.column_stack([x, np.full(60, value)]), y, ridge=ridge) == ["x4"]
+
+
+def refused(x: Numbers, y: Numbers, ridge: float = 0.0, columns: Columns | None = None) -> list[str]:
+    """The columns that a refusal names, of two sites' logistic regression."""
+    with pytest.raises(AnswerIsNo) as caught:
+        learned(split(x, y, (25, len(x) - 25)), Logistic(ridge), columns)
+    return [each.column for each in caught.value.problems]
+
+
+def test_a_column_that_follows_from_others_is_named() -> None:
+    x, y = patients(60, seed=4)
+    months = 12 * x[:, 0] + 3
+    both = x[:, 0] + x[:, 1]
+    assert refused(np.column_stack([x, months, both]), y) == ["x4", "x5"]
+    first, _ = learned(split(np.column_stack([x, months]), y, (30, 30)), Logistic(ridge=1.0))
+    assert first.coefficients[3] * 12 == pytest.approx(first.coefficients[0])  # a ridge shares it out
+
+
+@pytest.fixture
+def towns() -> tuple[Numbers, Numbers, Columns]:
+    """The patients' age, and a town of which all, some or none of the patients have an outcome."""
+    x, y = patients(90, seed=4)
+    x = np.column_stack([x[:, 0], *(np.arange(90) % 3 == at for at in (1, 2))]).astype(float)
+    return x, y, Columns(("age", "town"), {"town": ("A", "B", "C")})
+
+
+@pytest.mark.parametrize("outcome", [-1.0, 1.0])
+@pytest.mark.parametrize("town", [0, 1, 2])
+def test_a_category_of_one_class_is_named(
+    towns: tuple[Numbers, Numbers, Columns], town: int, outcome: float
+) -> None:
+    x, y, columns = towns
+    y[np.arange(90) % 3 == town] = outcome
+    with pytest.raises(AnswerIsNo, match=f'column town: all records with "{"ABC"[town]}" have one class'):
+        learned(split(x, y, (25, 65)), Logistic(), columns)
+    model, _ = learned(split(x, y, (45, 45)), Logistic(ridge=1.0), columns)
+    assert np.abs(model.coefficients).max() < 10
+
+
+def test_categories_that_coincide_are_named(towns: tuple[Numbers, Numbers, Columns]) -> None:
+    x, y, columns = towns
+    x = np.column_stack([x, x[:, 2]])
+    columns = Columns((*columns.attributes, "region"), {**columns.categories, "region": ("north", "south")})
+    assert refused(x, y, columns=columns) == ["region"]
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_a_category_that_no_record_has_is_not_in_the_model(
+    towns: tuple[Numbers, Numbers, Columns], missing: int
+) -> None:
+    """As a taxonomy may list some; the first that occurs is what the others differ from."""
+    x, y, columns = towns
+    some = np.arange(90) % 3 != missing
+    model, _ = learned(split(x[some], y[some], (30, 30)), Logistic(), columns)
+    found = model.determined.by_attribute(model.coefficients)["town"]
+    assert isinstance(found, dict)
+    left = [each for at, each in enumerate("ABC") if at != missing]
+    assert list(found) == left
+    assert found[left[0]] == 0.0
+    two = np.column_stack([x[some, 0], (np.arange(90) % 3 == "ABC".index(left[1]))[some]])
+    plain, _ = learned(split(two, y[some], (30, 30)), Logistic())
+    assert found[left[1]] == pytest.approx(plain.coefficients[1])
+
+
+def test_what_separates_some_records_is_named_though_no_category_does() -> None:
+    """A number above which all have one class, and below which both occur."""
+    x, y = patients(80, seed=4)
+    dose = np.where(np.arange(80) < 60, 0.0, np.arange(80) - 50.0)
+    y[60:] = 1.0
+    assert refused(np.column_stack([x, dose]), y) == ["x4"]
+
+
+def test_a_rare_category_with_both_classes_has_a_coefficient() -> None:
+    x, y = patients(3000, seed=4)
+    rare = np.arange(3000) < 400
+    y[rare] = -1.0
+    y[0] = 1.0
+    model, _ = learned(split(np.column_stack([x[:, 0], rare]), y, (1500, 1500)), Logistic())
+    assert -8 < model.coefficients[1] < -4
+    assert model.errors[1] == pytest.approx(1.0, rel=0.1)  # 1/√1, of the one
+
+
+# statsmodels 0.15.0: Logit(status == 2, add_constant(columns)).fit(tol=1e-14), params and bse
+LUNG_STATSMODELS = {
+    "coefficients": [0.023392905103516, 1.141011852750580, 0.759114986239410, -0.007844583529073],
+    "errors": [0.017889275311516, 0.328531728317284, 0.249509524789834, 0.012516212898692],
+    "intercept": [-1.749267246895365, 1.091929413049204],
+}
+
+
+def test_standard_errors_are_statsmodels() -> None:
+    datasets = pytest.importorskip("lifelines.datasets")
+    names = ["age", "sex", "ph.ecog", "wt.loss"]
+    table = datasets.load_lung()[["status", *names]].dropna()
+    x = table[names].assign(sex=table["sex"] == 1).to_numpy(float)
+    y = np.where(table["status"] == 1, 1.0, -1.0)
+    for model in learned(split(x, y, (100, 63, 50)), Logistic()):
+        np.testing.assert_allclose(model.coefficients, LUNG_STATSMODELS["coefficients"], rtol=1e-6)
+        np.testing.assert_allclose(model.errors, LUNG_STATSMODELS["errors"], rtol=1e-5)
+        np.testing.assert_allclose(
+            [model.intercept, model.intercept_error], LUNG_STATSMODELS["intercept"], rtol=1e-5
+        )
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(st.integers(0, 1000), st.sampled_from([0.0, 0.5]))
+def test_standard_errors_are_those_of_the_information_at_the_coefficients(seed: int, ridge: float) -> None:
+    """Whatever the outcome's share, and with a ridge, those of the penalised likelihood."""
+    random = np.random.default_rng(seed)
+    x, _ = patients(300, seed)
+    y = np.where(random.random(300) < random.uniform(0.05, 0.95), 1.0, -1.0)
+    model, _ = learned(split(x, y, (150, 150)), Logistic(ridge))
+    chance = 1 / (1 + np.exp(-(x @ np.array(model.coefficients) + model.intercept)))
+    deviation = x.std(axis=0)
+    own = np.column_stack([x, np.ones(300)])
+    # The ridge is on standardised coefficients: in own units it weighs the squared deviation.
+    information = (own * (chance * (1 - chance))[:, None]).T @ own + ridge * np.diag([*deviation**2, 0.0])
+    expected = np.sqrt(np.diag(np.linalg.inv(information)))
+    np.testing.assert_allclose([*model.errors, model.intercept_error], expected, rtol=1e-4)
 
 
 @settings(max_examples=examples(6), deadline=None)
@@ -131,7 +262,7 @@ def test_classes_that_are_told_apart_perfectly_have_no_unpenalised_model() -> No
     x = np.arange(20.0)[:, None]
     y = np.where(x[:, 0] < 10, -1.0, 1.0)
     for each in (x, y[:, None]):  # with a narrow and a wide margin
-        with pytest.raises(AnswerIsNo, match="tell the classes apart perfectly; set a penalty"):
+        with pytest.raises(AnswerIsNo, match=r"column x1: .* apart perfectly; leave it out, or set ridge"):
             learned(split(each, y, (10, 10)), Logistic())
     assert learned(split(x, y, (10, 10)), Logistic(ridge=1.0))[0].coefficients[0] > 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from typing import Any
@@ -84,10 +85,35 @@ def test_a_survival_model_shows_coefficients_and_its_curve() -> None:
     assert "Survival curves" in page
 
 
+ERRORS = {"age": 0.1, "town": {"A": 0.0, "B": 0.5}}
+
+
+def cells(page: str) -> list[list[str]]:
+    """The rows of the table of coefficients."""
+    found = re.search(r'as numbers">\s*(<table>.*?</table>)', page, re.DOTALL)
+    return [] if found is None else [list(row.itertext()) for row in ET.fromstring(found[1]).iter("tr")]
+
+
+def test_standard_errors_are_a_table() -> None:
+    coefficients: dict[str, Any] = {"age": 0.25, "town": {"A": 0.0, "B": -1.5}}
+    model = LogisticModel(coefficients, 0.5, "no", "yes", ERRORS, 0.2, "ridge = 2")
+    page = render_model(learned(model))
+    rows = {row[0]: row[1:] for row in cells(page)}
+    assert rows["age"] == ["0.25", "0.1", "2.50", "0.0124", "0.054", "0.446"]
+    assert rows["intercept"][:4] == ["0.5", "0.2", "2.50", "0.0124"]
+    assert rows["town = A"][0] == "reference"
+    assert rows["town = B"][2:4] == ["-3.00", "0.0027"]
+    assert "conditional on the penalty (ridge = 2)" in page
+    survival = CoxSurvival(coefficients, ERRORS, 15.0, ((1.0, 0.2), (2.0, 0.5)))
+    assert {row[0] for row in cells(render_model(learned(survival)))} >= {"age", "town = B"}
+    older = LogisticModel(coefficients, 0.5, "no", "yes")
+    assert not cells(render_model(learned(older)))
+
+
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_texts_stay_texts(text: str) -> None:
     tree = TreeModel({"attribute": text, "children": {text: {"label": text}}})
-    line = LogisticModel({text: {text: 1.0}}, 0.5, text, text)
+    line = LogisticModel({text: {text: 1.0}}, 0.5, text, text, {text: {text: 1.0}}, 1.0, text)
     for model in (tree, line, NetModel({text: (), "b": (text,)})):
         page = render_model(learned(model))
         assert "<script" not in page

@@ -39,3 +39,6 @@ def draw_model(summary: Mapping[str, Any]) -> None:
             tag("h2", section.name)
             tag("p", section.lead, "quiet")
             drawing(section.chart)
+            if section.rows:
+                numbers = tuple(range(1, len(section.head)))
+                table(section.name, list(section.head), [list(row) for row in section.rows], numbers=numbers)

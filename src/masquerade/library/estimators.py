@@ -21,7 +21,7 @@ from masquerade.data.table import Table
 from masquerade.engine.numbering import distinct_values
 from masquerade.errors import DataError
 from masquerade.library.estimator_columns import attribute_of, text_of
-from masquerade.library.learned_estimator import LearnedEstimator
+from masquerade.library.learned_estimator import InferredEstimator, LearnedEstimator
 from masquerade.library.model_file import read_model_file
 from masquerade.library.survival_estimator import CoxRegression
 from masquerade.methods import learning_methods, written_method
@@ -175,7 +175,7 @@ class _Linear(_LearnedClassifier):
         return tags
 
 
-class LogisticRegression(_Linear):
+class LogisticRegression(InferredEstimator, _Linear):
     """Logistic regression in the manner of scikit-learn, unpenalised unless `ridge` is set."""
 
     _name = linear.LogisticRegression.name

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from masquerade.data.table import Table
@@ -21,7 +22,10 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.frame import alone_at
 from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.method import LearningMethod
+from masquerade.protocol.learn.models.inference import Inference, InferenceRow
+from masquerade.protocol.learn.models.linear import LogisticModel
 from masquerade.protocol.learn.models.model import Cells, Model
+from masquerade.protocol.learn.models.survival import CoxSurvival
 from masquerade.protocol.learn.predicting import Asked, unseen_of, unseen_values
 from masquerade.protocol.method import Seat
 
@@ -124,3 +128,48 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
         names = [str(each) for each in getattr(self, "feature_names_in_", ())]
         names = names or [f"x{at}" for at in range(checked.shape[1])]
         return {name: column_of(checked[:, at]) for at, name in enumerate(names)}
+
+
+class InferredEstimator(LearnedEstimator):
+    """A model whose coefficients have standard errors. Those of arrays are in the order of `coef_`.
+
+    With a ridge they are conditional on it, and so are z, p and bounds.
+    """
+
+    @property
+    def inference_(self) -> pa.Table:
+        """A row for each coefficient, the intercept's first: standard error, z, p and 95 % bounds."""
+        return pa.Table.from_pylist([{"coefficient_of": row.label, **row.as_json()} for row in self._rows])
+
+    @property
+    def standard_errors_(self) -> NDArray[np.float64]:
+        """The coefficients' standard errors."""
+        return np.array([each.standard_error for each in self._inferences])
+
+    @property
+    def z_values_(self) -> NDArray[np.float64]:
+        """The coefficients in standard errors."""
+        return np.array([each.z for each in self._inferences], np.float64)
+
+    @property
+    def p_values_(self) -> NDArray[np.float64]:
+        """How likely a coefficient so far from 0 is where it is 0."""
+        return np.array([each.p for each in self._inferences], np.float64)
+
+    @property
+    def confidence_intervals_(self) -> NDArray[np.float64]:
+        """The coefficients' 95 % bounds, [coefficients, 2]."""
+        return np.array([(each.lower_95, each.upper_95) for each in self._inferences]).reshape(-1, 2)
+
+    @property
+    def _rows(self) -> tuple[InferenceRow, ...]:
+        check_is_fitted(self)
+        model = self.learned_.model
+        assert isinstance(model, LogisticModel | CoxSurvival)
+        if not model.inference:
+            raise AttributeError("the model's file is of before standard errors were told; learn it again")
+        return model.inference
+
+    @property
+    def _inferences(self) -> list[Inference]:
+        return [row.inference for row in self._rows if row.attribute is not None and not row.is_reference]

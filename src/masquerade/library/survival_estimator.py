@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.library.estimator_columns import attribute_of
-from masquerade.library.learned_estimator import LearnedEstimator
+from masquerade.library.learned_estimator import InferredEstimator
 from masquerade.methods import written_method
 from masquerade.protocol.arrangement import PROVIDER
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, Role
@@ -34,14 +34,25 @@ except ImportError as error:  # pragma: no cover # the extra is installed wherev
 _OUTCOME: dict[str, Role] = {"duration": "duration", "event": "event"}
 
 
-class CoxRegression(LearnedEstimator):
-    """Cox regression, unpenalised, ties as Efron counts them. `learned_` has the model, its metrics and curves."""
+class CoxRegression(InferredEstimator):
+    """Cox regression, unpenalised unless `ridge` is set, ties as Efron counts them.
+
+    `learned_` has the model, its metrics and curves.
+    """
 
     _name = CoxMethod.name
 
-    def __init__(self, unit: float | None = None, baseline_points: int = 10) -> None:
+    def __init__(
+        self,
+        unit: float | None = None,
+        survival_error: float = 0.0025,
+        baseline_step: float | None = None,
+        ridge: float = 0.0,
+    ) -> None:
         self.unit = unit
-        self.baseline_points = baseline_points
+        self.survival_error = survival_error
+        self.baseline_step = baseline_step
+        self.ridge = ridge
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
         """Return the logarithm of each record's hazard, relative to that of an average one."""

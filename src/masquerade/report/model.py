@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from masquerade.methods import described, learning_methods
 from masquerade.protocol.learn.learned import Learned
-from masquerade.protocol.learn.models.linear import Coefficient, LinearClassifier
+from masquerade.protocol.learn.models.inference import Coefficient, InferenceRow
+from masquerade.protocol.learn.models.linear import LinearClassifier, LogisticModel
 from masquerade.protocol.learn.models.model import Model
 from masquerade.protocol.learn.models.net import NetModel
 from masquerade.protocol.learn.models.survival import CoxSurvival
@@ -37,6 +38,8 @@ class Section:
     name: str
     lead: str
     chart: Markup
+    head: tuple[str, ...] = ()  # of a table under the chart; its first column is text, the others are numbers
+    rows: tuple[tuple[str, ...], ...] = ()
 
 
 def render_model(learned: Learned) -> str:
@@ -96,9 +99,39 @@ def _linear(model: LinearClassifier) -> list[Section]:
 
 
 @drawings.register
+def _logistic(model: LogisticModel) -> list[Section]:
+    (plain,) = _linear(model)
+    return [_with_inference(plain, model.inference, model.conditional_on)]
+
+
+@drawings.register
 def _survival(model: CoxSurvival) -> list[Section]:
     lead = "Logarithms of hazard ratios, in each attribute’s own unit; to the right, the event comes earlier."
-    return [Section("Coefficients", lead, _coefficients(model.coefficients))]
+    plain = Section("Coefficients", lead, _coefficients(model.coefficients))
+    return [_with_inference(plain, model.inference, model.conditional_on)]
+
+
+def _with_inference(section: Section, rows: Sequence[InferenceRow], given: str) -> Section:
+    """Return the section with a table of standard errors and what they tell, if there are any."""
+    if not rows:
+        return section
+    also = f" Standard errors, z, p and bounds are conditional on the penalty ({given})." if given else ""
+    return replace(
+        section,
+        lead=section.lead + also,
+        head=("Of", "Coefficient", "Standard error", "z", "p", "95 % from", "to"),
+        rows=tuple(_inference_cells(row) for row in rows),
+    )
+
+
+def _inference_cells(row: InferenceRow) -> tuple[str, ...]:
+    told = row.inference
+    if row.is_reference:
+        return (row.label, "reference", *[""] * 5)
+    likely = "" if told.p is None else "< 0.0001" if told.p < 0.0001 else f"{told.p:.4f}"
+    ends = (figure(told.lower_95), figure(told.upper_95))
+    z = "" if told.z is None else f"{told.z:.2f}"
+    return (row.label, figure(told.coefficient), figure(told.standard_error), z, likely, *ends)
 
 
 def _coefficients(coefficients: Mapping[str, Coefficient]) -> Markup:

@@ -7,25 +7,29 @@ saw patients. Here each site's own sums are its shares of those of all sites. In
     2. products on shares give what the gradient and the Hessian of Efron's partial likelihood add up over all deaths;
     3. these totals are rounded in a circuit and opened, and nothing else of the step is.
 
-Who learns what: all sites the number of records, each attribute's mean and deviation, **how many died at each step of
-time over all sites** (the deaths of a life table; with two sites, each learns the other's), the gradient and the
-Hessian at the coefficients of every step, and the cumulative baseline hazard at a few agreed times. A coarser unit of
-time makes the table of deaths coarser, and ties more. Against any n − 1 curious sites that follow the protocol. A site
-that lies about its records, or in the protocol, makes the model wrong, and learns no more than the totals tell.
+Who learns what: all sites the number of records, each attribute's mean, the products of each two, **how many died at
+each step of time over all sites** (the deaths of a life table; with two sites, each learns the other's), the gradient
+and the Hessian at the coefficients of every step and at the final ones, and the cumulative baseline hazard whenever
+somebody dies, in so few digits that survival is told as well as agreed and no better (`_Fit.baseline`). A coarser unit
+of time makes the table of deaths coarser, and ties more. Against any n − 1 curious sites that follow the protocol. A
+site that lies about its records, or in the protocol, makes the model wrong, and learns no more than the totals tell.
 
 The gradient is exact to about 2^-17 of its terms, so the coefficients are lifelines' to about 1e-5 of a deviation. The
-Hessian is rougher, to about 2^-10, which costs no accuracy: Newton's method needs it for its way, not for its aim.
+Hessian is rougher on the way, to about 2^-10, which costs no accuracy: Newton's method needs it for its way, not for
+its aim. That of the end, which standard errors come from, is as exact as the gradient.
 
 Cost of a step with E deaths, p attributes and q = p·(p + 1)/2: about 2,700·E ANDs on a path of 160; for each ordered
-pair of sites 128·E transfers as long as p and p + q numbers, and for each pair 64·p·E as long as p.
+pair of sites 128·E transfers as long as p and p + q numbers, and for each pair 64·p·E as long as p. The end costs about
+200·(n − 1)·p·E ANDs more, and 800·(n − 1) for each time of the baseline.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, log2
 
 import numpy as np
+from numpy.typing import NDArray
 
 from masquerade.crypto.bits import digits
 from masquerade.crypto.reciprocal import MANTISSA, reciprocal_circuit
@@ -35,10 +39,12 @@ from masquerade.net.script import Script
 from masquerade.protocol.learn.aggregate import Aggregation, Numbers
 from masquerade.protocol.learn.arithmetic import combined
 from masquerade.protocol.learn.extremes import largest
-from masquerade.protocol.learn.linear_models import agreed, moments
-from masquerade.protocol.learn.risk_sets import Deaths, Survival
+from masquerade.protocol.learn.identified import Columns, Determined, Moments, determined, refuse_one_sided
+from masquerade.protocol.learn.linear_models import agreed, moments, standard_errors
+from masquerade.protocol.learn.models.survival import Between
+from masquerade.protocol.learn.risk_sets import Deaths, Steps, Survival
 from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers
-from masquerade.protocol.learn.time_units import MOST_TIMES
+from masquerade.protocol.learn.time_units import MOST_TIMES, ROUNDING
 
 MOST_STEPS = 30
 _SETTLED = 2e-5  # the last step, in deviations
@@ -48,46 +54,102 @@ LARGE = 25.0  # a coefficient of a standardised attribute beyond this only grows
 _DROPPED = 4  # of a reciprocal's first digits: weights are 1 on average, so their sum is far below its bound
 _ROUGH_SUMS, _ROUGH_RECIPROCALS = 14, 8  # least digits of what the Hessian is made of, relative to the bound
 _OPENED = 20  # digits after the point of what is opened
+_ROOM = 11  # digits for how much larger than 1 squares of standardised attributes are on average
 NOBODY = "nobody dies: there is nothing to learn from"
-GROWS = (
-    "the coefficients grow without end: some attribute tells who dies first perfectly, or has extreme values"
-)
+FIRST = "they tell who dies first perfectly, or have extreme values"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How the baseline is told: at every time at which somebody dies, or at multiples of `step`.
+
+    `error` is how far an average record's survival may be from the pooled model's at these times.
+    """
+
+    error: float = 0.0025
+    step: float | None = None
+
+    @property
+    def between(self) -> Between:
+        """What the cumulative hazard is between two times."""
+        return "constant" if self.step is None else "linear"
+
+    def times(self, deaths: Steps, unit: float) -> tuple[NDArray[np.intp], Numbers]:
+        """Return the times to tell, each by the last time of death until it (−1: none), and in the durations' unit."""
+        if self.step is None:
+            return np.arange(deaths.size), np.asarray(deaths * unit, np.float64)
+        grid = self.step * np.arange(1, ceil(deaths[-1] * unit / self.step - ROUNDING) + 1, dtype=np.float64)
+        return np.searchsorted(deaths * unit, grid * (1 + ROUNDING), "right") - 1, grid
+
+    def told(self, times: Numbers, hazards: Numbers) -> tuple[tuple[float, float], ...]:
+        """Return times with hazards, without those at which a hazard that is constant between them stays the same."""
+        rises = np.diff(hazards, prepend=0.0) > 0 if self.step is None else np.ones(times.size, bool)
+        return tuple(zip(times[rises].tolist(), hazards[rises].tolist(), strict=True))
 
 
 @dataclass(frozen=True)
 class CoxModel:
-    """Coefficients in the attributes' own units; `baseline` is the cumulative hazard at the attributes' means."""
+    """Coefficients in the attributes' own units; `baseline` is the cumulative hazard at the attributes' means.
+
+    Of categories that no record has, coefficients and errors are NaN.
+    """
 
     coefficients: tuple[float, ...]
-    means: tuple[float, ...]
+    center: float  # the weighted sum of the means
     errors: tuple[float, ...]
     baseline: tuple[tuple[float, float], ...]
     unit: float  # of time, in which durations were counted
     steps: int
     n_records: int
     n_deaths: int
+    determined: Determined = field(compare=False, repr=False)
 
 
 def cox_model(
-    sums: Aggregation, shared: SharedNumbers, records: Survival, unit: float = 1.0, n_baseline: int = 10
+    sums: Aggregation,
+    shared: SharedNumbers,
+    records: Survival,
+    unit: float = 1.0,
+    curve: Curve | None = None,
+    ridge: float = 0.0,
+    columns: Columns | None = None,
 ) -> Script[CoxModel]:
-    """Fit the model of all sites' records; the baseline is given at `n_baseline` equally distant times."""
-    n, mean, deviation = yield from moments(sums, records.x)
+    """Fit the model of all sites' records; `columns` say what those of x stand for."""
+    every, curve = (yield from moments(sums, records.x)), curve or Curve()
+    known = determined(columns or Columns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
     deaths = yield from _deaths(sums, shared, records)
-    standard = Survival((records.x - mean) / deviation, records.steps, records.died)
-    fit = _Fit(shared, sums, standard, deaths, _Places.of(n, deaths.total))
-    at, hessian, steps = yield from fit.run()
-    baseline = yield from fit.baseline(at, n_baseline)
-    errors = np.sqrt(np.diag(np.linalg.pinv(hessian))) / deviation
+    standard = records.standardised(known, every)
+    fit = _Fit(shared, sums, standard, deaths, _Places.of(every.n, deaths.total), known, every, ridge)
+    at, steps = yield from fit.run()
+    hessian, hazards = yield from fit.final(at)
+    until, times = curve.times(deaths.times, unit)
+    found = yield from fit.baseline(hazards, until, curve.error)
+    return fitted_model(known, every, at, hessian, curve.told(times, found), unit, steps, deaths.total)
+
+
+def fitted_model(
+    known: Determined,
+    every: Moments,
+    at: Numbers,
+    hessian: Numbers,
+    baseline: tuple[tuple[float, float], ...],
+    unit: float,
+    steps: int,
+    n_deaths: int,
+) -> CoxModel:
+    """Return the model in the attributes' own units, from coefficients and Hessian of standardised ones."""
+    deviation = every.deviation[known.kept]
+    coefficients = at / deviation
     return CoxModel(
-        tuple((at / deviation).tolist()),
-        tuple(mean.tolist()),
-        tuple(errors.tolist()),
-        tuple((time * unit, hazard) for time, hazard in baseline),
+        tuple(known.spread(coefficients).tolist()),
+        float(coefficients @ every.mean[known.kept]),
+        tuple(known.spread(standard_errors(hessian, deviation)).tolist()),
+        baseline,
         unit,
         steps,
-        n,
-        deaths.total,
+        every.n,
+        n_deaths,
+        known,
     )
 
 
@@ -114,6 +176,7 @@ class _Places:
     sums: int
     reciprocals: int
     rough_sums: int
+    deaths: int  # digits of their number
 
     @classmethod
     def of(cls, n_records: int, n_deaths: int) -> _Places:
@@ -125,7 +188,7 @@ class _Places:
             raise AnswerIsNo(f"{n_deaths:,} deaths among {n_records:,} records are too many")
         # Squares of the means over all deaths must fit the ring: where deaths are few, there is room for more digits.
         rough_sums = _ROUGH_SUMS + max(0, (12 - death_digits) // 2)
-        return cls(bound, sums, reciprocals, rough_sums)
+        return cls(bound, sums, reciprocals, rough_sums, death_digits)
 
     @property
     def width(self) -> int:
@@ -144,42 +207,82 @@ class _Fit:
     records: Survival
     deaths: Deaths
     places: _Places
+    determined: Determined
+    moments: Moments
+    ridge: float
 
-    def run(self) -> Script[tuple[Numbers, Numbers, int]]:
-        """Return the coefficients, the Hessian there, and the number of steps."""
+    def run(self) -> Script[tuple[Numbers, int]]:
+        """Return the coefficients, and the number of steps."""
         p = self.records.x.shape[1]
         dead = yield from self.sums.total(self.records.x[self.records.died].sum(axis=0))
+        if not self.ridge:
+            refuse_one_sided(self.determined, self.moments, dead, self.deaths.total, events=True)
         at, before, best = np.zeros(p), np.zeros(p), np.inf
         for step in range(1, MOST_STEPS + 1):
             expected, hessian = yield from self._totals(at)
-            gradient = dead - expected
-            direction = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+            gradient = dead - expected - self.ridge * at
+            direction = np.linalg.lstsq(hessian + self.ridge * np.eye(p), gradient, rcond=None)[0]
             decrement = float(gradient @ direction)
             if decrement > best and decrement > 1e-6 * self.deaths.total:  # it went too far
                 direction = (before - at) / 2
             else:
                 best, before = decrement, at
-            direction *= min(1.0, LONGEST / max(np.abs(direction).max(), 1e-300))
+            direction *= min(1.0, LONGEST / max(np.abs(direction).max(initial=0.0), 1e-300))
             at = yield from agreed(self.shared.me, self.shared.parties, at + direction)
-            if np.abs(direction).max() <= _SETTLED:
-                return at, hessian, step
+            if np.abs(direction).max(initial=0.0) <= _SETTLED:
+                return at, step
             if not np.abs(at).max() <= LARGE:
                 break
-        raise AnswerIsNo(GROWS)
+        raise self.determined.grows(at, FIRST)
 
-    def baseline(self, at: Numbers, n_times: int) -> Script[list[tuple[int, float]]]:
-        """Return some times, and the cumulative hazard until each, as Breslow estimates it."""
-        weights = yield from self._reciprocals(self.records.sums(self._weights(at), self.deaths)[0])
-        shares = combined(weights, [1 << place for place in range(len(weights))], RING)
-        hazards = RING.multiply(shares[self.deaths.firsts], self.deaths.counts.astype(np.uint64))
-        last = int(self.deaths.times[-1])
-        times = sorted({ceil(last * number / n_times) for number in range(1, n_times + 1)})
-        until = [RING.total(hazards[self.deaths.times <= time]) for time in times]
-        found = yield from self.shared.opened(
-            np.array(until, np.uint64), max(0, self.places.reciprocals - _OPENED)
+    def final(self, at: Numbers) -> Script[tuple[Numbers, Elements]]:
+        """Return the Hessian at the coefficients, as exact as the gradient, and shares of each time's hazard."""
+        places, p = self.places, len(at)
+        weights, with_one, with_two = self.records.sums(self._weights(at), self.deaths)
+        bits = yield from self._reciprocals(weights)
+        exact = combined(bits, [1 << place for place in range(len(bits))], RING)
+        hazards = RING.multiply(exact[self.deaths.firsts], self.deaths.counts.astype(np.uint64))
+
+        # Squares of means over all deaths fit the ring if means have half of the digits that it has to spare.
+        spare = 63 - places.deaths - _ROOM
+        rows = np.column_stack([_fixed(with_one, places.sums), _fixed(with_two, spare - places.reciprocals)])
+        products = yield from self.shared.products(exact, rows)
+        means = yield from self.shared.truncated(
+            products[:, :p], places.sums + places.reciprocals - spare // 2
         )
-        scale = 1 << min(self.places.reciprocals, _OPENED)
-        return [(time, hazard / scale) for time, hazard in zip(times, found.tolist(), strict=True)]
+        upper = np.triu_indices(p)
+        squares = (yield from self.shared.gram(means))[upper]
+        if spare % 2:
+            squares = RING.add(squares, squares)
+        covariance = RING.subtract(RING.total(products[:, p:]), squares)
+        spread = yield from self.shared.opened(covariance, max(0, spare - _OPENED))
+        hessian = np.zeros((p, p))
+        hessian[upper] = hessian.T[upper] = spread / 2.0 ** min(spare, _OPENED)
+        return hessian + self.ridge * np.eye(p), hazards
+
+    def baseline(self, hazards: Elements, until: NDArray[np.intp], error: float) -> Script[Numbers]:
+        """Return the cumulative hazard until some times of death, as Breslow estimates it (−1: before the first).
+
+        Survival is told to `error`. So where few are left, and a hazard is large, it has few digits: all are opened
+        first in those that tell survival roughly, then each in as many as its survival takes.
+        """
+        until, back = np.unique(until, return_inverse=True)
+        shares = np.cumsum(hazards, dtype=np.uint64)[np.maximum(until, 0)]
+        most = max(0, ceil(-log2(error)) - 1)
+        found, digits_of = np.zeros(len(until)), np.full(len(until), -1)
+        for first in (True, False):
+            needed = (
+                np.ceil(np.log2(np.exp(-found) / error)) - 1 if not first else np.full(len(until), most - 5.0)
+            )
+            places = np.clip(needed, 0, min(_OPENED, self.places.reciprocals)).astype(int)
+            for some in np.unique(places):
+                which = (places == some) & (places > digits_of) & (until >= 0)
+                if which.any():
+                    told = yield from self.shared.opened(shares[which], self.places.reciprocals - int(some))
+                    found[which], digits_of[which] = told / 2.0**some, some
+        # What was rounded down is in the middle of where it may be.
+        middle = np.where(until >= 0, found + 0.5 ** (digits_of + 1.0), 0.0)
+        return np.asarray(np.maximum.accumulate(middle)[back])
 
     def _weights(self, at: Numbers) -> Numbers:
         with np.errstate(over="ignore"):
@@ -187,7 +290,7 @@ class _Fit:
         most = 2.0**self.places.bound / len(self.shared.parties)
         dying = weights[self.records.died].min(initial=1.0) / self.deaths.counts.max()
         if not weights.sum() < most or dying < 2.0**-10:
-            raise AnswerIsNo(GROWS)
+            raise self.determined.grows(at, FIRST)
         return weights
 
     def _reciprocals(self, sums: Numbers) -> Script[Elements]:

@@ -29,7 +29,7 @@ class Learned:
     def summary(self) -> dict[str, Any]:
         """Return what `learn --json` says of the model itself."""
         return {
-            "model": self.model.as_json(),
+            "model": {**self.model.as_json(), **self.model.derived()},
             "algorithm": dict(self.algorithm),
             "metrics": dict(self.metrics),
             "records": self.n_records,
@@ -42,6 +42,7 @@ class Learned:
         """Return the text of the model's file: the model, and what is needed to use it."""
         written = {
             **self.model.as_json(),
+            **self.model.derived(),
             "algorithm": dict(self.algorithm),
             "roles": dict(self.roles),
             "parties": list(self.parties),

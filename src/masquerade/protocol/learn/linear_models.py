@@ -2,8 +2,10 @@
 
 Every step opens to all sites: the value, the gradient and the Hessian of the loss, summed over all their records, at
 the coefficients of that step (`aggregate.py`). That is what the pooled model needs, so it is what the pooled model is,
-but for rounding. Before the first step the number of records, and mean and deviation of each attribute, are opened: the
-coefficients are found for standardised attributes and given in the attributes' own units.
+but for rounding. Before the first step the number of records, each attribute's mean, and the products of each two are
+opened: the coefficients are found for standardised attributes and given in the attributes' own units. Those that the
+records do not determine are refused by name (`identified.py`). Standard errors are from the last Hessian that was
+opened, which is that of the last step's start: the step after it is so short that they are the same to five digits.
 
 All sites compute the same steps from the same sums. The first one tells its coefficients after each, so that rounding
 cannot drive them apart; whose differ by more is named.
@@ -13,16 +15,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from masquerade.errors import AnswerIsNo, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.learn.aggregate import AddsUp, Numbers
+from masquerade.protocol.learn.identified import Columns, Determined, Moments, determined, refuse_one_sided
 
 _MOST_STEPS, _MOST_HALVINGS = 50, 30
-_TOLERANCE = 1e-9  # of the loss, for each record
+_TOLERANCE = 1e-10  # of the loss, for each record
+_SHRINKS = 0.5  # a step that settles is shorter than this times the one before
 _ROUNDING = 1e-6  # between two sites' coefficients
 _DEPENDENT = 1e-13  # of the Hessian's largest eigenvalue: smaller ones are rounding, of dependent columns
 _CONSTANT = 1e-14  # of the mean: a smaller deviation is rounding
@@ -44,6 +48,11 @@ class Loss(ABC):
     def penalty(self, at: Numbers) -> tuple[float, Numbers, Numbers]:
         """Return value, gradient and Hessian of the penalty."""
         return 0.0, np.zeros_like(at), np.zeros((at.size, at.size))
+
+    @property
+    @abstractmethod
+    def penalised(self) -> bool:
+        """Whether a penalty determines the coefficients where the records do not."""
 
     def has_no_minimum(self, value: float) -> bool:
         """Return whether a loss as small as this shows that it falls for ever, and the coefficients grow."""
@@ -68,6 +77,11 @@ class Logistic(Loss):
         counted = np.append(np.ones(at.size - 1), 0.0) * self.ridge
         return float(counted @ at**2) / 2, counted * at, np.diag(counted)
 
+    @property
+    def penalised(self) -> bool:
+        """Whether there is a ridge."""
+        return self.ridge > 0
+
     def has_no_minimum(self, value: float) -> bool:
         """Return whether every record is on its side: one that is not adds ln 2 or more."""
         return self.ridge == 0 and value < np.log(2)
@@ -91,15 +105,26 @@ class SquaredHinge(Loss):
         """Return that of all coefficients, the intercept's among them."""
         return float(at @ at) / 2, at, np.eye(at.size)
 
+    @property
+    def penalised(self) -> bool:
+        """It always is."""
+        return True
+
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Coefficients in the attributes' own units."""
+    """Coefficients in the attributes' own units with their standard errors; NaN for categories that no record has.
+
+    The errors are from the Hessian of loss and penalty, so those of logistic regression alone mean something.
+    """
 
     coefficients: tuple[float, ...]
     intercept: float
     steps: int
     n_records: int
+    errors: tuple[float, ...]
+    intercept_error: float
+    determined: Determined = field(compare=False, repr=False)
 
 
 @dataclass
@@ -110,7 +135,7 @@ class Progress:
     """
 
     totals: Numbers | None = None
-    squares: Numbers | None = None
+    products: Numbers | None = None
     at: Numbers | None = None
 
 
@@ -122,28 +147,61 @@ def linear_model(
     y: Numbers,
     loss: Loss,
     progress: Progress | None = None,
+    columns: Columns | None = None,
 ) -> Script[LinearModel]:
-    """Fit a model of outcomes −1 and 1 by attributes x, record × attribute; return the one of all sites' records."""
-    progress = progress or Progress()
-    n, mean, deviation = yield from moments(sums, x, progress)
-    standard = np.column_stack([(x - mean) / deviation, np.ones(len(x))])
-    fit = _Fit(me, tuple(parties), sums, loss, standard, y, progress)
-    at, steps = yield from fit.run(n)
+    """Fit a model of outcomes −1 and 1 by attributes x, record × attribute; return the one of all sites' records.
+
+    `columns` say what those of x stand for. AnswerIsNo where the records leave coefficients open.
+    """
+    progress, columns = progress or Progress(), columns or Columns.unnamed(x.shape[1])
+    all_of_it = yield from moments(sums, x, progress)
+    support_vectors = isinstance(loss, SquaredHinge)
+    known = determined(columns, all_of_it, penalised=loss.penalised, may_be_constant=support_vectors)
+    mean, deviation = all_of_it.mean[known.kept], all_of_it.deviation[known.kept]
+    standard = np.column_stack([(x[:, known.kept] - mean) / deviation, np.ones(len(x))])
+    fit = _Fit(me, tuple(parties), sums, loss, standard, y, progress, known, all_of_it)
+    at, hessian, steps = yield from fit.run()
     coefficients = at[:-1] / deviation
-    return LinearModel(tuple(coefficients.tolist()), float(at[-1] - coefficients @ mean), steps, n)
+    errors = standard_errors(hessian, deviation, mean)
+    return LinearModel(
+        tuple(known.spread(coefficients).tolist()),
+        float(at[-1] - coefficients @ mean),
+        steps,
+        all_of_it.n,
+        tuple(known.spread(errors[:-1]).tolist()),
+        float(errors[-1]),
+        known,
+    )
 
 
-def moments(
-    sums: AddsUp, x: Numbers, progress: Progress | None = None
-) -> Script[tuple[int, Numbers, Numbers]]:
-    """Return the number of all records, and each attribute's mean and deviation (`spread`)."""
+def standard_errors(hessian: Numbers, deviation: Numbers, mean: Numbers | None = None) -> Numbers:
+    """Return the standard errors of coefficients in the attributes' own units, by the Hessian of standardised ones.
+
+    With `mean` the last row of the Hessian is the intercept's, and so is the last error.
+    """
+    to_own = np.diag(1 / deviation)
+    if mean is not None:
+        to_own = np.block(
+            [[to_own, np.zeros((mean.size, 1))], [-(mean / deviation)[None, :], np.ones((1, 1))]]
+        )
+    spread_of = to_own @ np.linalg.pinv(hessian, rcond=_DEPENDENT, hermitian=True) @ to_own.T
+    return np.asarray(np.sqrt(np.maximum(np.diag(spread_of), 0.0)))
+
+
+def moments(sums: AddsUp, x: Numbers, progress: Progress | None = None) -> Script[Moments]:
+    """Return number, mean, deviation (`spread`) and correlation over all sites' records."""
     known = progress or Progress()
     if known.totals is None:
         known.totals = yield from sums.total(np.concatenate(([len(x)], x.sum(axis=0))))
     n, mean = round(known.totals[0]), known.totals[1:] / known.totals[0]
-    if known.squares is None:
-        known.squares = yield from sums.total(((x - mean) ** 2).sum(axis=0))
-    return n, mean, spread(mean, np.sqrt(known.squares / n))
+    upper = np.triu_indices(mean.size)
+    if known.products is None:
+        centred = x - mean
+        known.products = yield from sums.total((centred.T @ centred)[upper])
+    covariance = np.zeros((mean.size, mean.size))
+    covariance[upper] = covariance.T[upper] = known.products / n
+    deviation = spread(mean, np.sqrt(np.diag(covariance)))
+    return Moments(n, mean, deviation, covariance / np.outer(deviation, deviation))
 
 
 def spread(mean: Numbers, deviation: Numbers) -> Numbers:
@@ -160,30 +218,49 @@ class _Fit:
     x: Numbers
     y: Numbers
     progress: Progress
+    determined: Determined
+    moments: Moments
 
-    def run(self, n: int) -> Script[tuple[Numbers, int]]:
+    def run(self) -> Script[tuple[Numbers, Numbers, int]]:
+        """Return the coefficients, the Hessian before the last step, and the number of steps."""
         if self.progress.at is None:
             self.progress.at = np.zeros(self.x.shape[1])
             at = self.progress.at
         else:
             at = yield from self._agreed(self.progress.at)
         value, gradient, hessian = yield from self._at(at)
+        if not at.any() and not self.loss.penalised:
+            self._refuse_one_sided(gradient)
+        before = None
         for step in range(1, _MOST_STEPS + 1):
+            direction = -np.asarray(np.linalg.lstsq(hessian, gradient, rcond=_DEPENDENT)[0], np.float64)
             if self.loss.has_no_minimum(value):
-                raise AnswerIsNo(
-                    "the coefficients grow without end: the attributes tell the classes apart perfectly; set a penalty"
-                )
-            direction = -np.linalg.lstsq(hessian, gradient, rcond=_DEPENDENT)[0]
+                raise self._grows(direction)
             gain = -float(gradient @ direction)
-            if gain <= _TOLERANCE * n:  # the last step doubles the digits, and needs no sums
-                return (yield from self._agreed(at + direction)), step
+            if gain <= _TOLERANCE * min(self.moments.n, 4 * hessian[-1, -1]):
+                # Where coefficients grow, the loss stands still, and every step is as long as the one before.
+                size = np.abs(direction).max()
+                if not self.loss.penalised and before is not None and size > _SHRINKS * before:
+                    raise self._grows(direction)
+                # The last step doubles the digits, and needs no sums.
+                return (yield from self._agreed(at + direction)), hessian, step
+            before = np.abs(direction).max()
             for halving in range(_MOST_HALVINGS):
                 ahead = yield from self._agreed(at + direction / 2**halving)
                 found = yield from self._at(ahead)
                 if found[0] <= value - 1e-4 * gain / 2**halving:
                     break
             at, (value, gradient, hessian) = ahead, found
-        raise AnswerIsNo(f"the coefficients do not settle in {_MOST_STEPS} steps; set a penalty")
+        raise AnswerIsNo(f"the coefficients do not settle in {_MOST_STEPS} steps; set ridge")
+
+    def _refuse_one_sided(self, gradient: Numbers) -> None:
+        """AnswerIsNo if all records of a category have one class; the gradient is that at coefficients 0."""
+        of_second = self.moments.n / 2 - gradient[-1]  # half of Σ y is −gradient, and n = second + first
+        # Σ over the second class of z is half of Σ z·y, as Σ z is 0.
+        refuse_one_sided(self.determined, self.moments, -gradient[:-1], of_second, events=False)
+
+    def _grows(self, direction: Numbers) -> AnswerIsNo:
+        return self.determined.grows(direction[:-1], "they tell the classes of some records apart perfectly")
 
     def _agreed(self, own: Numbers) -> Script[Numbers]:
         """Return the coefficients of the next sums."""

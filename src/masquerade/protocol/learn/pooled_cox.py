@@ -2,68 +2,78 @@
 
 from __future__ import annotations
 
-from math import ceil
-
 import numpy as np
 
 from masquerade.engine.numbering import distinct_rows
 from masquerade.errors import AnswerIsNo
-from masquerade.protocol.learn.aggregate import Numbers
-from masquerade.protocol.learn.cox import GROWS, LARGE, LONGEST, MOST_STEPS, NOBODY, CoxModel
-from masquerade.protocol.learn.linear_models import spread
+from masquerade.protocol.learn.aggregate import Numbers, alone
+from masquerade.protocol.learn.cox import (
+    FIRST,
+    LARGE,
+    LONGEST,
+    MOST_STEPS,
+    NOBODY,
+    CoxModel,
+    Curve,
+    fitted_model,
+)
+from masquerade.protocol.learn.frame import result_of
+from masquerade.protocol.learn.identified import Columns, Determined, determined, refuse_one_sided
+from masquerade.protocol.learn.linear_models import moments
 from masquerade.protocol.learn.risk_sets import Deaths, Survival
 
 _SETTLED = 1e-9
 
 
-def pooled_cox(records: Survival, unit: float = 1.0, n_baseline: int = 10) -> CoxModel:
-    """Fit the model of these records."""
-    mean = records.x.mean(axis=0)
-    deviation = spread(mean, records.x.std(axis=0))
-    standard = Survival((records.x - mean) / deviation, records.steps, records.died)
+def pooled_cox(
+    records: Survival,
+    unit: float = 1.0,
+    curve: Curve | None = None,
+    ridge: float = 0.0,
+    columns: Columns | None = None,
+) -> CoxModel:
+    """Fit the model of these records; its baseline has every time at which somebody dies, unless `curve` has a step."""
+    every, curve = result_of(moments(alone(), records.x)), curve or Curve()
+    known = determined(columns or Columns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
+    standard = records.standardised(known, every)
     found, counts = distinct_rows(records.steps[records.died][:, None])
     deaths = Deaths(found[:, 0], counts)
     if not deaths.total:
         raise AnswerIsNo(NOBODY)
     dead = standard.x[records.died].sum(axis=0)
-    at, before, best = np.zeros_like(mean), np.zeros_like(mean), np.inf
-    for steps in range(1, MOST_STEPS + 1):
-        expected, hessian, hazards = _totals(standard, deaths, at)
-        direction = np.linalg.lstsq(hessian, dead - expected, rcond=None)[0]
-        decrement = float((dead - expected) @ direction)
+    if not ridge:
+        refuse_one_sided(known, every, dead, deaths.total, events=True)
+    p = dead.size
+    at, before, best = np.zeros(p), np.zeros(p), np.inf
+    for step in range(1, MOST_STEPS + 1):
+        expected, information, hazards = _totals(standard, deaths, at, known)
+        gradient, hessian = dead - expected - ridge * at, information + ridge * np.eye(p)
+        direction = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+        decrement = float(gradient @ direction)
         if decrement > best and decrement > 1e-6 * deaths.total:  # it went too far
             direction = (before - at) / 2
         else:
             best, before = decrement, at
-        direction *= min(1.0, LONGEST / max(np.abs(direction).max(), 1e-300))
+        direction *= min(1.0, LONGEST / max(np.abs(direction).max(initial=0.0), 1e-300))
         at = at + direction
-        if np.abs(direction).max() <= _SETTLED:
-            taken = steps
-            break
+        if np.abs(direction).max(initial=0.0) <= _SETTLED:
+            until, times = curve.times(deaths.times, unit)
+            cumulative = np.append(np.cumsum(hazards), 0.0)[until]
+            told = curve.told(times, cumulative)
+            return fitted_model(known, every, at, hessian, told, unit, step, deaths.total)
         if not np.abs(at).max() <= LARGE:
-            raise AnswerIsNo(GROWS)
-    else:
-        raise AnswerIsNo(GROWS)
-    last = int(deaths.times[-1])
-    times = sorted({ceil(last * number / n_baseline) for number in range(1, n_baseline + 1)})
-    return CoxModel(
-        tuple((at / deviation).tolist()),
-        tuple(mean.tolist()),
-        tuple((np.sqrt(np.diag(np.linalg.pinv(hessian))) / deviation).tolist()),
-        tuple((time * unit, float(hazards[deaths.times <= time].sum())) for time in times),
-        unit,
-        taken,
-        len(records.x),
-        deaths.total,
-    )
+            break
+    raise known.grows(at, FIRST)
 
 
-def _totals(records: Survival, deaths: Deaths, at: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+def _totals(
+    records: Survival, deaths: Deaths, at: Numbers, known: Determined
+) -> tuple[Numbers, Numbers, Numbers]:
     """Return the attributes expected over all deaths, their covariance, and the baseline hazard at each time."""
     with np.errstate(over="ignore"):
         weights = np.exp(records.x @ at)
     if not np.isfinite(weights).all():
-        raise AnswerIsNo(GROWS)
+        raise known.grows(at, FIRST)
     zeroth, first, second = records.sums(weights, deaths)
     means = first / zeroth[:, None]
     covariance = np.zeros((at.size, at.size))

@@ -20,7 +20,7 @@ from masquerade.protocol.learn.models.linear import LinearClassifier, LogisticMo
 from masquerade.protocol.learn.models.model import Cells, Model, Numbers, Texts, Unseen, unseen_in
 from masquerade.protocol.learn.models.net import NetModel
 from masquerade.protocol.learn.models.projected import MappedCox, MappedSpaceModel, MappedSvm
-from masquerade.protocol.learn.models.survival import CoxSurvival
+from masquerade.protocol.learn.models.survival import CoxSurvival, usual_times
 from masquerade.protocol.learn.models.tree import TreeModel
 from masquerade.protocol.learn.site_key import SiteKey
 
@@ -34,7 +34,7 @@ class Asked:
     """What is wanted of a model besides its plain prediction."""
 
     target: str | None = None  # of a net: the attribute to predict
-    times: tuple[float, ...] = ()  # of survival; (): those of the model's baseline
+    times: tuple[float, ...] = ()  # of survival; (): some of the model's baseline
     key: SiteKey | None = None
 
 
@@ -209,7 +209,7 @@ def _probabilities(classes: Sequence[str], chances: Numbers) -> Columns:
 
 
 def _times(baseline: Sequence[tuple[float, float]], asked: Asked) -> tuple[float, ...]:
-    return asked.times or tuple(time for time, _ in baseline)
+    return asked.times or usual_times(baseline)
 
 
 def _curves(times: Sequence[float], shares: Numbers) -> Columns:

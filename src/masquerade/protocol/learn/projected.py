@@ -154,6 +154,7 @@ def _survival_model(records: Mapped, each: Numbers, weights: tuple[float, ...]) 
         ) from None
     u = basis @ fitter.params_.to_numpy()
     hazard = fitter.baseline_cumulative_hazard_.iloc[:, 0]
+    hazard = hazard[np.diff(hazard, prepend=0.0) > 0]  # without the times at which nobody died
     at_mean = float(records.rows.mean(axis=0) @ u)
     return MappedModel(
         tuple(map(float, u)),

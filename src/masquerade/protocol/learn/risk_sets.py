@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import value_counts, weighted_counts
+from masquerade.protocol.learn.identified import Determined, Moments
 
 Numbers = NDArray[np.float64]
 Steps = NDArray[np.int64]
@@ -53,6 +54,11 @@ class Survival:
     x: Numbers
     steps: Steps
     died: NDArray[np.bool_]
+
+    def standardised(self, known: Determined, every: Moments) -> Survival:
+        """Return the same patients with the columns to fit, each of mean 0 and deviation 1 over all sites."""
+        x = (self.x[:, known.kept] - every.mean[known.kept]) / every.deviation[known.kept]
+        return Survival(x, self.steps, self.died)
 
     def death_counts(self, last: int) -> Numbers:
         """Return how many died at each step from 0 to the last."""

@@ -6,6 +6,7 @@ methods in the same order; everything is batched.
 
     products     64 transfers for each number and ordered pair of sites, as long as the row that it multiplies
     gram         64 transfers for each entry and pair of sites, as long as a row
+    truncated    about 6·w·(n − 1) ANDs a number of w digits that stay, and a transfer for each and pair of sites
     times_digits a transfer for each row and pair of sites, as long as the row
     from_digits  a transfer for each digit and pair of sites; n − 1 messages that wait for each other
     opened       about 400·(n − 1) ANDs a number, on a path of 8·log₂ n
@@ -31,7 +32,7 @@ from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.blaming import blaming
 from masquerade.protocol.collaborate import shared_bits
 from masquerade.protocol.collaborate.shared_bits import SharedBits
-from masquerade.protocol.learn.arithmetic import FactorsHidden, ProductsMasked
+from masquerade.protocol.learn.arithmetic import FactorsHidden, ProductsMasked, combined
 from masquerade.protocol.pairwise_setup import set_up_pairs
 
 RING = PowerOfTwo(64)
@@ -122,6 +123,19 @@ class SharedNumbers:
                 shares = RING.add(shares, ours)
         return shares.reshape(bits.shape)
 
+    def truncated(self, numbers: Elements, dropped: int) -> Script[Elements]:
+        """Return our shares of shared numbers divided by 2^`dropped` and rounded down, or up to n − 1 less."""
+        # Without their last digits the shares add up to the quotient modulo 2^(64 − dropped); a circuit lifts that.
+        width = 64 - dropped
+        own = digits((numbers >> np.uint64(dropped)).ravel(), width)
+        inputs = {f"provider {number}": self.bits.share(number, own) for number in range(len(self.parties))}
+        circuit = _sum_circuit(len(self.parties), 0, width)
+        bits = yield from self.bits.evaluate_shares(circuit, inputs, "sum")
+        places = yield from self.from_digits(bits)
+        weights = [1 << place for place in range(width)]
+        weights[-1] = -weights[-1]  # two's complement
+        return combined(places, weights, RING).reshape(numbers.shape)
+
     def opened(self, numbers: Elements, dropped: int) -> Script[NDArray[np.int64]]:
         """Return shared numbers divided by 2^`dropped` and rounded down, which all sites learn, and no more digits."""
         circuit = _sum_circuit(len(self.parties), dropped)
@@ -163,8 +177,8 @@ class SharedNumbers:
 
 
 @lru_cache(maxsize=16)
-def _sum_circuit(n_parties: int, dropped: int) -> Circuit:
+def _sum_circuit(n_parties: int, dropped: int, width: int = 64) -> Circuit:
     build = Builder()
-    shares = [build.input(f"provider {number}", 64) for number in range(n_parties)]
+    shares = [build.input(f"provider {number}", width) for number in range(n_parties)]
     build.output("sum", words.total(build, shares, shallow=True)[dropped:])
     return build.build()

@@ -19,7 +19,7 @@ from masquerade.protocol.learn.risk_sets import Steps
 
 MOST_TIMES = 1 << 14
 _MOST_DECIMALS = 9
-_ROUNDING = 1e-9  # of a unit
+ROUNDING = 1e-9  # of a unit
 
 
 def in_steps(durations: Numbers, unit: float) -> Steps:
@@ -30,7 +30,7 @@ def in_steps(durations: Numbers, unit: float) -> Steps:
         raise ParameterError("durations must be numbers of at least 0")
     steps = durations / unit
     near = np.rint(steps)
-    exact = np.abs(steps - near) <= _ROUNDING * np.maximum(1.0, near)
+    exact = np.abs(steps - near) <= ROUNDING * np.maximum(1.0, near)
     return np.where(exact, near, np.ceil(steps)).astype(np.int64)
 
 
@@ -52,14 +52,14 @@ def decimals_of(durations: Numbers) -> int:
     """Return how many decimals durations have, at most 9."""
     for decimals in range(_MOST_DECIMALS):
         scaled = durations * 10.0**decimals
-        if (np.abs(scaled - np.rint(scaled)) <= _ROUNDING * np.maximum(1.0, scaled)).all():
+        if (np.abs(scaled - np.rint(scaled)) <= ROUNDING * np.maximum(1.0, scaled)).all():
             return decimals
     return _MOST_DECIMALS
 
 
 def _multiple(deaths: Numbers, decimals: int) -> int:
     last = deaths.max(initial=0.0) * 10.0**decimals
-    return max(1, int(np.ceil(last / (MOST_TIMES - 1) - _ROUNDING)))
+    return max(1, int(np.ceil(last / (MOST_TIMES - 1) - ROUNDING)))
 
 
 def _unit(multiple: int, decimals: int) -> float:

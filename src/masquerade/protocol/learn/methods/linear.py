@@ -19,10 +19,17 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.aggregate import AddsUp, alone, prepare_aggregation
 from masquerade.protocol.learn.binary_figures import binary_metrics, binned_counts
 from masquerade.protocol.learn.frame import result_of
-from masquerade.protocol.learn.linear_models import Logistic, Loss, Progress, SquaredHinge, linear_model
+from masquerade.protocol.learn.identified import Columns
+from masquerade.protocol.learn.linear_models import (
+    LinearModel,
+    Logistic,
+    Loss,
+    Progress,
+    SquaredHinge,
+    linear_model,
+)
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models.linear import (
-    Coefficient,
     LinearClassifier,
     LogisticModel,
     SupportVectorModel,
@@ -58,13 +65,13 @@ class LinearMethod(LearningMethod):
         return model
 
     def _fitted(self, site: Site, sums: AddsUp) -> Script[Model]:
-        x, outcome = design(site), outcomes(site, self.name)
-        progress = site.memory.setdefault("progress", Progress())
-        found = yield from linear_model(
-            site.me, site.parties, sums, x, np.where(outcome, 1.0, -1.0), self.loss, progress
-        )
-        by_attribute = by_attributes(site, found.coefficients)
-        return self.learns(by_attribute, found.intercept, *site.classes)
+        x, y = design(site), np.where(outcomes(site, self.name), 1.0, -1.0)
+        progress, columns = site.memory.setdefault("progress", Progress()), columns_of(site)
+        found = yield from linear_model(site.me, site.parties, sums, x, y, self.loss, progress, columns)
+        return self._model(found, site.classes)
+
+    def _model(self, found: LinearModel, classes: tuple[str, ...]) -> LinearClassifier:
+        return self.learns(found.determined.by_attribute(found.coefficients), found.intercept, *classes)
 
     def counts(self, site: Site, model: Model) -> Script[Elements]:
         """Count the scores of this site's records."""
@@ -81,7 +88,7 @@ class LinearMethod(LearningMethod):
     def tells(self, contract: Contract, party: str) -> Iterator[str]:
         """Yield the sums that every step opens."""
         others = ", ".join(name for name in contract.parties if name != party)
-        before = "the number of records, each attribute's mean and deviation"
+        before = "the number of records, each attribute's mean and the products of each two"
         yield f"{others}: sums over all parties: {before}, and at every step loss, gradient and Hessian"
         if len(contract.parties) == 2:
             yield f"{others}: as there are two parties, the same sums over {party}'s records alone"
@@ -93,7 +100,9 @@ class LogisticRegression(LinearMethod):
 
     Every step of Newton's method opens the loss, its gradient and its Hessian, summed over all sites. Coefficients are
     unpenalised, unless `ridge` is set, and in the attributes' own units; that of a category is the difference from the
-    first one.
+    first one that some record has. Where the records leave coefficients open (a column that does not vary or follows
+    from others, a category of one class alone) they are refused by name. Standard errors are those of maximum
+    likelihood, from the last Hessian; with `ridge` they are conditional on it.
     """
 
     name = "logistic"
@@ -110,6 +119,18 @@ class LogisticRegression(LinearMethod):
     def loss(self) -> Loss:
         """The log-likelihood, with its penalty."""
         return Logistic(self.ridge)
+
+    def _model(self, found: LinearModel, classes: tuple[str, ...]) -> LogisticModel:
+        negative, positive = classes
+        return LogisticModel(
+            found.determined.by_attribute(found.coefficients),
+            found.intercept,
+            negative,
+            positive,
+            errors=found.determined.by_attribute(found.errors),
+            intercept_error=found.intercept_error,
+            conditional_on=given_ridge(self.ridge),
+        )
 
 
 @dataclass(frozen=True)
@@ -147,17 +168,16 @@ def design(site: Site) -> Numbers:
     return np.column_stack(columns) if columns else np.zeros((len(site.table), 0))
 
 
-def by_attributes(site: Site, numbers: Sequence[float]) -> dict[str, Coefficient]:
-    """Return the columns' coefficients by attribute; of categories, that of the first is 0."""
-    coefficients = iter(numbers)
-    found: dict[str, Coefficient] = {}
-    for name in site.attributes:
-        if name in site.values:
-            first, *others = site.values[name]
-            found[name] = {first: 0.0} | {value: next(coefficients) for value in others}
-        else:
-            found[name] = next(coefficients)
-    return found
+def columns_of(site: Site) -> Columns:
+    """Return what the columns of `design` stand for."""
+    return Columns(
+        site.attributes, {name: site.values[name] for name in site.attributes if name in site.values}
+    )
+
+
+def given_ridge(ridge: float) -> str:
+    """Return on what standard errors are conditional, as a model says it."""
+    return f"ridge = {ridge:g}" if ridge > 0 else ""
 
 
 def outcomes(site: Site, method: str) -> Any:

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from masquerade.crypto.rings import Elements
 from masquerade.forms.declared import parameter
-from masquerade.forms.rules import number, optional, whole
+from masquerade.forms.rules import number, optional
 from masquerade.net.script import Script
 from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.aggregate import Openings, prepare_aggregation
-from masquerade.protocol.learn.cox import CoxModel, cox_model
+from masquerade.protocol.learn.cox import CoxModel, Curve, cox_model
 from masquerade.protocol.learn.handing_in import as_counts
 from masquerade.protocol.learn.method import SURVIVAL, LearningMethod
-from masquerade.protocol.learn.methods.linear import by_attributes, design
+from masquerade.protocol.learn.methods.linear import columns_of, design, given_ridge
 from masquerade.protocol.learn.models.model import Model, Numbers
 from masquerade.protocol.learn.models.survival import CoxSurvival
 from masquerade.protocol.learn.outcomes import durations_of, events_of
@@ -29,6 +29,8 @@ from masquerade.protocol.learn.risk_sets import Survival
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
 from masquerade.protocol.learn.site import Site
 from masquerade.protocol.learn.time_units import agreed_unit, in_steps, own_unit
+
+_MOST_SHOWN = 200  # points of a curve that is drawn
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,22 @@ class CoxRegression(LearningMethod):
         help="durations are rounded up to multiples of this; a larger unit tells less of when somebody died. Unset: "
         "1, or as fine as the durations are, but so that the last death is fewer than 16,384 units away",
     )
-    baseline_points: int = parameter(
-        whole(1, 1000), 10, help="at how many equally distant times the baseline hazard is told"
+    survival_error: float = parameter(
+        number(0.0001, 0.1),
+        0.0025,
+        help="how far an average record's survival may be from the pooled records'; a smaller one shows sites and "
+        "readers of the model more of who was still followed up. One table has no such error",
+    )
+    baseline_step: float | None = parameter(
+        optional(number(0, open_low=True)),
+        None,
+        help="the baseline hazard is told at multiples of this, and is a straight line between them; a larger step "
+        "shows readers of the model less of when somebody died. Unset: whenever somebody dies",
+    )
+    ridge: float = parameter(
+        number(0),
+        0.0,
+        help="the weight of the squared coefficients of standardised attributes; 0: unpenalised",
     )
 
     def learn(self, site: Site) -> Script[Model]:
@@ -72,13 +88,29 @@ class CoxRegression(LearningMethod):
             unit = yield from agreed_unit(shared.bits, *survival_of(site))
             openings.rounds, openings.under_way = openings.rounds + 1, False
         records = survival_records(site, unit)
-        found = yield from cox_model(sums, shared, records, unit, self.baseline_points)
-        return _model(site, found)
+        found = yield from cox_model(sums, shared, records, unit, self._curve, self.ridge, columns_of(site))
+        return self._model(found)
 
     def alone(self, site: Site) -> Model:
         """Take the same steps on one table."""
         unit = self.unit or own_unit(*survival_of(site))
-        return _model(site, pooled_cox(survival_records(site, unit), unit, self.baseline_points))
+        records = survival_records(site, unit)
+        return self._model(pooled_cox(records, unit, self._curve, self.ridge, columns_of(site)))
+
+    @property
+    def _curve(self) -> Curve:
+        return Curve(self.survival_error, self.baseline_step)
+
+    def _model(self, found: CoxModel) -> CoxSurvival:
+        return CoxSurvival(
+            found.determined.by_attribute(found.coefficients),
+            found.determined.by_attribute(found.errors),
+            found.center,
+            found.baseline,
+            found.unit,
+            self._curve.between,
+            given_ridge(self.ridge),
+        )
 
     def counts(self, site: Site, model: Model) -> Script[Elements]:
         """Count the pairs of this site's records that are ranked rightly, and all pairs."""
@@ -98,9 +130,12 @@ class CoxRegression(LearningMethod):
         """Yield the sums that are opened."""
         others = ", ".join(name for name in contract.parties if name != party)
         yield (
-            f"{others}: over all parties: the number of records, each attribute's mean and deviation, how many die at "
-            "each step of time, and at every step of the fit gradient and Hessian"
+            f"{others}: over all parties: the number of records, each attribute's mean and the products of each two, "
+            "how many die at each step of time, at every step of the fit gradient and Hessian, and whenever somebody "
+            f"dies the survival of an average record, to {self.survival_error:g}"
         )
+        often = "whenever somebody died" if self.baseline_step is None else f"every {self.baseline_step:g}"
+        yield f"{others}, the coordinator and the recipients, in the model: that survival {often}"
         if len(contract.parties) == 2:
             yield f"{others}: as there are two parties, when {party}'s patients die, and its means and deviations"
 
@@ -110,9 +145,10 @@ def concordance_metrics(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the concordance, and the curve of an average record's survival."""
     right, pairs = counts
+    shown = np.unique(np.linspace(0, len(baseline) - 1, _MOST_SHOWN).astype(int)).tolist()
     curve = {
-        "times": [0.0, *(time for time, _ in baseline)],
-        "shares": [1.0, *(float(np.exp(-hazard)) for _, hazard in baseline)],
+        "times": [0.0, *(baseline[at][0] for at in shown)],
+        "shares": [1.0, *(float(np.exp(-baseline[at][1])) for at in shown)],
     }
     figures = {
         "concordance": round(right / pairs, 6) if pairs else None,
@@ -131,13 +167,3 @@ def survival_records(site: Site, unit: float) -> Survival:
     """Return this site's records with durations in whole units of time."""
     durations, died = survival_of(site)
     return Survival(design(site), in_steps(durations, unit), died)
-
-
-def _model(site: Site, found: CoxModel) -> CoxSurvival:
-    return CoxSurvival(
-        by_attributes(site, found.coefficients),
-        by_attributes(site, found.errors),
-        float(np.array(found.coefficients) @ np.array(found.means)),
-        found.baseline,
-        found.unit,
-    )

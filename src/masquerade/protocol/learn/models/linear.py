@@ -7,7 +7,7 @@ is 0, the others are differences from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Self
 
@@ -15,9 +15,15 @@ import numpy as np
 
 from masquerade.engine.numbering import distinct_values
 from masquerade.errors import ParameterError
+from masquerade.protocol.learn.models.inference import (
+    Coefficient,
+    Inference,
+    InferenceRow,
+    fits,
+    inference_by_attribute,
+    inference_rows,
+)
 from masquerade.protocol.learn.models.model import Cells, Classifier, NotAModel, Numbers, Texts
-
-Coefficient = float | dict[str, float]  # of a number; of each category
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,60 @@ class LinearClassifier(Classifier):
         return 1 / (1 + np.exp(-np.clip(self.scores(cells), -700, 700)))
 
 
+@dataclass(frozen=True)
 class LogisticModel(LinearClassifier):
-    """Logistic regression: the sum is the logarithm of the odds."""
+    """Logistic regression: the sum is the logarithm of the odds.
+
+    Standard errors are by attribute as the coefficients are; None in a file of before they were told. `conditional_on`
+    names the penalty that they are given, if there is one.
+    """
+
+    errors: Mapping[str, Coefficient] | None = None
+    intercept_error: float | None = None
+    conditional_on: str = ""
+
+    @property
+    def inference(self) -> tuple[InferenceRow, ...]:
+        """What is known of the intercept and of each coefficient; nothing where errors are not."""
+        if self.errors is None or self.intercept_error is None:
+            return ()
+        intercept = InferenceRow(None, None, Inference(self.intercept, self.intercept_error))
+        return (intercept, *inference_rows(self.coefficients, self.errors))
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> Self:
+        """Read what `as_json` writes."""
+        plain = super().read(written)
+        if "standard_errors" not in written:
+            return plain
+        errors = read_errors(written, plain.coefficients)
+        intercept = written.get("intercept_standard_error", -1.0)
+        if not is_number(intercept) or intercept < 0:
+            raise NotAModel("its intercept has no standard error")
+        return replace(
+            plain,
+            errors=errors,
+            intercept_error=float(intercept),
+            conditional_on=str(written.get("conditional_on", "")),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what every linear model has, and standard errors by attribute."""
+        if self.errors is None or self.intercept_error is None:
+            return super().as_json()
+        return {
+            **super().as_json(),
+            "standard_errors": dict(self.errors),
+            "intercept_standard_error": self.intercept_error,
+            **({"conditional_on": self.conditional_on} if self.conditional_on else {}),
+        }
+
+    def derived(self) -> dict[str, Any]:
+        """Return z, p and 95 % bounds by attribute, and all of the intercept."""
+        if not self.inference:
+            return {}
+        intercept, *others = self.inference
+        return {**inference_by_attribute(others), "intercept_statistics": intercept.inference.as_json()}
 
 
 class SupportVectorModel(LinearClassifier):
@@ -99,6 +157,16 @@ def read_coefficients(written: Any) -> Mapping[str, Coefficient]:
     if not isinstance(written, dict) or not all(map(_is_coefficient, written.values())):
         raise NotAModel("its coefficients are no numbers by attribute")
     return written
+
+
+def read_errors(
+    written: Mapping[str, Any], coefficients: Mapping[str, Coefficient]
+) -> Mapping[str, Coefficient]:
+    """Return standard errors by attribute; NotAModel unless they are of these coefficients."""
+    errors = read_coefficients(written.get("standard_errors"))
+    if not fits(coefficients, errors):
+        raise NotAModel("its standard errors are not those of its coefficients")
+    return errors
 
 
 def is_number(value: Any) -> bool:

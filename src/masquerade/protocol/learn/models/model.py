@@ -45,6 +45,10 @@ class Model(ABC):
     def as_json(self) -> dict[str, Any]:
         """Return the model as it is written."""
 
+    def derived(self) -> dict[str, Any]:
+        """Return figures that follow from the model, for readers of its file; they are not read back."""
+        return {}
+
 
 class Classifier(Model):
     """A model that says which class a record has."""
