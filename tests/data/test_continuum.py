@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from masquerade.data.continuum import (
     Continuum,
+    NumberStyle,
     days,
+    read_date,
     read_interval,
     read_number,
     write_interval,
@@ -184,3 +186,37 @@ def test_labels_and_ranges_of_ranks_are_inverse(numbers: list[float], data: st.D
     lo = data.draw(st.integers(0, continuum.size - 1))
     hi = data.draw(st.integers(lo + 1, continuum.size))
     assert continuum.range_of(continuum.label(lo, hi)) == (lo, hi)
+
+
+STYLES = [
+    (NumberStyle(",", ".", "€"), {"1.234,50 €": "1234.50", "-7 €": "-7", "€12": "12", "3,5": "3.5"}),
+    (NumberStyle(".", ",", "$"), {"$1,234.00": "1234.00", "-$5": "-5", "$-5": "-5", "1,234,567": "1234567"}),
+    (NumberStyle(",", " "), {"1 234,5": "1234.5", "1\u202f234": "1234", "12": "12"}),
+    (NumberStyle(unit="kg"), {"70 kg": "70", "70.5kg": "70.5", "1e3 kg": "1e3"}),
+]
+
+
+@pytest.mark.parametrize(("style", "cells"), STYLES)
+def test_numbers_of_other_styles_are_written_in_the_usual_way(
+    style: NumberStyle, cells: dict[str, str]
+) -> None:
+    assert {cell: style.usual(cell) for cell in cells} == cells
+
+
+@pytest.mark.parametrize(
+    "cell", ["12,34.5", "1,2345", "$", "$ 5 $ 5", "--5", "-$-5", "1.5.2", "", "5 €", "kg"]
+)
+def test_what_is_no_number_of_a_style_is_refused(cell: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        NumberStyle(".", ",", "$").usual(cell)
+
+
+@pytest.mark.parametrize("cell", ["2024-05-01", "2024-05-01T23:59Z", "2024-05-01 23:59:59.123-05:00"])
+def test_the_day_of_an_iso_time_is_the_one_that_is_written(cell: str) -> None:
+    assert read_date(cell, "iso") == days(datetime.date(2024, 5, 1))
+
+
+@pytest.mark.parametrize("cell", ["2024-13-01", "2024-05-01T", "2024-05-01T23", "01.05.2024", "20240501"])
+def test_other_times_are_no_iso_times(cell: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        read_date(cell, "iso")

@@ -19,7 +19,7 @@ from masquerade.data.encode import code, distinct, encode, missing_rows, texts
 from masquerade.data.schema import Attribute
 from masquerade.data.table import Origin, Table
 from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.errors import DataError, TaxonomyError
+from masquerade.errors import DataError, ParameterError, TaxonomyError
 from strategies import DECADES, tables
 
 JOBS = Taxonomy(
@@ -170,6 +170,22 @@ def test_a_decimal_comma() -> None:
         )
     hint = problem(Attribute("salary", "continuous"), ["1", "1,5"])
     assert hint.endswith('; for a decimal comma set decimal = ","')
+
+
+def test_thousands_and_units() -> None:
+    charge = Attribute("charge", "continuous", thousands=",", unit="$")
+    assert points(ranks(charge, ["$1,234.50", "-$3", "12", "$0.25"])) == [-3, 0.25, 12, 1234.5]
+    assert '"5 €" is not a number' in problem(charge, ["1", "5 €"])
+    hint = problem(Attribute("charge", "continuous"), ["1", "$5"])
+    assert hint.endswith('for a currency unit = "$"')
+    with pytest.raises(ParameterError, match="must be different signs"):
+        Attribute("charge", "continuous", thousands=".")
+
+
+def test_iso_times_in_several_ways() -> None:
+    seen = Attribute("seen", "date", format="iso")
+    assert points(ranks(seen, ["1970-01-02", "1970-01-02T23:00Z", "1970-01-03 10:00:00.5+02:00"])) == [1, 2]
+    assert "allowed are dates such as 1980-12-31" in problem(seen, ["1970-01-02", "02.01.1970"])
 
 
 def test_infinite_numbers_are_refused() -> None:

@@ -42,6 +42,7 @@ def test_every_default_is_as_designed() -> None:
         "type": "categorical", "min": None, "max": None, "taxonomy": None, "max_generalization": None,
         "max_width": None, "min_generalization": None, "min_width": None,
         "weight": 1.0, "format": "%Y-%m-%d", "decimal": ".",
+        "thousands": None, "unit": None,
     }  # fmt: skip
     assert job.roles.model_dump(by_alias=True) == {
         "class": None, "duration": None, "event": None, "sensitive": [], "identifiers": [], "provider": None,
@@ -173,7 +174,12 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "format without a year": (
         {"attributes": {"born": {"type": "date", "format": "%d/%m"}}},
-        'attributes.born.format: must be a format of dates with day, month and year, such as "%d/%m/%Y"; got "%d/%m"',
+        'attributes.born.format: must be a format of dates with day, month and year, such as "%d/%m/%Y", or "iso"; '
+        'got "%d/%m"',
+    ),
+    "digits in a unit": (
+        {"attributes": {"pay": {"type": "continuous", "unit": "5"}}},
+        'attributes.pay.unit: must be a text without digits, such as "$" or "kg"; got "5"',
     ),
     "long separator": ({"data": {"separator": "ab"}}, 'data.separator: must be one character, such as ";"; got "ab"'),
     "time for a date": (

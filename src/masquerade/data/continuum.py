@@ -14,6 +14,7 @@ import datetime
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -26,12 +27,17 @@ Number = int | float
 NUMBER = r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?"
 DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 ISO_DATE = "%Y-%m-%d"
+ISO_TIMES = "iso"  # a format: dates, and times with or without seconds and zone, as ISO 8601 writes them
 
 MISSING_CELL = "?"  # how a kept missing cell is written
 ANYTHING = "*"  # a number, or none
 
 _NUMBER, _DATE = re.compile(NUMBER), re.compile(DATE)
 _INTERVAL = re.compile(r"\[\s*([^,\[\]()]+?)\s*,\s*([^,\[\]()]+?)\s*\)")
+_ISO_TIME = re.compile(
+    DATE + r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?( ?(Z|[+-][0-9]{2}(:?[0-9]{2})?))?)?"
+)
+_SPACES = " \u00a0\u202f"
 _WHOLE_LIMIT = 1 << 63  # integer columns have 64 bits; larger numbers count as decimals
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
@@ -74,10 +80,61 @@ def read_date(text: str, format: str) -> int:  # as in the job file
         if isinstance(number, float):  # an end of an interval, which no day is
             raise ValueError(text)
         return number
+    if format == ISO_TIMES:
+        if not _ISO_TIME.fullmatch(text):
+            raise ValueError(text)
+        return read_date(text[:10], ISO_DATE)  # the day as it is written, whatever the zone
     try:
         return days(datetime.datetime.strptime(text, format).date())  # a day has no zone
     except re.error:  # strptime makes a pattern of the format: a field that stands in it twice breaks it
         raise ValueError(format) from None
+
+
+@dataclass(frozen=True)
+class NumberStyle:
+    """How a table writes numbers: the sign before decimals, the one between thousands, and a unit at either end."""
+
+    decimal: Literal[".", ","] = "."
+    thousands: str = ""
+    unit: str = ""
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether it is that of `NUMBER`."""
+        return self == USUAL_NUMBERS
+
+    @property
+    def between(self) -> str:
+        """The signs that may stand between thousands: of spaces, those that do not break, too."""
+        return _SPACES if self.thousands == " " else self.thousands
+
+    @cached_property
+    def pattern(self) -> str:
+        """A regular expression of its numbers, for Python's `re` and for Arrow's."""
+        whole, point = "[0-9]+", re.escape(self.decimal)
+        if self.thousands:
+            whole = f"(?:[0-9]{{1,3}}(?:[{self.between}][0-9]{{3}})+|[0-9]+)"
+        unit = f"(?:{re.escape(self.unit)})" if self.unit else ""
+        before, after = (f"(?:{unit}[{_SPACES}]?)?", f"(?:[{_SPACES}]?{unit})?") if unit else ("", "")
+        digits = f"(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+        return f"(?:[+-]?{before}|{before}[+-]){digits}{after}"
+
+    @cached_property
+    def clutter(self) -> str:
+        """A regular expression of all that is in its numbers beside signs, digits and the decimal sign."""
+        parts = [re.escape(self.unit)] if self.unit else []
+        return "|".join([*parts, f"[{_SPACES}{self.thousands}]"])
+
+    def usual(self, text: str) -> str:
+        """Write a number of this style in the usual way; raise ValueError if it is none."""
+        if self.is_usual:
+            return text
+        if not re.fullmatch(self.pattern, text):
+            raise ValueError(text)
+        return re.sub(self.clutter, "", text).replace(self.decimal, ".")
+
+
+USUAL_NUMBERS = NumberStyle()
 
 
 def days(date: datetime.date) -> int:

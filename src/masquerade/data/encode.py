@@ -20,10 +20,12 @@ from masquerade.data.coarsening import coarsened
 from masquerade.data.column import Coded, Column, Ranks
 from masquerade.data.continuum import (
     ISO_DATE,
+    ISO_TIMES,
     MISSING_CELL,
     NUMBER,
     Continuum,
     Kind,
+    NumberStyle,
     days,
     read_date,
     read_number,
@@ -202,7 +204,7 @@ def standard_cells(
     attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong, *, keep_missing: bool = False
 ) -> pa.ChunkedArray:
     """Return the cells as others read them: dates in ISO format, decimals with a point."""
-    if attribute.format == ISO_DATE and attribute.decimal == ".":
+    if attribute.format == ISO_DATE and attribute.numbers.is_usual:
         return column
     absent = missing_rows(column, (MISSING_CELL,)) if keep_missing else None
     if absent is not None:
@@ -314,9 +316,7 @@ def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong)
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     else:
-        labels = texts(values)
-        if attribute.decimal == ",":
-            labels = _with_decimal_point(labels)
+        labels = _usual(texts(values), attribute.numbers)
         good = pc.match_substring_regex(labels, _NUMBER).to_numpy(zero_copy_only=False)
         if not good.all():
             row, code_ = _first(codes, ~good)
@@ -335,10 +335,13 @@ def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong)
     return unsigned_zero
 
 
-def _with_decimal_point(labels: pa.Array) -> pa.Array:
-    """Write a decimal comma as a point; a text that has a point already is no number."""
-    pointed = pc.match_substring(labels, ".")
-    return pc.if_else(pointed, pa.scalar("."), pc.replace_substring(labels, ",", "."))
+def _usual(labels: pa.Array, style: NumberStyle) -> pa.Array:
+    """Write numbers of a style in the usual way; a text that is none becomes one that is none either."""
+    if style.is_usual:
+        return labels
+    fits = pc.match_substring_regex(labels, f"^(?:{style.pattern})$")
+    bare = pc.replace_substring_regex(labels, style.clutter, "")
+    return pc.if_else(fits, pc.replace_substring(bare, style.decimal, "."), pa.scalar("."))
 
 
 def _not_a_number(cell: str, attribute: Attribute) -> str:
@@ -346,6 +349,8 @@ def _not_a_number(cell: str, attribute: Attribute) -> str:
     text = f"{shown(cell)} is not a number; allowed are whole numbers and decimals such as {example}"
     if attribute.decimal != "," and re.fullmatch(NUMBER, cell.replace(",", ".")):
         text += '; for a decimal comma set decimal = ","'
+    elif attribute.numbers.is_usual and re.search(r"[0-9][., '][0-9]{3}|[$€£%]", cell):
+        text += '; for signs between thousands set thousands = ",", for a currency unit = "$"'
     return text
 
 
@@ -381,12 +386,23 @@ def _dates(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong) -
             bad[position] = True
     if bad.any():
         row, code_ = _first(codes, bad)
-        example = datetime.date(1980, 12, 31).strftime(attribute.format)
+        form = ISO_DATE if attribute.format == ISO_TIMES else attribute.format
+        example = datetime.datetime(1980, 12, 31, tzinfo=datetime.UTC).strftime(form)
         text = f"{shown(labels[code_].as_py())} is not a date; allowed are dates such as {example}"
         if attribute.format == ISO_DATE:
-            text += '; for another way of writing them set format = "%d/%m/%Y" or the like'
+            other = "iso" if _is_iso_time(labels[code_].as_py()) else "%d/%m/%Y"
+            text += f'; for another way of writing them set format = "{other}"'
+            text += " or the like" if other != "iso" else ""
         raise DataError(wrong(text, row, attribute.name))
     return numbers
+
+
+def _is_iso_time(cell: str) -> bool:
+    try:
+        read_date(cell, ISO_TIMES)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_bounds(attribute: Attribute, codes: Codes, numbers: Numbers, wrong: Wrong) -> None:

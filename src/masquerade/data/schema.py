@@ -11,7 +11,7 @@ from typing import Literal
 
 from masquerade.data.boundary import Boundary, boundary_by_width, boundary_problems, named_boundary
 from masquerade.data.coarsening import coarsening_problems, pruned
-from masquerade.data.continuum import ISO_DATE, Continuum, Number
+from masquerade.data.continuum import ISO_DATE, Continuum, Number, NumberStyle
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import DataError, ParameterError, Problem, hint
 
@@ -41,12 +41,17 @@ class Attribute:
     max_width: Number | None = None
     min_generalization: tuple[str, ...] = ()  # the finest values that a release shows
     min_width: Number | None = None
+    thousands: str = ""  # the sign between the thousands of its numbers, such as "," in 1,234.50
+    unit: str = ""  # before or after its numbers, such as "$"
 
     def __post_init__(self) -> None:
         if self.kind == "categorical" and (self.lower is not None or self.upper is not None):
             raise ParameterError(f"attribute {self.name}: bounds belong to continuous and date attributes")
         if self.lower is not None and self.upper is not None and self.lower >= self.upper:
             raise ParameterError(f"attribute {self.name}: min must be below max")
+        if self.thousands == self.decimal:
+            text = f"attribute {self.name}: thousands and decimal must be different signs; both are {self.decimal}"
+            raise ParameterError(text)
         if not 0 <= self.weight < inf:
             raise ParameterError(f"attribute {self.name}: weight must be a finite number of at least 0")
         if problems := tuple(self._boundary_problems()):
@@ -94,6 +99,11 @@ class Attribute:
             if node is not None and coarse.called(node.name) is None:
                 text = f"nothing finer than {', '.join(self.min_generalization)}, and nothing more general than {name}"
                 yield Problem(f"{text}: nothing is left between", key=names)
+
+    @cached_property
+    def numbers(self) -> NumberStyle:
+        """How its numbers are written."""
+        return NumberStyle(self.decimal, self.thousands, self.unit)
 
     @property
     def is_coarsened(self) -> bool:

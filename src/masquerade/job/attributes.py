@@ -36,11 +36,18 @@ def _attribute(
     if lower is not None and upper is not None and lower >= upper:
         problems.add((*key, "min"), f"must be below max, {shown(section.max)}; got {shown(section.min)}")
         lower = upper = None
-    for word, kind in (("format", "date"), ("decimal", "continuous")):
+    for word, kind in (
+        ("format", "date"),
+        ("decimal", "continuous"),
+        ("thousands", "continuous"),
+        ("unit", "continuous"),
+    ):
         if word in section.model_fields_set and section.type != kind:
             problems.add(
                 (*key, word), f'belongs to attributes of type = "{kind}"; this one is {section.type}'
             )
+    if section.thousands == section.decimal:
+        problems.add((*key, "thousands"), f'must be another sign than decimal; both are "{section.decimal}"')
     taxonomy: Any = section.taxonomy
     if taxonomy is None:
         if section.type == "categorical" and in_qid:
@@ -62,6 +69,8 @@ def _attribute(
         section.weight,
         section.format,
         section.decimal,
+        thousands="" if section.thousands == section.decimal else section.thousands or "",
+        unit=section.unit or "",
     )
     for word in ("min_generalization", "min_width"):
         if getattr(section, word) is not None and not in_qid:

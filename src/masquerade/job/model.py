@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import ConfigDict, Field, PlainValidator
 
-from masquerade.data.continuum import ISO_DATE, days, read_date
+from masquerade.data.continuum import ISO_DATE, ISO_TIMES, days, read_date
 from masquerade.data.encode import MISSING_VALUES
 from masquerade.engine.memory_size import LEAST_MEMORY, read_size, size_text
 from masquerade.errors import Key, Problem
@@ -68,8 +69,17 @@ def _report(value: object) -> str | Literal[False]:
 
 def _date_format(value: object) -> str:
     """Validate a format that reads the dates it writes."""
-    day = datetime.date(1987, 11, 23)
-    if isinstance(value, str) and read_date(day.strftime(value), value) == days(day):
+    day = datetime.datetime(1987, 11, 23, tzinfo=datetime.UTC)
+    if isinstance(value, str) and (
+        value == ISO_TIMES or read_date(day.strftime(value), value) == days(day.date())
+    ):
+        return value
+    raise ValueError
+
+
+def _unit(value: object) -> str:
+    """Validate what may stand before or after a number and is no part of it."""
+    if isinstance(value, str) and re.fullmatch(r"[^0-9+.,'\s-](?:[^0-9+.,'-]{0,14}[^0-9+.,'\s-])?", value):
         return value
     raise ValueError
 
@@ -146,9 +156,11 @@ class AttributeSection(Form):
     min_generalization: Texts | None = _key('a list of one or more values, such as ["Technical"]')
     min_width: Annotated[float, _number(0)] | None = _key("a finite number above 0; for dates, days")
     format: Annotated[str, PlainValidator(_date_format)] = _key(
-        'a format of dates with day, month and year, such as "%d/%m/%Y"', ISO_DATE
+        'a format of dates with day, month and year, such as "%d/%m/%Y", or "iso"', ISO_DATE
     )
     decimal: Literal[".", ","] = _key(_one_of(".", ","), ".")
+    thousands: Literal[".", ",", " ", "'"] | None = _key(_one_of(".", ",", " ", "'"))
+    unit: Annotated[str, PlainValidator(_unit)] | None = _key('a text without digits, such as "$" or "kg"')
     weight: Annotated[float, _number(0)] = _key("a finite number of at least 0", 1.0)
 
 

@@ -208,7 +208,14 @@ class SelectionMeasurer:
             if compared.operator == "missing":
                 return np.array([label == MISSING_CELL for label in coded.labels], bool)[coded.codes]
             return _of_texts(compared, coded.labels)[coded.codes]
-        plain = Attribute(name, attribute.kind, format=attribute.format, decimal=attribute.decimal)
+        plain = Attribute(
+            name,
+            attribute.kind,
+            format=attribute.format,
+            decimal=attribute.decimal,
+            thousands=attribute.thousands,
+            unit=attribute.unit,
+        )
         raw = encode(plain, table.cells(name), table.problem, keep_missing=table.keeps_missing)
         found = ranks_where(compared, raw.domain, attribute.kind)
         return None if found is None else found.must[raw.ranks]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from masquerade.data.continuum import ISO_DATE
+from masquerade.data.continuum import ISO_DATE, USUAL_NUMBERS, NumberStyle
 from masquerade.data.interval_taxonomy import interval_taxonomy
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_csv import outline_of_rows
@@ -77,12 +77,20 @@ def attribute_text(
 
 def _reading(column: Profile) -> str:
     """Say how numbers and dates were read that somebody may have meant otherwise."""
-    if column.type == "number" and column.decimal != ".":
-        return "; its commas are taken for decimal points"
+    if column.type == "number" and not column.numbers.is_usual:
+        return f"; {_numbers_read(column.numbers)}"
     if column.type == "date" and column.format != ISO_DATE:
         other = also_read_as(column)
         return f"; its dates are read as {column.format}" + (f", though {other} fits, too" if other else "")
     return ""
+
+
+def _numbers_read(style: NumberStyle) -> str:
+    words = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
+    parts = ["its commas are taken for decimal points"] if style.decimal == "," else []
+    if style.thousands:
+        parts.append(f"its {words[style.thousands]} stand between thousands")
+    return ", ".join([*parts, *([f'"{style.unit}" is its unit'] if style.unit else [])])
 
 
 def _written(column: Profile, kind: str) -> tuple[str, ...]:
@@ -92,8 +100,10 @@ def _written(column: Profile, kind: str) -> tuple[str, ...]:
     lines = [f"type = {quoted(kind)}"]
     if kind == "date" and column.format != ISO_DATE:
         lines.append(f"format = {quoted(column.format)}")
-    if kind == "continuous" and column.decimal != ".":
-        lines.append(f"decimal = {quoted(column.decimal)}")
+    if kind == "continuous":
+        for word in ("decimal", "thousands", "unit"):
+            if (sign := getattr(column.numbers, word)) != getattr(USUAL_NUMBERS, word):
+                lines.append(f"{word} = {quoted(sign)}")
     return tuple(lines)
 
 

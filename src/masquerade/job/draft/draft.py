@@ -8,7 +8,7 @@ other column that is released is generalised. Whatever cannot be, is left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from masquerade.engine.counts import pair_counts, which_occur
 from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.files import FileExists, replacing_together
 from masquerade.job.draft.attribute_text import AttributeText, attribute_text
+from masquerade.job.draft.column_names import always_identifies, names_people
 from masquerade.job.draft.profile import Profile, profile
 from masquerade.job.draft.roles import propose_roles
 from masquerade.job.draft.roles_by_name import Proposal
@@ -125,11 +126,27 @@ def look_at_file(
 
 
 def profiles_of(table: pa.Table, names: Sequence[str], on_stage: OnStage = silent) -> dict[str, Profile]:
-    """Find out what each of these columns holds."""
+    """Find out what each of these columns holds.
+
+    A job has one list of words for missing cells: what means one in a column means it in all.
+    """
     found = {}
     for at, name in enumerate(names, start=1):
         on_stage(Stage(f"looking at column {at} of {len(names)}", detail=name))
         found[name] = profile(name, table.column(name), MISSING_VALUES)
+    words = {
+        word
+        for name, each in found.items()
+        if not (always_identifies(name) or names_people(name))
+        for word in each.missing_words
+    }
+    for name, each in found.items():
+        if not words.isdisjoint(each.cells):
+            found[name] = profile(name, table.column(name), [*MISSING_VALUES, *words])
+        elif not words.issuperset(
+            each.missing_words
+        ):  # of a column that identifies people, and is not released
+            found[name] = replace(each, missing_words=())
     return found
 
 
@@ -207,7 +224,7 @@ def kept_rows(columns: Columns, used: Iterable[str]) -> tuple[NDArray[np.bool_],
 def attribute_lines(columns: Columns, name: str, section: AttributeText | None) -> list[str]:
     """Write the section of an attribute, or a comment on a column that has none."""
     proposal = columns.roles[name]
-    lines = comment(f"{name}: {proposal.role}; {proposal.reason}" + (f"; {section.tree}" if section else ""))
+    lines = comment(f"{name}: {proposal.role}; {_reason(columns, name, section)}")
     return lines if section is None else [*lines, f"[attributes.{key(name)}]", *section.lines]
 
 
@@ -293,5 +310,26 @@ def _likeness(columns: Columns, name: str, target: str | None) -> list[float] | 
 def told(columns: Columns, name: str, section: AttributeText | None) -> dict[str, str]:
     """Return what the summary says of a column."""
     proposal = columns.roles[name]
-    reason = proposal.reason + (f"; {section.tree}" if section is not None else "")
+    reason = _reason(columns, name, section)
     return {"name": name, "role": proposal.role, "type": columns.profiles[name].type, "reason": reason}
+
+
+def _reason(columns: Columns, name: str, section: AttributeText | None) -> str:
+    """Say why a column has its role, what its taxonomy is, and what of its cells should be looked at."""
+    proposal, column = columns.roles[name], columns.profiles[name]
+    parts = [proposal.reason, *([section.tree] if section is not None else [])]
+    if proposal.role in ("quasi-identifier", "sensitive", "class"):
+        if column.missing_words:
+            several = "counts" if len(column.missing_words) == 1 else "count"
+            parts.append(f"{_named(column.missing_words)} {several} as missing")
+        if alike := column.alike:
+            pairs = ", ".join(" and ".join(f'"{cell}"' for cell in cells) for cells in alike[:_FEW])
+            more = f" and {len(alike) - _FEW:,} more such groups" if len(alike) > _FEW else ""
+            parts.append(
+                f"{pairs}{more} differ only in capitals or spaces, and are different values: make them one in the table"
+            )
+    return "; ".join(parts)
+
+
+def _named(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(f'"{word}"' for word in words[:-1]), f'"{words[-1]}"']))

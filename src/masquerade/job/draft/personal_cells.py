@@ -139,7 +139,7 @@ def identifying_cells(cells: Cells) -> str | None:
 
 
 def _numbers(cells: Cells) -> str | None:
-    """Numbers with the check digit of a card or of a patient, or too long for a measure and nearly all different."""
+    """Numbers with the check digit of a card or of a patient, or too long for a measure."""
     column = cells.column
     if len(column.cells) < _FEWEST + 2:
         return None
@@ -148,8 +148,9 @@ def _numbers(cells: Cells) -> str | None:
         if cells.share(map(is_one, digits)) >= _MOST:
             return what
     plain = pc.match_substring_regex(cells.all, r"^[0-9]{9,19}$")
-    if pc.all(plain).as_py() and column.distinct_ratio >= _MOST - _SOME:
-        return "long numbers, nearly all different, as those of accounts and telephones are"
+    spaced = pc.match_substring_regex(cells.all, r"^[0-9]{2,3}( [0-9]{3}){2,}$")
+    if pc.all(spaced).as_py() or (pc.all(plain).as_py() and column.distinct_ratio >= _MOST - _SOME):
+        return "long numbers, as those of accounts and telephones are"
     return None
 
 

@@ -60,7 +60,7 @@ def round_intervals(column: Profile) -> Paths:
 
     Where most rows would be in a few of them, the rows are halved instead of the range.
     """
-    numbers = [Decimal(cell.replace(",", ".") if column.decimal == "," else cell) for cell in column.cells]
+    numbers = [Decimal(column.numbers.usual(cell)) for cell in column.cells]
     least, most = min(numbers), max(numbers)
     whole = all(number == number.to_integral_value() for number in numbers)
     width = _round_width((most - least) / _LEAF_INTERVALS, least=Decimal(1) if whole else None)

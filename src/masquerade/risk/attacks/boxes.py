@@ -76,7 +76,7 @@ class Scale:
                 return read_number(cell, kind)  # as releases write it
             except ValueError:
                 return read_date(cell, self.attribute.format)
-        return read_number(cell.replace(",", ".") if self.attribute.decimal == "," else cell, kind)
+        return read_number(self.attribute.numbers.usual(cell), kind)
 
 
 def _above_values(lo: float, hi: float) -> Range:
