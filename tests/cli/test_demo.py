@@ -22,6 +22,7 @@ from docs.walkthrough import DOCS, Block, Reader, commands
 from forked import Forked
 from masquerade.audit.verify import verify as verify_log
 from masquerade.cli.demo import describe
+from masquerade.library.model_file import read_model_file
 
 pytestmark = pytest.mark.system
 
@@ -160,7 +161,24 @@ def test_each_party_can_prove_what_it_did(once: tuple[Path, dict[str, object], s
         verified = here(capsys, "audit", "verify", log, "--certificate", certificate, "--json")
         assert verified.code == 0, verified.err
         ledger = here(capsys, "party", "ledger", folder / name / "party.toml", "--json").json
-        assert [each["recipients"] for each in ledger["releases"]] == [["ana"]]
+        assert [each["recipients"] for each in ledger["releases"]] == [["ana"]] * 3  # a table, a tree, a net
+
+
+def test_a_tree_and_a_net_are_learned_of_the_same_people(once: tuple[Path, dict[str, object], str]) -> None:
+    folder, summary, _ = once
+    models = summary["models"]
+    assert isinstance(models, dict)
+    assert {name: each["algorithm"]["name"] for name, each in models.items()} == {
+        "tree": "id3",
+        "net": "bayes-net",
+    }
+    for name, each in models.items():
+        assert each["records"] == summary["common_records"]
+        assert each["model"] == str(folder / "analyst" / f"{name}.json")
+        learned = read_model_file(each["model"])
+        assert learned.parties == ("bank", "clinic", "insurer")
+        assert Path(each["report"]).read_text().rstrip().endswith("</html>")
+    assert models["tree"]["metrics"]["accuracy"] > 0.7
 
 
 # --- until it is ended ---
@@ -172,7 +190,7 @@ from masquerade.cli import demo as command, main
 from masquerade.library import demo
 
 async def asks_nothing(folder, url, *_):
-    return demo.Demo(folder, SimpleNamespace(id=""), SimpleNamespace(summary={}), url)
+    return demo.Demo(folder, SimpleNamespace(id=""), SimpleNamespace(summary={}), {}, url)
 
 demo._ask, command.describe = asks_nothing, lambda _summary: []
 main()

@@ -11,28 +11,33 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from forked import Forked, forked_servers
+from masquerade.console.draft import Draft, column_of
+from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError, PeerUnreachable
 from masquerade.job.plan import Plan
 from masquerade.library import demo
 from masquerade.library import local_services as module
 from masquerade.library.demo_folder import COORDINATOR, demo_folder, write_scene
-from masquerade.library.demo_scene import ANALYST, HOLDINGS, request
+from masquerade.library.demo_scene import ANALYST, HOLDINGS, MODELS, PURPOSE, request
 from masquerade.library.local_configurations import is_taken, toml_table, write_sqlite
 from masquerade.library.local_services import LocalServices
 from masquerade.service.answering import answer
+from masquerade.service.card import SchemaCard
 from masquerade.service.card_making import card_of
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.ledger import Ledger
 from masquerade.service.negotiation import Agreed, CounterOffer, negotiate
 from masquerade.service.node.settings import Settings as NodeSettings
-from masquerade.service.offers import Load
-from masquerade.service.request import read_request
+from masquerade.service.offers import Load, Offer, Refusal
+from masquerade.service.policy import Policy
+from masquerade.service.request import Request, read_request
 from masquerade.service.terms import strictest
 from service_house import Ports, wait_until
 
@@ -154,40 +159,75 @@ def test_passwords_are_not_shown_by_accident(tmp_path: Path) -> None:
 # --- the story ---
 
 
-def test_the_parties_agree_on_what_the_trusted_job_says(scene: Path) -> None:
-    """With the real configurations and the real negotiation; the table that nobody has needs the same requirement."""
-    cards, policies = [], {}
-    for party, holding in HOLDINGS.items():
-        if holding.file.endswith(".db"):  # a snapshot is of its rows' order, too
-            assert " ORDER BY ssn" in (scene / party / "party.toml").read_text()
-        settings = NodeSettings.load(scene / party / "party.toml")
-        (dataset,) = settings.datasets.values()
-        policies[party] = dataset.policy
-        cards.append(
-            card_of(
-                party,
-                dataset.name,
-                dataset.schema,
-                identifier=dataset.keys.identifier,
-                key=b"k" * 32,
-                sensitive=dataset.keys.sensitive,
-                classes=dataset.keys.classes,
-                records=300,
-                snapshot="aa" * 32,
-            )
+@dataclass(frozen=True)
+class Steward:
+    """A party of the story, as it answers."""
+
+    card: SchemaCard
+    policy: Policy
+    schema: Schema
+
+    def answer(self, asked: Request) -> Offer | Refusal:
+        return answer(self.policy, asked, self.card, Ledger(), Load(0, 0), self.schema)
+
+
+def stewards(scene: Path) -> list[Steward]:
+    """With the real configurations."""
+    found = []
+    for party in HOLDINGS:
+        (dataset,) = NodeSettings.load(scene / party / "party.toml").datasets.values()
+        card = card_of(
+            party,
+            dataset.name,
+            dataset.schema,
+            identifier=dataset.keys.identifier,
+            key=b"k" * 32,
+            sensitive=dataset.keys.sensitive,
+            classes=dataset.keys.classes,
+            records=300,
+            snapshot="aa" * 32,
         )
-    wish = read_request(tomllib.loads((scene / "analyst" / "client.toml").read_text())["request"])
-    assert wish.content() == read_request(request(300)).content()
-    wish = wish.asked_by(ANALYST)
+        found.append(Steward(card, dataset.policy, dataset.schema))
+    return found
+
+
+def agreement(wish: Request, parties: list[Steward]) -> Agreed:
+    """With the real negotiation."""
     rounds: list[CounterOffer] = []
     while True:
         asked = rounds[-1].request if rounds else wish
-        answers = [answer(policies[card.party], asked, card, Ledger(), Load(0, 0)) for card in cards]
-        ended = negotiate(wish, answers, rounds)
+        ended = negotiate(wish, [each.answer(asked) for each in parties], rounds)
         if not isinstance(ended, CounterOffer):
             break
         rounds.append(ended)
     assert isinstance(ended, Agreed), ended
+    return ended
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_form_asks_for_a_tree_and_a_net_as_the_analyst_does(name: str, scene: Path) -> None:
+    parties = stewards(scene)
+    offered = [column_of(each.card, column) for each in parties for column in each.card.columns]
+    draft = Draft(offered, purpose=PURPOSE, budget="200", method=MODELS[name], class_name="approved")
+    written = tomllib.loads((scene / "analyst" / f"{name}.toml").read_text())["request"]
+    for wanted in written["attributes"]:
+        draft.choose(next(each for each in offered if each.name == wanted), True)
+    assert not draft.problems()
+    for content in (draft.content(), written):
+        agreed = agreement(read_request(content).asked_by(ANALYST), parties)
+        assert agreed.deal.terms.method["name"] == MODELS[name]
+        assert {column.holder for column in agreed.deal.terms.columns} == {*HOLDINGS}
+
+
+def test_the_parties_agree_on_what_the_trusted_job_says(scene: Path) -> None:
+    """The table that nobody has needs the same requirement."""
+    for party, holding in HOLDINGS.items():
+        if holding.file.endswith(".db"):  # a snapshot is of its rows' order, too
+            assert " ORDER BY ssn" in (scene / party / "party.toml").read_text()
+    wish = read_request(tomllib.loads((scene / "analyst" / "client.toml").read_text())["request"])
+    assert wish.content() == read_request(request(300)).content()
+    wish = wish.asked_by(ANALYST)
+    ended = agreement(wish, stewards(scene))
     assert ended.deal.terms.parts != wish.privacy, "the analyst's wish is less than the policies insist on"
     plan = Plan(scene / "trusted" / "job.toml")
     assert ended.deal.terms.parts == strictest(plan.requirement.parts, "vertical")

@@ -104,6 +104,7 @@ def test_hospitals_learn_the_model_of_all_their_records(house: Hospitals, coordi
     lines = lines_of(told)
     assert f"  a model of {len(everybody):,} records" in lines
     assert not [line for line in lines if "to be published together" in line]
+    assert "quality" not in {event.kind for event in coordinator.events(ana, done.id)}
     assert summary["metrics"]["auc"] > 0.5
     assert summary["kind"] == "horizontal"
     assert "m" not in summary

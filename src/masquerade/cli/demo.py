@@ -28,11 +28,12 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Another seed, other people.")] = 7,
     json: Json = False,
 ) -> None:
-    """Start a coordinator and three party nodes with generated people, and ask them for one integrated table.
+    """Start a coordinator and three party nodes with generated people, and ask them for one table and two models.
 
     A bank (SQLite), an insurer (Parquet) and a clinic (CSV), each a process of its own with a fresh certificate and a
     policy. They negotiate, sign a contract, find their common people and cut them into groups; the coordinator
-    verifies and publishes. The release and its report are written; then the console is yours until Ctrl-C.
+    verifies and publishes. A decision tree and a Bayes net of the same people follow, without a table. The release, the
+    models and their reports are written; then the console is yours until Ctrl-C.
 
     Example: masquerade demo
     """
@@ -67,6 +68,7 @@ def describe(summary: Mapping[str, Any]) -> list[str]:
         *(f"holds: {_requirement(each)}" for each in summary["requirements"] if each["holds"]),
         f"release: {summary['table']}",
         f"report:  {summary['report']}",
+        *(f"{name + ':':8} {_model(each)}" for name, each in summary["models"].items()),
         f"transcripts: {summary['transcripts']}",
         f"seconds: {seconds}",
         f"cost: {summary['rounds']} rounds; sent by {sent}",
@@ -82,6 +84,12 @@ def invitation(made: Demo) -> list[str]:
         f"sign in as {', or '.join(users)}",
         f"(kept in {made.folder.passwords_file}); Ctrl-C ends everything",
     ]
+
+
+def _model(learned: Mapping[str, Any]) -> str:
+    accuracy = learned["metrics"].get("accuracy")
+    told = "" if accuracy is None else f", accuracy {accuracy:.3f} on the training records"
+    return f"{learned['model']} ({learned['algorithm']['name']} of {learned['records']:,} records{told})"
 
 
 def _requirement(verdict: dict[str, Any]) -> str:

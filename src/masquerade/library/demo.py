@@ -1,4 +1,4 @@
-"""`demo`: a coordinator and three party nodes as processes on this machine, and one request from start to finish.
+"""`demo`: a coordinator and three party nodes as processes on this machine; a table, a tree and a net asked of them.
 
 Everything is as in a real installation: certificates and trust stores, a SQLite database, a Parquet and a CSV file,
 policies with prices, accounts, the HTTP interface. Only the people are fictitious.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.util import find_spec
@@ -18,7 +18,7 @@ from typing import Any
 from masquerade.errors import AnswerIsNo, ParameterError, PeerUnreachable
 from masquerade.library.client import AsyncClient
 from masquerade.library.demo_folder import COORDINATOR, DemoFolder, demo_folder, write_scene
-from masquerade.library.demo_scene import ADMIN, ANALYST, HOLDINGS, checked_people
+from masquerade.library.demo_scene import ADMIN, ANALYST, HOLDINGS, MODELS, checked_people
 from masquerade.library.local_services import LocalServices
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.running import run_async
@@ -34,11 +34,12 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Demo:
-    """A demo that has produced its release."""
+    """A demo that has produced its release and its models."""
 
     folder: DemoFolder
     session: Session
     release: PublishedRelease
+    models: Mapping[str, PublishedRelease]  # by the name of the file
     url: str  # of the coordinator
 
     @property
@@ -54,6 +55,17 @@ class Demo:
             "session": self.session.id,
             "table": str(self.folder.table),
             "report": str(self.folder.report),
+            "models": {
+                name: {
+                    "session": model.session,
+                    "algorithm": model.summary["algorithm"],
+                    "records": model.summary["records"],
+                    "metrics": model.summary["metrics"],
+                    "model": str(self.folder.model(name)),
+                    "report": str(self.folder.model(name).with_suffix(".html")),
+                }
+                for name, model in self.models.items()
+            },
             "transcripts": str(self.folder.transcripts),
             "console": self.console,
             "passwords": str(self.folder.passwords_file),
@@ -136,13 +148,26 @@ async def _ask(folder: DemoFolder, url: str, token: str, on_stage: OnStage, on_e
         ):  # with very few people the requested quality is out of reach
             await client.accept(session.id)
             session = await client.wait(session.id)
-        if not session.published:
-            raise AnswerIsNo(*session.problems)
+        _insist(session)
         on_stage(Stage("downloading the release and its report"))
         release = await client.download(session.id, folder.table)
         await client.report(session.id, folder.report)
-    folder.keep_transcripts()
-    return Demo(folder, session, release, url)
+        folder.keep_transcripts()
+        on_stage(Stage(f"asking for a {' and a '.join(MODELS)}"))
+        asked = {
+            name: await client.request(folder.path / "analyst" / f"{name}.toml") for name in MODELS
+        }  # at once
+        models = {}
+        for name, each in asked.items():
+            _insist(await client.wait(each.id))
+            models[name] = await client.download(each.id, folder.model(name))
+            await client.report(each.id, folder.model(name).with_suffix(".html"))
+    return Demo(folder, session, release, models, url)
+
+
+def _insist(session: Session) -> None:
+    if not session.published:
+        raise AnswerIsNo(*session.problems)
 
 
 async def _all_published(client: AsyncClient) -> None:

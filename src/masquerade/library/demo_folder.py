@@ -4,7 +4,8 @@
     FOLDER/passwords.toml                   of the accounts, readable by the owner only
     FOLDER/bank, insurer, clinic            a party: identity, trust, table, taxonomies, party.toml, state
     FOLDER/coordinator                      identity, trust, coordinator.toml, state
-    FOLDER/analyst                          client.toml, token; then release.csv and report.html
+    FOLDER/analyst                          client.toml, tree.toml, net.toml, token; then release.csv and report.html,
+                                            and each model with its report
     FOLDER/transcripts                      NAME.audit.jsonl and NAME.pem: each process's record of the session
     FOLDER/trusted                          the joined table that nobody has, with a job: for comparison
     FOLDER/logs                             the log of each process
@@ -33,7 +34,15 @@ from masquerade.data.people import (
 from masquerade.data.write import write_table
 from masquerade.errors import ParameterError
 from masquerade.files import PRIVATE, write_whole
-from masquerade.library.demo_scene import ADMIN, ANALYST, HOLDINGS, request, trusted_job
+from masquerade.library.demo_scene import (
+    ADMIN,
+    ANALYST,
+    HOLDINGS,
+    MODELS,
+    model_request,
+    request,
+    trusted_job,
+)
 from masquerade.library.local_configurations import coordinator_configuration, toml_table
 from masquerade.net.trial import AUTHORITY_FILE, TRUST_FOLDER, trial_identities
 from masquerade.net.trust import TrustStore
@@ -46,6 +55,7 @@ _OURS = (
     *("identity.pem", "key.pem", "trust/", "state/", "taxonomies/", "party.toml", "coordinator.toml"),
     *(holding.file for holding in HOLDINGS.values()),
     *("client.toml", "token", "release.csv", "report.html", "people.csv", "job.toml"),
+    *(f"{name}.{kind}" for name in MODELS for kind in ("toml", "json", "html")),
     *(f"{name}.{kind}" for name in (*HOLDINGS, COORDINATOR) for kind in ("log", "audit.jsonl", "pem")),
 )
 
@@ -71,6 +81,10 @@ class DemoFolder:
     def report(self) -> Path:
         """The report on the release."""
         return self.path / "analyst" / "report.html"
+
+    def model(self, name: str) -> Path:
+        """Return the file of a model; its report is beside it."""
+        return self.path / "analyst" / f"{name}.json"
 
     @property
     def transcripts(self) -> Path:
@@ -108,10 +122,13 @@ class DemoFolder:
             shutil.copy(own / "identity.pem", self.transcripts / f"{name}.pem")
 
     def invite(self, url: str, token: str, people: int) -> None:
-        """Write what the analyst needs to request a table."""
+        """Write what the analyst needs to request a table and the models."""
         write_whole(self.path / "analyst" / "token", token + "\n", PRIVATE)
-        text = f'coordinator = "{url}"\ntoken_file = "token"\n\n' + toml_table("request", request(people))
-        (self.path / "analyst" / "client.toml").write_text(text, encoding="utf-8")
+        where = f'coordinator = "{url}"\ntoken_file = "token"\n\n'
+        asked = {"client": request(people)} | {name: model_request(name, people) for name in MODELS}
+        for name, wish in asked.items():
+            text = where + toml_table("request", wish)
+            (self.path / "analyst" / f"{name}.toml").write_text(text, encoding="utf-8")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,12 +29,16 @@ _ATTRIBUTES = {
 _WANTED = ["birth_date", "sex", "hours", "job"]
 # What is left open would be cut by what tells most about the class, which spends the detail on what predicts a loan.
 _METHOD = {"name": "mondrian", "choose": "certainty"}
+# Models, by the name of their file. Their attributes are categories, or numbers with fixed intervals.
+MODELS: Mapping[str, str] = {"tree": "id3", "net": "bayes-net"}
+_LEARNED_FROM = ["sex", "hours", "education"]
 _L_DIVERSITY = {"model": "l-diversity", "qid": _WANTED, "sensitive": "disease", "l": 3}
 
 _POLICY = f"""\
 access = "private"                       # only these may ask, and be given a release
 users = ["{ANALYST}"]
 purposes = ["{PURPOSE}"]
+learn = {json.dumps(list(MODELS.values()))}             # models that may be learned: a tree and a net
 least_k = {LEAST_K}                             # no release has smaller groups,
 joint_qid = "all"                        # over all attributes of all parties together
 sessions = 4                             # at once
@@ -95,6 +100,17 @@ def request(people: int) -> dict[str, Any]:
         "budget": 10_000 + 2 * people,
         "show_progress": True,
         "privacy": [{"model": "k-anonymity", "qid": _WANTED, "k": 5}, _L_DIVERSITY],
+    }
+
+
+def model_request(model: str, people: int) -> dict[str, Any]:
+    """Return the analyst's request for one of `MODELS`: what an attribute of each party tells about the class."""
+    return {
+        "purpose": PURPOSE,
+        "attributes": _LEARNED_FROM,
+        "class": "approved",
+        "algorithm": {"name": MODELS[model]},
+        "budget": 10_000 + 2 * people,
     }
 
 

@@ -19,7 +19,7 @@ import structlog
 
 from masquerade.anonymize.release import Release
 from masquerade.errors import Conflict, MasqueradeError
-from masquerade.methods import plain_method
+from masquerade.methods import plain_method, product_of
 from masquerade.service.clock import Clock
 from masquerade.service.control import Progress
 from masquerade.service.coordinator import metrics
@@ -74,7 +74,8 @@ class ReleasePublisher:
             self._computing, figures_of, made.release, deal.terms
         )
         lost = lost_columns(made.release, deal.terms)
-        await tell(self._store, made.session, "quality", {**figures, **limits_of(deal), **lost})
+        if product_of(deal.terms).has_groups:  # of a model nothing is generalised
+            await tell(self._store, made.session, "quality", {**figures, **limits_of(deal), **lost})
         # In one thread, so that files and row appear together even when we are being stopped meanwhile. Once begun it
         # is waited for: the coordinator that comes after us must find both or neither, and nobody at work on them.
         delivering = self._computing.submit(self._deliver, made, figures)
