@@ -36,14 +36,25 @@ _SYSTEM = {"postgres", "browser", "page", "site", "visit", "place"}
 
 # Where tests play whole sessions, in this process: too slow, all together, for the inner loop.
 _SESSIONS = (
-    *("attacks/", "cli/", "console/", "contract/test_session_methods", "fuzz/", "leakage/", "library/"),
-    *("net/", "protocol/"),
+    *("attacks/", "cli/", "console/", "contract/test_learning_methods", "contract/test_session_methods"),
+    *("fuzz/", "leakage/", "library/", "net/", "protocol/"),
     *(
         f"service/test_{name}"
         for name in (
-            *("account", "api", "comeback", "coordinator", "dka", "horizontal", "lockout", "mondrian"),
+            *(
+                "account",
+                "answer_sessions",
+                "api",
+                "comeback",
+                "coordinator",
+                "dka",
+                "horizontal",
+                "lockout",
+                "mondrian",
+            ),
             *(
                 "migrations",
+                "model_sessions",
                 "mutual",
                 "node",
                 "one_column",
@@ -93,18 +104,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.sessions)
 
 
-@pytest.fixture(autouse=QUICK)
-def _no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In `make quick` a test that starts a process is one that lacks the marker `system`."""
-    start = subprocess.Popen.__init__
+_running: list[pytest.Item] = []  # the test that runs, with the fixtures that are made for it
+_start_process = subprocess.Popen.__init__
 
-    def refuse(process: subprocess.Popen[Any], words: Any, *arguments: Any, **options: Any) -> None:
-        asked_by = sys._getframe(1).f_globals["__name__"]
-        if asked_by != "ctypes.util":  # a library that is imported looks for the C library
-            pytest.fail("this test starts a process: mark it with pytest.mark.system")
-        start(process, words, *arguments, **options)
 
-    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Know which test starts a process."""
+    _running.append(item)
+    try:
+        return (yield)
+    finally:
+        _running.pop()
+
+
+def _start_if_marked(process: subprocess.Popen[Any], words: Any, *arguments: Any, **options: Any) -> None:
+    """A test that starts a process, itself or by a fixture, is marked: `make quick` leaves it out."""
+    asked_by = sys._getframe(1).f_globals["__name__"]
+    is_marked = not _running or _running[-1].get_closest_marker("system") is not None
+    if not is_marked and asked_by != "ctypes.util":  # a library that is imported looks for the C library
+        pytest.fail("this test starts a process: mark it with pytest.mark.system")
+    _start_process(process, words, *arguments, **options)
+
+
+subprocess.Popen.__init__ = _start_if_marked  # type: ignore[method-assign]
 
 
 @pytest.fixture(autouse=True)

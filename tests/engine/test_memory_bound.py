@@ -98,6 +98,7 @@ def _peak(*words: str) -> int:
     return int(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("method", METHODS)
 def test_a_job_keeps_to_the_memory_that_it_states(method: str, tmp_path: Path) -> None:
     _table(tmp_path)

@@ -59,9 +59,9 @@ def test_nothing_else_decodes_types() -> None:
     """Through `msgspec.….decode` and the like, or by names imported of msgspec."""
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
-        name = path.relative_to(SOURCE).as_posix()
-        if name != "forms/decoders.py":
-            found += [f"{name}:{line}: {what}" for line, what in reads_types(path.read_text("utf-8"))]
+        name, text = path.relative_to(SOURCE).as_posix(), path.read_text("utf-8")
+        if name != "forms/decoders.py" and "msgspec" in text:
+            found += [f"{name}:{line}: {what}" for line, what in reads_types(text)]
     assert not found, "use masquerade.forms.decoders instead of:\n" + "\n".join(found)
 
 

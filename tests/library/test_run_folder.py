@@ -40,6 +40,7 @@ def test_two_at_once_are_two_and_both_are_gone_in_the_end(base: Path) -> None:
     assert [*base.iterdir()] == []
 
 
+@pytest.mark.system
 def test_a_killed_runs_folder_is_swept_and_a_living_ones_is_not(base: Path) -> None:
     for name in ("masquerade-run-notes-of-mine", "masquerade-demo"):
         (base / name).mkdir()

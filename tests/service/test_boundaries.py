@@ -179,6 +179,7 @@ def test_a_request_is_read_back_as_it_was_written() -> None:
     assert offer(policy(), wished).attributes == (AttributeTerms("age", max_width="20", weight="2.5"),)
 
 
+@pytest.mark.sessions
 def test_a_session_keeps_to_a_policys_boundaries(tmp_path: Path) -> None:
     """Real nodes in memory: the contract has them, and the release keeps to them."""
     limits = {"age": {"never_coarser_than": 30, "never_finer_than": 5}}
