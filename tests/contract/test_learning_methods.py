@@ -17,7 +17,7 @@ from masquerade.data.table import Table
 from masquerade.errors import DataError, PeerBrokeProtocol
 from masquerade.methods import learning_method_of, learning_methods, written_method
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Send
+from masquerade.net.script import Send, kind_of
 from masquerade.protocol.arrangement import PROVIDER, Arrangement
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution
 from masquerade.protocol.learn.frame import alone_at
@@ -116,6 +116,8 @@ def test_n_parties_learn_what_one_table_gives(
     assert not learned.metrics or learned.metrics["on"] == "the training records"
     assert made.learns.read(learned.model.as_json()) == learned.model
     people = {str(each) for each in example.table.arrow["person"].to_pylist()}
+    last = {each.sender: each.kind for each in wire.seen_by(ASSEMBLER)}
+    assert {*last.values()} == {kind_of(each) for each in made.ends_with}
     assert not people & {each.data.decode("latin-1") for each in wire.heard}
 
 

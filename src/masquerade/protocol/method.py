@@ -23,10 +23,10 @@ from masquerade.engine.chunks import Engine
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import read_declared
 from masquerade.net.progress import OnStage, silent
-from masquerade.net.script import Script
+from masquerade.net.script import Message, Script
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import Arrangement
-from masquerade.protocol.columns import ReportedStep
+from masquerade.protocol.columns import Columns, ReportedStep
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
 from masquerade.protocol.gain import OwnPart
@@ -201,6 +201,8 @@ class SessionMethod(AskedMethod):
 
     activity: ClassVar[str]  # what the parties do while it runs, for human readers
     resumes: ClassVar[bool] = False  # whether an interrupted session can resume from the parties' notes
+    # The messages by which a party hands in what it has made for the assembler: with them its part is over.
+    ends_with: ClassVar[tuple[type[Message], ...]] = (Columns,)
     preferences: ClassVar[tuple[Preference, ...]] = ()  # none: it is taken only by name
     # How it keeps to boundaries of generalisation: each record to its own; all records of a column alike; not at all.
     boundaries: ClassVar[Literal["records", "columns", "ignored"]] = "ignored"

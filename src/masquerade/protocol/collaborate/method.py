@@ -16,10 +16,11 @@ from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
-from masquerade.net.script import Script, kind_of
+from masquerade.net.script import Message, Script, kind_of
 from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, without_redundant
 from masquerade.protocol.arrangement import PROVIDER, Arrangement
+from masquerade.protocol.collaborate.messages import Records, Rows
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
 from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, SessionMethod
@@ -34,6 +35,7 @@ class Collaboration(SessionMethod):
     arrangement: ClassVar[Arrangement] = "horizontal"
     boundaries = "records"
     activity: ClassVar[str] = "cutting together"
+    ends_with: ClassVar[tuple[type[Message], ...]] = (Records, Rows)
     preferences: ClassVar[tuple[Preference, ...]] = (
         Preference(10, "it is the method of providers of the same columns"),
     )

@@ -15,10 +15,10 @@ from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import Rule, choice, number, optional, whole
-from masquerade.net.script import Script
+from masquerade.net.script import Message, Script
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.joint_keys.party import collect_ratios, joint_keys_party
+from masquerade.protocol.joint_keys.party import RatiosFound, collect_ratios, joint_keys_party
 from masquerade.protocol.joint_keys.ratios import JointRatios
 from masquerade.protocol.method import Assembly, Proposal, RoleName, Seat
 from masquerade.protocol.product import ANSWER
@@ -57,6 +57,7 @@ class JointKeys(VerticalMethod):
 
     name = "joint-keys"
     makes = ANSWER
+    ends_with: ClassVar[tuple[type[Message], ...]] = (RatiosFound,)
     roles: ClassVar[Mapping[RoleName, bool]] = {}
     summary = "tells how far columns of several parties together identify their common records"
     activity = "comparing the common records"

@@ -39,14 +39,14 @@ from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, switch
 from masquerade.net.progress import OnStage, silent
-from masquerade.net.script import Script
+from masquerade.net.script import Message, Script
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import ARRANGEMENTS, Arrangement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
 from masquerade.protocol.learn import frame
 from masquerade.protocol.learn.drop_out import DropOut, fewest
-from masquerade.protocol.learn.handing_in import as_counts
+from masquerade.protocol.learn.handing_in import LearnedModel, as_counts
 from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.models.model import Model
 from masquerade.protocol.learn.site import Site, attributes_of
@@ -80,6 +80,7 @@ class LearningMethod(SessionMethod):
     """A method by which parties learn one model of all their records."""
 
     makes = MODEL
+    ends_with: ClassVar[tuple[type[Message], ...]] = (LearnedModel,)
 
     arrangements: ClassVar[tuple[Arrangement, ...]]
     roles: ClassVar[Mapping[RoleName, bool]] = {"class": True}

@@ -29,10 +29,6 @@ from masquerade.net.connect import Listener
 from masquerade.net.first_cause import first_cause
 from masquerade.net.script import Move, Receive
 from masquerade.net.session import run_script
-from masquerade.protocol.collaborate.messages import Records, Rows
-from masquerade.protocol.columns import Columns
-from masquerade.protocol.joint_keys.party import RatiosFound
-from masquerade.protocol.learn.handing_in import LearnedModel
 from masquerade.protocol.method import Assembly
 from masquerade.service.clock import Clock, wait
 from masquerade.service.control import Prepare, Ready, Start
@@ -58,7 +54,6 @@ from masquerade.utility.release_error import release_error
 log = structlog.get_logger("masquerade.coordinator")
 
 _GRACE = 5.0  # seconds that the parties get to say what went wrong
-_HANDED_IN = (Columns, Records, Rows, LearnedModel, RatiosFound)  # with which a party's part is over
 
 
 class Busy(Exception):
@@ -278,13 +273,15 @@ class Attempt:
     async def _release(self, listener: Listener, addresses: Mapping[str, str]) -> Made:
         """Connect to the parties, take in what they hand in, assemble and verify it."""
         contract, parties = self.contract, self.contract.parties
+        agreed = contract.contract
+        method = method_of(agreed)
         nodes = [Node(party, addresses[party]) for party in parties]
         agreement = Agreement(contract.hash, contract.deal.terms.version)
         awaited = set(parties)
         moving: list[asyncio.Task[None]] = []
 
         def on_move(made: Move) -> None:
-            if isinstance(made, Receive) and made.kind in _HANDED_IN:
+            if isinstance(made, Receive) and made.kind in method.ends_with:
                 awaited.discard(made.peer)
                 if not awaited and not moving:
                     moving.append(asyncio.create_task(self._assembling()))
@@ -292,9 +289,10 @@ class Attempt:
         try:
             with self.audit.session(contract.hash.hex(), parties) as transcript:
                 async with listener.connect(nodes, agreement, self.settings.timings.of_session) as channels:
-                    agreed = contract.contract
-                    script = method_of(agreed).assembler(Assembly(agreed, judge=release_error))
+                    script = method.assembler(Assembly(agreed, judge=release_error))
                     release: Made = await run_script(script, channels, transcript=transcript, on_move=on_move)
+                    if not moving:  # a party was lost, and the method goes on without it
+                        moving.append(asyncio.create_task(self._assembling()))
                     await asyncio.shield(moving[0])  # a move that has begun is made, whoever cancels us
         finally:  # whoever comes next must know where the session stands
             await asyncio.gather(*moving, return_exceptions=True)
