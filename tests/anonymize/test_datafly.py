@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from adult import adult
+from chunked import in_chunks
+from chunked import plain as chunked_plain
 from examples import examples
 
 Rows = list[tuple[str, ...]]
@@ -118,3 +121,57 @@ def test_adult_keeps_at_least_what_the_paper_shows(k: int, precision: float) -> 
     assert release.metrics["precision"] is not None
     assert release.metrics["precision"] >= precision
     assert release.suppressed < k
+
+
+# --- what all records in one group violate, and some groups do not ---
+
+COMMON = mq.Schema([*SCHEMA, mq.Attribute("disease")])
+FEW_WITH_FLU = mq.KAnonymity(NAMES, 3) & mq.AlphaKAnonymity(
+    NAMES, k=3, alpha=0.5, sensitive="disease", values=["flu"]
+)
+
+
+def clinic(spread: int, alike: int) -> pa.Table:
+    """Some at (a, 1), of whom one in three has flu; others all over, who all have it."""
+    others = [("bc"[row % 2], "2345"[row % 4]) for row in range(alike)]
+    diseases = ["flu" if row % 3 == 0 else "cold" for row in range(spread)] + ["flu"] * alike
+    letters, numbers = zip(*([("a", "1")] * spread + others), strict=True)
+    return pa.table({"letter": letters, "number": numbers, "disease": diseases})
+
+
+def test_groups_that_satisfy_are_released_though_all_records_together_violate() -> None:
+    release = mq.anonymize(mq.Table(clinic(6, 12), COMMON), FEW_WITH_FLU, mq.Datafly(), sensitive=["disease"])
+    assert (release.table.num_rows, release.suppressed) == (6, 12)
+    assert Counter(release.table["disease"].to_pylist()) == {"flu": 2, "cold": 4}
+    assert all(verdict.holds for verdict in release.verdicts)
+    [warning] = [each for each in release.summary["warnings"] if "left out" in each]
+    assert warning.startswith("12 of 18 records are left out")
+
+
+@pytest.mark.parametrize(("spread", "alike", "whole_columns"), [(0, 12, False), (0, 12, True), (6, 12, True)])
+def test_it_cannot_be_reached_where_no_group_or_too_few_satisfy(
+    spread: int, alike: int, whole_columns: bool
+) -> None:
+    """Whole columns are generalised until fewer than k violate, and then all of them do."""
+    table = mq.Table(clinic(spread, alike), COMMON)
+    with pytest.raises(mq.RequirementUnreachable, match=r"alpha-k-anonymity .* cannot be reached"):
+        mq.anonymize(table, FEW_WITH_FLU, mq.Datafly(whole_columns=whole_columns), sensitive=["disease"])
+
+
+def test_chunks_leave_out_the_same(tmp_path: Path) -> None:
+    table = mq.Table(clinic(6, 12), COMMON)
+    whole = mq.anonymize(table, FEW_WITH_FLU, mq.Datafly(), sensitive=["disease"], order="input")
+    release, rows = in_chunks(table, FEW_WITH_FLU, mq.Datafly(), tmp_path, sensitive=("disease",))
+    assert rows.equals(chunked_plain(whole.table))
+    assert release.suppressed == 12
+    (tmp_path / "none").mkdir()
+    with pytest.raises(mq.RequirementUnreachable, match=r"alpha-k-anonymity .* cannot be reached"):
+        in_chunks(mq.Table(clinic(0, 12), COMMON), FEW_WITH_FLU, mq.Datafly(), tmp_path / "none")
+
+
+def test_whole_columns_leave_out_fewer_than_k_though_all_records_together_violate() -> None:
+    few = pa.table({"letter": ["a"] * 4 + ["c"] * 2, "number": ["1"] * 4 + ["5"] * 2})
+    frame = few.append_column("disease", pa.array(["flu", "flu", "cold", "cold", "flu", "flu"]))
+    made = mq.Datafly(whole_columns=True)
+    release = mq.anonymize(mq.Table(frame, COMMON), FEW_WITH_FLU, made, sensitive=["disease"])
+    assert (release.table.num_rows, release.suppressed) == (4, 2)

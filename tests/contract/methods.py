@@ -153,6 +153,9 @@ class SessionExample:
     refuses: tuple[str, ...] = ()  # patterns
     values: Values = field(default_factory=dict)
     settings: tuple[dict[str, Any], ...] = ()  # to try as well: several parameters that go together
+    leaves_out: Callable[[Any], bool] = lambda _method: (
+        False
+    )  # whether groups that violate are left out, as in Datafly
 
 
 def specialised_alone(
@@ -258,6 +261,7 @@ SESSION_METHODS = {  # by arrangement and name
             | {"join-key", "join-rows", "join-cells", "join-release"}
             | {*ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
         ),
+        leaves_out=lambda method: bool(method.local == "datafly"),
         to_assembler=frozenset({"columns"}),
         refuses=(
             *BOUNDARIES,

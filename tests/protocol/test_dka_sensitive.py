@@ -119,6 +119,38 @@ def test_several_requirements_hold_together_and_a_group_that_never_can_is_left_o
     assert set(release.table["disease"].to_pylist()) == {"flu", "cold"}
 
 
+FEW_WITH_FLU = mq.KAnonymity(NAMES, 3) & mq.ConfidenceBounding(
+    NAMES, confidence=0.5, sensitive="disease", values=["flu"]
+)
+
+
+def crowd(healthy: int, ill: int) -> mq.Table:
+    """Some at one place, of whom one in four has flu; others at another, who all have it."""
+    cells = {
+        "job": ["job 0.0"] * (healthy + ill),
+        "town": ["town 0.0"] * healthy + ["town 1.0"] * ill,
+        "age": ["age 0.0"] * (healthy + ill),
+        "disease": ["cold" if row % 4 else "flu" for row in range(healthy)] + ["flu"] * ill,
+    }
+    return mq.Table(pa.table(cells), mq.Schema([*SCHEMA, mq.Attribute("disease")]))
+
+
+@pytest.mark.parametrize("holder", PARTIES)
+def test_groups_that_satisfy_are_released_though_all_records_together_violate(holder: str) -> None:
+    release = run_together(scripts(crowd(8, 12), contract_of(FEW_WITH_FLU, holder, "datafly")))[ASSEMBLER]
+    assert bag(release.table) == plainly(crowd(8, 12), FEW_WITH_FLU, "datafly")
+    assert (release.table.num_rows, release.suppressed) == (8, 12)
+
+
+@pytest.mark.parametrize("holder", PARTIES)
+@pytest.mark.parametrize("local", ["datafly", "mondrian"])
+def test_it_cannot_be_reached_where_no_group_satisfies(holder: str, local: str) -> None:
+    wire = Wire()
+    with pytest.raises(RequirementUnreachable, match="the common records"):
+        run_together(scripts(crowd(0, 12), contract_of(FEW_WITH_FLU, holder, local)), wire)
+    assert not wire.seen_by(ASSEMBLER)
+
+
 def test_what_all_records_together_lack_is_told_before_any_round() -> None:
     table = patients(20, 1, n_values=1)
     one = mq.Table(table.arrow.set_column(3, "disease", pa.array(["flu"] * 20)), table.schema)

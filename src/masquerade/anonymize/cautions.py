@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from masquerade.anonymize.release import Release
 
 _NEARLY_ALL = 0.9  # the loss of a column that is hardly worth releasing
+_MANY_LEFT_OUT = 0.1  # the share of records that is left out from which on it says something who is missing
 _NAMED = 5  # of such columns; more are counted
 _MANY_LEAVES = 20  # a flat taxonomy of more numbers than these was probably meant as a scale
 _NUMBER = re.compile(NUMBER)
@@ -55,6 +56,13 @@ def other_cautions(release: Release) -> Iterator[str]:
         yield (
             f"{release.dropped_rows} of {release.rows} rows were dropped for missing cells; is the table read rightly? "
             "missing_values says what counts as missing"
+        )
+    sensitive = sorted({name for each in release.verdicts for name in each.requirement.sensitive_attributes})
+    if sensitive and release.suppressed > _MANY_LEFT_OUT * release.rows:
+        yield (
+            f"{release.suppressed} of {release.rows} records are left out, because their groups violate: of somebody "
+            f"who is known to be in the table and is not in the release, this says something about "
+            f"{', '.join(sensitive)}"
         )
     if release.shared is not None and (people := release.shared.people):
         who = "1 person" if people == 1 else f"{people} people"

@@ -2,8 +2,9 @@
 
 As Jiang and Clifton use it (Algorithm 1), records whose group already satisfies are not generalised further, so one
 column may hold a value and its ancestor. Sweeney's Datafly generalises whole columns. Fewer than k records that are
-left over at the end are left out, and counted. Within boundaries that would be fewer than k in each of many small
-groups, so there they join a group that satisfies, unless whole columns are generalised.
+left over at the end are left out, and counted; so are, of records whose group is not generalised further, all that
+violate even in one group, where more than its size matters. Within boundaries that would be fewer than k in each of
+many small groups, so there they join a group that satisfies, unless whole columns are generalised.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from masquerade.anonymize.bottom_up import BottomUpColumns
 from masquerade.anonymize.boundaries import rows_by_boundary
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.preparation import different_qids, prepare
+from masquerade.anonymize.preparation import (
+    different_qids,
+    prepare,
+    refuse_unreachable,
+    refuse_violating_whole,
+)
 from masquerade.data.column import Coded, Column
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
@@ -52,6 +58,7 @@ class Datafly(TableMethod):
     )
 
     boundaries = "records"
+    leaves_out = True
     seconds_per_million: ClassVar[float] = 0.5
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"whole_columns": True})
 
@@ -77,6 +84,8 @@ class Datafly(TableMethod):
         judge = _Judge(task.parts, task.sensitive, task.n_rows)
         generalised = BottomUpColumns(task.columns)
         rows = self._generalise(generalised, judge, task.columns, task.n_rows)
+        if not rows.size:
+            refuse_unreachable(table, task.parts, task.sensitive)
         return task.outcome(generalised.released(rows), (), None if rows.size == task.n_rows else rows)
 
     def run_on_chunks(
@@ -92,6 +101,9 @@ class Datafly(TableMethod):
         generalised = BottomUpColumns(found.columns)
         n_found = int(found.times.size)
         rows = self._generalise(generalised, judge, found.columns, n_found)
+        if not rows.size:
+            sensitive = {name: (found.whole[name], labels) for name, labels in found.labels.items()}
+            refuse_violating_whole(table.name, len(task.table), task.parts, sensitive)
         if rows.size == n_found:
             return found.outcome(generalised.released(rows))
         return found.outcome(generalised.released(rows), rows)

@@ -53,6 +53,8 @@ class TableMethod(Method):
     # How it keeps to boundaries of generalisation: each record to its own; likewise, and it may save a part of the
     # records of a group that violates even at them; all records of a column alike; not at all.
     boundaries: ClassVar[Literal["records", "parts", "columns", "ignored"]] = "ignored"
+    # Whether it releases the groups that satisfy and leaves out the others, where not all records can be released.
+    leaves_out: ClassVar[bool] = False
 
     target: str | None = None  # the class attribute
 

@@ -55,7 +55,7 @@ def prepare(table: Table, requirement: Requirement, method: TableMethod) -> Prep
     sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
     for part in parts:
         part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
-    refuse_unreachable(table, parts, sensitive)
+    refuse_unreachable(table, hopeless_at_once(parts, method.leaves_out), sensitive)
     if method.boundaries == "ignored":
         columns = tuple(replace(column, boundary=None) for column in columns)
     everybody = Prepared(parts, columns, sensitive, len(table))
@@ -111,6 +111,14 @@ def _refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> 
                 raise ParameterError(
                     f"sensitive attribute {name}: it is inside the QID of {part}; take it out of the QID"
                 )
+
+
+def hopeless_at_once(parts: Iterable[GroupRequirement], leaves_out: bool) -> tuple[GroupRequirement, ...]:
+    """Return those parts that no release can satisfy if all records in one group violate them.
+
+    Of a method that leaves out groups that violate, these are the parts that no group of fewer records satisfies.
+    """
+    return tuple(part for part in parts if part.hereditary or not leaves_out)
 
 
 def different_qids(parts: Sequence[GroupRequirement]) -> Iterator[str]:

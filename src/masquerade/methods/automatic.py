@@ -26,6 +26,8 @@ class Auto(BestRelease):
     those that would exceed it by what they declare are left out, and named.
     """
 
+    leaves_out = True  # if only a method can that does
+
     def methods(self) -> Iterable[type[TableMethod]]:
         """Return all methods on one table, those of other packages included."""
         return table_methods().values()

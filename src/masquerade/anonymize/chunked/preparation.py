@@ -13,6 +13,7 @@ from masquerade.anonymize.chunked.outcome import ChunkedOutcome, ReleasedCodes
 from masquerade.anonymize.method import TableMethod, insist
 from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.preparation import (
+    hopeless_at_once,
     parts_for,
     refuse_violating_whole,
     unreachable_within_boundaries,
@@ -52,7 +53,8 @@ def prepare_chunks(table: ChunkedTable, requirement: Requirement, method: TableM
     for part in parts:
         part.bind(table.coded[part.sensitive].labels if part.sensitive is not None else ())
     sensitive = {name: (table.whole[name], coded.labels) for name, coded in table.coded.items()}
-    refuse_violating_whole(table.name, len(table), parts, sensitive)
+    judged = hopeless_at_once(parts, method.leaves_out)
+    refuse_violating_whole(table.name, len(table), judged, sensitive)
     columns = tuple(table.columns[name] for name in table.schema.names if name in table.columns)
     if method.boundaries == "ignored":
         columns = tuple(replace(column, boundary=None) for column in columns)

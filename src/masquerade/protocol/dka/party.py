@@ -12,8 +12,9 @@ import time
 
 import pyarrow as pa
 
-from masquerade.anonymize.preparation import refuse_unreachable
+from masquerade.anonymize.preparation import hopeless_at_once, refuse_unreachable
 from masquerade.data.table import Origin, Table
+from masquerade.errors import RequirementUnreachable
 from masquerade.net.progress import Stage
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.attribute_terms import agreed_table
@@ -61,7 +62,8 @@ def dka_party(
     own = agreed_table(seat.table, contract.attributes).take(rows)
     # What cannot be reached is refused before anything is shown, as far as this party can tell.
     sensitive = own_sensitive(name, contract, own)
-    judged = [part for part in contract.parts if part.sensitive in sensitive]
+    known = [part for part in contract.parts if part.sensitive in sensitive]
+    judged = hopeless_at_once(known, algorithm.opens_chi)
     refuse_unreachable(Table(own.arrow, own.schema, origin=Origin("the common records")), judged, sensitive)
     only_sizes = all(part.only_sizes for part in contract.parts)
     side = algorithm.side(own.columns(mine), len(own), k, only_sizes=only_sizes)
@@ -91,8 +93,12 @@ def dka_party(
     yield from play(tests, side, on_stage=on_stage, on_round=notebook.played)
     finished = time.perf_counter()
 
-    seat.before_showing()
     passed = side.passed
+    if not passed.size:  # as all parties know
+        notebook.finished()
+        every = "in the rounds every group violated it, however general"
+        raise RequirementUnreachable(f"the common records: {contract.requirement} cannot be reached: {every}")
+    seat.before_showing()
     released = {column.name: column for column in side.released()}
     comparison = Comparison(own.columns(mine), tuple(released.values()), None, passed, {})
     cells = handed_in(name, contract, own.take(passed), released)
