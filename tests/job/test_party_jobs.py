@@ -57,6 +57,19 @@ def write(folder: Path, text: str) -> Path:
     return folder / "job.toml"
 
 
+@pytest.mark.parametrize("name", ["tds", "dka", "dka-datafly"])
+def test_a_method_of_another_arrangement_is_told_as_that_alone(name: str, tmp_path: Path) -> None:
+    """Not that ids are missing, which providers have no use for."""
+    text = PROVIDERS.replace('[[privacy]]\nmodel = "m-privacy"\nm = 1\n', "").partition("[output]")[0]
+    job = write(tmp_path, text.replace('name = "mondrian"', f'name = "{name}"'))
+    with pytest.raises(JobError) as caught:
+        mq.mashup_job(job)
+    [problem] = caught.value.problems
+    assert problem.key == ("algorithm", "name")
+    assert "the same columns" in str(problem)
+    assert str(problem).endswith(": auto, mondrian")
+
+
 WRONG = {
     "misspelt name in a mashup": (
         changed('"tds"', '"tsd"', MASHUP),

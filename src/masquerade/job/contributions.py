@@ -8,9 +8,10 @@ from masquerade.errors import hint
 from masquerade.job.plan import Plan
 from masquerade.job.providers import Headers, check_providers, contract_of_providers
 from masquerade.job.requirements import FOR_PROVIDERS, entry_of
-from masquerade.methods import written_method
+from masquerade.methods import askable_methods, written_method
 from masquerade.net.identity import check_name
 from masquerade.privacy.requirement import without_redundant
+from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.protocol.attribute_terms import terms_of
 from masquerade.protocol.contract import Contract, Contribution, Role, written_requirement
 from masquerade.protocol.method import ASSEMBLER, AskedMethod, Proposal
@@ -47,6 +48,14 @@ def check_sources(plan: Plan) -> None:
 
 def _check_mashup(plan: Plan, method: AskedMethod) -> None:
     """Check parties that hold different columns about the same people."""
+    if not any(section.id or section.attributes for section in plan.job.parties.values()):
+        vertical, horizontal = ARRANGEMENTS["vertical"].columns, ARRANGEMENTS["horizontal"].columns
+        plan.problems.add(
+            ("algorithm", "name"),
+            f'"{method.name}" is for parties with {vertical} about the same people, and needs the id of each; '
+            f"for providers of {horizontal}, who need none: {', '.join(askable_methods('horizontal'))}",
+        )
+        return  # what else is wrong follows from it
     check_identifiers(plan)
     parts = without_redundant(plan.requirement.parts)
     _refuse(plan, method, Proposal(parts, parties=tuple(plan.job.parties), schema=plan.schema()))
