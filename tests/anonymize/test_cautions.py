@@ -23,7 +23,9 @@ def test_a_good_release_has_none() -> None:
 
 def test_a_column_that_lost_nearly_everything() -> None:
     (line,) = made([1, 2, 3], k=3)
-    assert line.startswith("age lost 100% of its detail; another method, some suppression")
+    assert line.startswith(
+        "age lost 100% of its detail and keeps 0% of its information; another method, some suppression"
+    )
 
 
 @pytest.mark.usefixtures("few_queries")

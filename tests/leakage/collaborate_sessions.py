@@ -24,6 +24,7 @@ from masquerade.protocol.collaborate.written_schema import digest_of, write_sche
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.utility.comparison import compare
+from masquerade.utility.losses import shown_to_others
 from masquerade.utility.queries import holders_error
 from protocol.test_collaborate import ILLNESSES, JOBS, QID, SCHEMA, contract_of, requirement_of, table_of
 
@@ -140,7 +141,7 @@ class Collaborate:
         return Made(
             "collaborate-rows",
             table=stream_of(cells),
-            losses=alone.losses(),
+            losses=shown_to_others(alone.losses(), own.size),
             left_out=["diary"],
             seconds={"prepare": 0.0, "protocol": 0.0},
             query_error=holders_error(compare(joined.take(own), pa.table(alone.labels()), QID)),

@@ -28,7 +28,7 @@ from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.sorted_histogram import Sorting
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import losses_of
+from masquerade.utility.losses import losses_of, shown_to_others
 from masquerade.utility.queries import holders_error
 from protocol.test_dka import NAMES, PARTIES, SCHEMA, contract_of, people
 from protocol.test_dka_among_several import PARTIES as THREE
@@ -206,7 +206,7 @@ class Dka:
             "columns",
             table=stream_of(cells, pa.int8()) if joined is None else joined,
             steps=[],
-            losses=losses_of(comparison),
+            losses=shown_to_others(losses_of(comparison), comparison.rows),
             left_out=[],
             seconds={"align": 0.0, "protocol": 0.0},
             suppressed=N - side.passed.size,

@@ -31,7 +31,7 @@ from masquerade.protocol.method import ASSEMBLER
 from masquerade.protocol.party import _prepared
 from masquerade.protocol.sensitive_checks import most_children
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import losses_of
+from masquerade.utility.losses import losses_of, shown_to_others
 from masquerade.utility.queries import holders_error
 from masquerade.utility.scores import score_named
 
@@ -264,7 +264,7 @@ class MashupSimulator:
                 "columns",
                 table=stream_of(cells, pa.int8()),
                 steps=steps,
-                losses=losses_of(comparison),
+                losses=shown_to_others(losses_of(comparison), comparison.rows),
                 left_out=["Diary"],
                 seconds=dict.fromkeys(took, 0.0),
                 suppressed=len(own) - self.seen[name].n_records,

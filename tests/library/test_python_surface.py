@@ -27,7 +27,7 @@ def test_a_release_is_printed_in_five_lines_without_a_cell() -> None:
         "requirements: k-anonymity (k = 2) over age, job holds",
         "groups:       2 of 2 to 2 records",
         "columns:      age, job",
-        "loss:         age 100%, job 0%",
+        "loss:         age 100%, job 0%; information kept: age 0%, job 100%",
     ]
     assert repr(made) == "<Release of 4 rows in 2 groups>"
 

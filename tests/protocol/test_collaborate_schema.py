@@ -69,7 +69,8 @@ def test_a_third_party_without_a_schema_makes_the_same_release(choose: str) -> N
     given = run_together(scripts)[ASSEMBLER]
     assert made.table.column_names == given.table.column_names == ["job", "age", "ill", "provider"]
     assert rows(made.table) == rows(given.table)
-    assert made.metrics == pytest.approx(given.metrics)
+    apart = {"information_kept": None}  # a provider compares with its own records, of 100 or more
+    assert {**made.metrics, **apart} == pytest.approx({**given.metrics, **apart})
 
 
 def test_weights_are_the_agreed_ones() -> None:

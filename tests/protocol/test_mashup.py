@@ -109,8 +109,20 @@ def test_the_papers_example() -> None:
         {**step.summary(), "party": LOANS[step.attribute]} for step in alone.steps
     ]
     assert bag(release.table) == bag(alone.table)
-    assert dict(release.metrics) == pytest.approx(dict(alone.metrics))
+    few = {"information_kept": None}  # is told of 100 records or more
+    assert dict(release.metrics) == pytest.approx({**alone.metrics, **few})
     assert release.attribute_losses == pytest.approx(dict(alone.attribute_losses))
+    assert release.attribute_information == {}
+
+
+def test_each_party_tells_how_much_information_its_own_columns_keep() -> None:
+    table = mq.Table(pa.concat_tables([loan_table().arrow] * 3), loan_table().schema)
+    release = run_mashup(table, contract_of(REQUIREMENT, LOANS))
+    alone = mq.anonymize(table, REQUIREMENT, mq.TopDownSpecialization("Class"))
+    assert dict(release.metrics) == pytest.approx(dict(alone.metrics))
+    assert release.attribute_information == alone.attribute_information
+    assert set(release.attribute_information) == set(LOANS)
+    assert 0 < release.metrics["information_kept"] < 1
 
 
 people = st.lists(

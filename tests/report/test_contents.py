@@ -77,16 +77,23 @@ def people(rows: int = 400) -> mq.Table:
 def test_the_verdict_says_in_words_what_holds_what_was_lost_and_what_to_do() -> None:
     release = mq.anonymize(people(), mq.KAnonymity(["age", "sex"], 20), sensitive="disease")
     losses = {"age": 0.95, "sex": 0.0}
-    told = contents(dataclasses.replace(release, attribute_losses=losses))["headline"]
+    changed = dataclasses.replace(
+        release,
+        attribute_losses=losses,
+        attribute_information={"age": 0.05, "sex": 1.0},
+        metrics={**release.metrics, "information_kept": 0.2},
+    )
+    told = contents(changed)["headline"]
     least = int(release.group_sizes.min())
     assert told["sentences"] == [
         f"Whoever knows age and sex of a person has at least {least} records to choose from; 20 were required.",
         "All 400 records are released.",
         "sex kept all its detail.",
         "age lost 95.0\u202f% of its detail.",
-        *told["sentences"][4:],
+        "20.0\u202f% of the columns' information (entropy) is kept, least of age: 5.0\u202f%.",
+        *told["sentences"][5:],
     ]
-    assert len(told["sentences"]) == 5
+    assert len(told["sentences"]) == 6
     assert [line.split(":")[0] for line in told["advice"]] == [
         "age is hardly worth releasing like this",
         "born is published as in the input",

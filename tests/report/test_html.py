@@ -94,9 +94,13 @@ def test_the_tables_tell_the_summary(release, page):
     losses = {
         row[0]: row[2:] for row in read.tables["What each attribute lost, and how many values remain"][1:]
     }
-    assert losses["Sex"] == ["0 %", "2"]
-    assert losses["Job"] == [f"{100 * release.attribute_losses['Job']:.1f} %", "5"]
-    assert losses["Salary"][1] == "4"
+    assert losses["Sex"] == ["0 %", "100 %", "2"]
+    assert losses["Job"] == [
+        f"{100 * release.attribute_losses['Job']:.1f} %",
+        f"{100 * release.attribute_information['Job']:.1f} %",
+        "5",
+    ]
+    assert losses["Salary"][2] == "4"
     metrics = {row[0]: row[1:] for row in read.tables["Metrics"][1:]}
     assert metrics["discernibility"][0] == str(release.metrics["discernibility"]) == "176"
     assert {name.replace("_", " ") for name in release.metrics} == set(metrics)

@@ -62,6 +62,9 @@ def test_figures_and_limits_in_words() -> None:
         "classification error is 0.4, and at most 0.1 was wished"
     )
     assert said_of(ncp, {"ncp": 0.25}) == "loss of detail (NCP) is 0.25"
+    assert said_of(ncp, {"ncp": 0.25, "information_kept": 0.613}) == (
+        "loss of detail (NCP) is 0.25 (61% of the information is kept)"
+    )
     assert said_of(queries, {"most_query_error": 2.0}) == (
         "query error could not be measured, and at most 2 was wished"
     )
@@ -73,10 +76,10 @@ def test_columns_that_lost_nearly_everything_are_told_with_what_would_help() -> 
     release = mq.anonymize(table, mq.KAnonymity(["age", "job"], k=4), mq.Mondrian())
     terms = dealt(request()).terms
     told = lost_columns(release, terms)
-    assert told == {"lost": {"age": 1.0, "job": 1.0}}
+    assert told == {"lost": {"age": 1.0, "job": 1.0}, "kept": {"age": 0.0, "job": 0.0}}
     assert [line.partition("; ")[0] for line in said_of_lost(told)] == [
-        "age lost 100% of its detail",
-        "job lost 100% of its detail",
+        "age lost 100% of its detail and keeps 0% of its information",
+        "job lost 100% of its detail and keeps 0% of its information",
     ]
     assert "another method" in said_of_lost(told)[0]
     kept = mq.anonymize(table, mq.KAnonymity(["age", "job"], k=1), mq.Mondrian())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
+from collections.abc import Iterable
+from math import log2
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +32,21 @@ def about(figures: dict[str, float]) -> dict[str, object]:
     """The figures as they are published; a sum over 102 cells is as exact as the mean of one."""
     exact = {name: pytest.approx(figure, abs=ROUNDED) for name, figure in figures.items()}
     return exact | {"information_loss": pytest.approx(figures["information_loss"], abs=102 * ROUNDED)}
+
+
+def entropy(cells: Iterable[object]) -> float:
+    counts = Counter(cells)
+    return sum(n / counts.total() * log2(counts.total() / n) for n in counts.values())
+
+
+def kept_by_entropies(comparison: Comparison) -> float:
+    """Where each value has one cell: the entropy of the released cells over that of the original."""
+    table = loan_table()
+    shares = [
+        entropy(column.to_arrow().to_pylist()) / entropy(table.cells(column.name).to_pylist())
+        for column in comparison.released
+    ]
+    return sum(shares) / len(shares)
 
 
 def loans(**weights: float) -> Comparison:
@@ -62,9 +79,11 @@ def test_the_checked_example() -> None:
             "precision": 1 - 16 / (34 + 25 * 3 + 9 * 2),
             "ncp": (16 * 2 / 7 + salary) / (34 * 3),
             "information_loss": 16 * 1 / 3 + salary,
+            "information_kept": pytest.approx(kept_by_entropies(loans()), abs=1e-3),
             "violations": None,
         }
     )
+    assert 0 < kept_by_entropies(loans()) < 1
 
 
 def test_weights_of_attributes() -> None:
@@ -78,7 +97,11 @@ def test_suppressed_rows_cost_everything() -> None:
     smallest = int(np.argmin(whole.group_sizes))
     part = suppress(whole, np.flatnonzero(whole.groups != smallest).tolist())
     salary = (7 * 34 + 5 * 2 + 10 * 7 + 9 * 55) / 98
-    assert measure(part) == about(
+    figures = measure(part)
+    kept = figures.pop("information_kept")
+    assert kept is not None
+    assert 0 < kept < kept_by_entropies(whole)
+    assert figures == about(
         {
             "discernibility": 176 - 3**2 + 3 * 34,
             "weighted_discernibility": (17**2 + 14**2)
@@ -105,6 +128,7 @@ def test_everything_suppressed() -> None:
     assert figures["majority"] == 34
     assert figures["loss"] == figures["ncp"] == figures["classification_metric"] == 1
     assert figures["information_loss"] == 34 * 3
+    assert figures["information_kept"] == 0
 
 
 def test_everything_at_the_root_and_nothing_generalised() -> None:
@@ -112,8 +136,10 @@ def test_everything_at_the_root_and_nothing_generalised() -> None:
     roots = tuple(column.generalise(np.array([0])) for column in table.columns(QID))
     top = measure(Comparison(table.columns(QID), roots, None, None, {}))
     assert (top["loss"], top["ncp"], top["precision"], top["information_loss"]) == (1, 1, 0, 34 * 3)
+    assert top["information_kept"] == 0
     raw = measure(compare(table, table, QID))
     assert (raw["loss"], raw["ncp"], raw["precision"], raw["information_loss"]) == (0, 0, 1, 0)
+    assert raw["information_kept"] == 1
 
 
 def test_without_a_class_nothing_is_said_of_it() -> None:
@@ -142,6 +168,34 @@ def test_a_single_value_has_nothing_to_lose() -> None:
         compare(table, pa.table({"town": ["Ulm", "Ulm"], "age": ["[-inf, inf)"] * 2}), ["town", "age"])
     )
     assert figures["loss"] == figures["ncp"] == figures["information_loss"] == 0
+    assert figures["information_kept"] == 1
+
+
+def test_a_single_value_that_no_cell_tells_is_lost() -> None:
+    """Whatever the original was: the figure must not tell that all records had one value."""
+    towns = Taxonomy(Branch("*", (Branch("Ulm"), Branch("Bonn"))))
+    schema = Schema([Attribute("town", taxonomy=towns)])
+    for original in (["Ulm", "Ulm", "Ulm"], ["Ulm", "Bonn", "Bonn"]):
+        figures = measure(
+            compare(Table(pa.table({"town": original}), schema), pa.table({"town": ["*"] * 3}), ["town"])
+        )
+        assert figures["information_kept"] == 0
+
+
+def test_an_outlier_changes_what_a_penalty_says_and_not_what_information_is_kept() -> None:
+    """With bounds the penalty divides by their distance, which one outlier asks for."""
+    ages = list(range(100))
+    released = [f"[{age // 50 * 50}, {age // 50 * 50 + 50})" for age in ages]
+    found = {}
+    for oldest in (100, 10_000):
+        schema = Schema([Attribute("age", "continuous", lower=0, upper=oldest)])
+        table = Table(pa.table({"age": [*ages, oldest - 1]}), schema)
+        cells = [*released, f"[100, {oldest})" if oldest > 100 else "[50, 100)"]
+        found[oldest] = measure(compare(table, pa.table({"age": cells}), ["age"]))
+    assert found[100]["ncp"] == pytest.approx(0.5)
+    assert found[10_000]["ncp"] == pytest.approx((100 * 0.005 + 0.99) / 101, abs=ROUNDED)
+    for figures in found.values():
+        assert figures["information_kept"] == pytest.approx(1 / log2(100), abs=0.02)
 
 
 def test_a_taxonomy_of_fixed_intervals_is_a_taxonomy() -> None:
@@ -200,6 +254,37 @@ def test_brute_force_over_cells(case: Case) -> None:
     assert figures["information_loss"] == pytest.approx(taller, abs=cells * ROUNDED)
     precision = pytest.approx(1 - climbed / path_length, abs=2 * ROUNDED) if path_length else None
     assert figures["precision"] == precision
+
+
+@given(cases())
+@settings(deadline=None, max_examples=examples(100))
+def test_brute_force_over_information(case: Case) -> None:
+    """Of each cell −log₂ of the share of the records that it may mean, beside that of its value alone."""
+    shares = []
+    for name, column in case.cells.items():
+        times = Counter(cell.original for cell in column)
+
+        def may_be(cell: Cell, name: str = name) -> set[str | int]:
+            if name in case.paths:
+                return {path[-1] for path in case.paths[name] if cell.released in path}
+            values = {float(other.original) for other in case.cells[name]}
+            lo, hi = cell.ends or (float(cell.original), float(cell.original) + 0.1)
+            return {value for value in values if lo <= value < hi}
+
+        bits = kept = 0.0
+        exact = True
+        for row, cell in enumerate(column):
+            bits += log2(case.rows / times[cell.original])
+            meant = may_be(cell) if row in case.kept else None
+            if meant is not None:
+                kept += log2(case.rows / sum(times[value] for value in meant))
+            exact = exact and meant is not None and len(meant) == 1
+        share = kept / bits if bits > 0 else float(exact)
+        assert -1e-9 <= share <= 1 + 1e-9
+        shares.append(share)
+    assert measure(case.comparison())["information_kept"] == pytest.approx(
+        sum(shares) / len(shares), abs=6e-4
+    )
 
 
 @given(cases())

@@ -154,7 +154,7 @@ class BestRelease(TableMethod):
             last = method
             outcome = method.run_on_chunks(table, requirement)
             here, made = outcome.beside(table)
-            comparison = CountedComparison.of(here, made, self.target)
+            comparison = CountedComparison.of(here, made, self.target, everybody=table)
             names = (self.chosen_by, NCP)
             return outcome, [figure(name, here, made, comparison, self.workload) for name in names]
 

@@ -26,20 +26,21 @@ HELP = "another method, some suppression, a smaller QID or a finer taxonomy woul
 
 def cautions(release: Release) -> tuple[str, ...]:
     """Return the cautions about a release, each one sentence with what would help."""
-    return (*_losses(nearly_lost(release)), *other_cautions(release))
+    return (*_losses(nearly_lost(release), release.attribute_information), *other_cautions(release))
 
 
-def _losses(lost: Mapping[str, float]) -> Iterator[str]:
+def _losses(lost: Mapping[str, float], kept: Mapping[str, float]) -> Iterator[str]:
     named = list(lost)[: _NAMED if len(lost) > _NAMED + 1 else None]
     for name in named:
-        yield said_of_loss(name, lost[name])
+        yield said_of_loss(name, lost[name], kept.get(name))
     if len(named) < len(lost):
         yield f"{len(lost) - len(named)} more columns lost {_NEARLY_ALL:.0%} of their detail or more"
 
 
-def said_of_loss(name: str, loss: float) -> str:
-    """Say that a column is hardly worth releasing, and what would help."""
-    return f"{name} lost {loss:.0%} of its detail; {HELP}"
+def said_of_loss(name: str, loss: float, kept: float | None = None) -> str:
+    """Say that a column is hardly worth releasing, how much of its information it keeps, and what would help."""
+    information = "" if kept is None else f" and keeps {kept:.0%} of its information"
+    return f"{name} lost {loss:.0%} of its detail{information}; {HELP}"
 
 
 def nearly_lost(release: Release) -> dict[str, float]:

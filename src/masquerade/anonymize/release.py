@@ -21,7 +21,7 @@ from masquerade.engine.counts import Counts, Ints
 from masquerade.engine.numbering import occurring
 from masquerade.privacy.check import Verdict
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import AttributeLoss, certainty_losses, losses_of
+from masquerade.utility.losses import AttributeLoss, certainty_losses, information_kept, losses_of
 from masquerade.utility.metrics import measure
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ class Release:
     attribute_losses: Mapping[str, float]  # what each generalised attribute lost: 0 nothing, 1 everything
     settings: Mapping[str, Any]  # all that is needed to repeat the run
     seconds: dict[str, float] = field(default_factory=dict)  # the writer adds the time that writing took
+    attribute_information: Mapping[str, float] = field(
+        default_factory=dict
+    )  # the share of its information that each generalised attribute keeps, where it is known
     # How many providers feed each group, where the requirement names them; groups are those of `group_sizes`.
     group_providers: Counts | None = None
     query_error: QueryError | None = (
@@ -116,6 +119,7 @@ class Release:
             dropped=dropped,
             metrics=measure(comparison, losses),
             attribute_losses=certainty_losses(losses),
+            attribute_information=information_kept(losses),
             settings=settings,
             seconds=seconds,
             group_providers=comparison.providers_of_groups(providers) if providers is not None else None,
@@ -142,9 +146,14 @@ class Release:
         return f"<{type(self).__name__} of {self.released} rows in {self.group_sizes.size} groups>"
 
     def __str__(self) -> str:
-        """Return five lines for a person: rows, requirements, groups, columns, what they lost. No cell is in them."""
+        """Return five lines for a person: rows, requirements, groups, columns, their losses. No cell is in them."""
         sizes = self.group_sizes
         lost = sorted(self.attribute_losses.items(), key=lambda each: -each[1])
+        loss = ", ".join(f"{name} {share:.0%}" for name, share in lost) or "none"
+        kept = [
+            (name, self.attribute_information[name]) for name, _ in lost if name in self.attribute_information
+        ]
+        information = ", ".join(f"{name} {share:.0%}" for name, share in kept)
         lines = {
             "rows": f"{self.released} released, {self.dropped_rows or 0} dropped, {self.suppressed} suppressed",
             "requirements": "; ".join(
@@ -153,7 +162,7 @@ class Release:
             ),
             "groups": f"{sizes.size} of {sizes.min(initial=self.rows)} to {sizes.max(initial=0)} records",
             "columns": ", ".join(self.table.column_names),
-            "loss": ", ".join(f"{name} {share:.0%}" for name, share in lost) or "none",
+            "loss": f"{loss}; information kept: {information}" if information else loss,
         }
         return "\n".join(f"{name + ':':14}{text}" for name, text in lines.items())
 
@@ -177,6 +186,8 @@ class Release:
             "requirements": [verdict.summary() for verdict in self.verdicts],
             "steps": [step.summary() for step in self.steps],
             "metrics": dict(self.metrics),
+            "attribute_losses": dict(self.attribute_losses),
+            "attribute_information": dict(self.attribute_information),
             **({"purpose": dict(self.purpose)} if self.purpose else {}),
             **({"choice": self.choice.summary()} if self.choice is not None else {}),
             "warnings": list(cautions(self)),

@@ -23,7 +23,7 @@ from masquerade.library.chunked_jobs import in_memory, opened_engine
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.risk.attacks.attack import GroupCounts, Scene
 from masquerade.risk.attacks.registry import attack
-from masquerade.utility.losses import certainty_losses, losses_of
+from masquerade.utility.losses import certainty_losses, information_kept, losses_of
 from masquerade.utility.metrics import measure, weighted_overlap
 
 
@@ -81,6 +81,7 @@ def evaluate_chunks(
             "metrics": measure(comparison, losses),
             "weighted_overlap": weighted_overlap(comparison),
             "attribute_losses": certainty_losses(losses),
+            "attribute_information": information_kept(losses),
         }
         on_stage(Stage("attacking"))
         values = values_of_groups(table, outcome, coded, int(comparison.group_sizes.size))

@@ -17,7 +17,7 @@ from masquerade.privacy.requirement import Requirement
 from masquerade.risk.attacks.attack import Scene
 from masquerade.risk.attacks.registry import attack
 from masquerade.utility.comparison import Comparison, compare, refuse_other_order
-from masquerade.utility.losses import certainty_losses, losses_of
+from masquerade.utility.losses import certainty_losses, information_kept, losses_of
 from masquerade.utility.metrics import measure, weighted_overlap
 
 
@@ -41,7 +41,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """Return the metrics of a release whose row i is row i of the original's complete rows (`order="input"`).
 
-    `metrics`; `weighted_overlap`; `attribute_losses`; `query_error` over this many random range `queries` (0 for
+    `metrics`; `weighted_overlap`; `attribute_losses`; `attribute_information`, the share of its
+    information that each attribute keeps; `query_error` over this many random range `queries` (0 for
     none); and, with a class attribute `target`, `classification`: the errors BE, UE, IE, and SE for each source (a
     party's name and its attributes), of decision trees grown on the first `train` rows and tested on the rest, or
     without `train` cross-validated in `folds` parts (0 for none). With a file of SQL queries, `workload`, also
@@ -82,6 +83,7 @@ def evaluate(
         "metrics": measure(comparison, losses),
         "weighted_overlap": weighted_overlap(comparison),
         "attribute_losses": certainty_losses(losses),
+        "attribute_information": information_kept(losses),
     }
     on_stage(Stage("attacking"))
     scene = Scene(published, complete.schema, tuple(qid), tuple(special), target, complete)

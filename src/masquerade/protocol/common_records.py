@@ -32,7 +32,7 @@ from masquerade.protocol.joint_histogram.pair import BackEnd
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import losses_of
+from masquerade.utility.losses import losses_of, shown_to_others
 from masquerade.utility.queries import holders_error
 
 
@@ -174,7 +174,7 @@ def hand_in(
         Columns(
             table=write_columns(handed_in(name, contract, left, released)),
             steps=tuple(steps) if seat.show_steps else (),
-            losses=losses_of(comparison),
+            losses=shown_to_others(losses_of(comparison), comparison.rows),
             left_out=tuple(seat.left_out),
             seconds=seconds,
             suppressed=common.n_common - common.n_records,

@@ -212,7 +212,10 @@ def _checks(contract: Contract, party: str) -> Iterator[str]:
 def _figures(contract: Contract, party: str, *, show_steps: bool) -> dict[str, str]:
     own = [column.name for column in contract.qid_columns if column.holder == party]
     told = {
-        "losses": f"to the coordinator: how much {', '.join(own)} lost, to 0.01 %" if own else "none",
+        "losses": f"to the coordinator: how much {', '.join(own)} lost, to 0.01 %; of 100 records or more how much of "
+        "its information each kept, to 0.1 %"
+        if own
+        else "none",
         "query_error": f"to the coordinator: the mean error of counting queries about {', '.join(own)}, to 1 %, "
         "of 100 records or more"
         if own

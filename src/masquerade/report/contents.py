@@ -192,6 +192,9 @@ def _attribute(column: Generalised, release: Release) -> Section:
         "name": column.name,
         "lost": percent(lost) if lost is not None else figure(None),
         "bar": share_bar(lost) if lost is not None else "",
+        "kept": percent(kept)
+        if (kept := release.attribute_information.get(column.name)) is not None
+        else figure(None),
         "values": count(values),
     }
 

@@ -67,6 +67,7 @@ def _sentences(release: Release) -> Iterator[str]:
         else f"All {counted(release.rows, 'record')} are released."
     )
     yield from _losses(release.attribute_losses)
+    yield from _information(release)
 
 
 def _losses(losses: Mapping[str, float]) -> Iterator[str]:
@@ -85,6 +86,16 @@ def _losses(losses: Mapping[str, float]) -> Iterator[str]:
         yield f"{listed(named)} of its detail." if len(part) == 1 else f"{listed(named)} of their detail."
     if gone:
         yield f"{_some(gone)} lost everything: all records have the same value there."
+
+
+def _information(release: Release) -> Iterator[str]:
+    kept, told = release.metrics.get("information_kept"), release.attribute_information
+    if kept is None:
+        return
+    least = min(told, key=lambda name: told[name])
+    named = f", least of {least}: {percent(told[least])}" if len(told) > 1 and told[least] < 1 else ""
+    whose = "the columns' information" if len(told) > 1 else f"{least}'s information"
+    yield f"{percent(kept)} of {whose} (entropy) is kept{named}."
 
 
 def _learned(attacks: Sequence[Finding]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from masquerade.utility.release_error import release_error
 
 Figures = dict[str, float | None]
 LOST = "lost"  # beside the figures: columns that lost nearly all detail
+KEPT = "kept"  # and how much of their information these keep, where it is known
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ def figures_of(release: Release, terms: Terms) -> Figures:
         found["error"] = release_error(release.table, terms.class_name) if told is None else told
     compared = terms.source is None
     found["ncp"] = release.metrics.get("ncp") if compared else None
+    found["information_kept"] = release.metrics.get("information_kept") if compared else None
     asked = release.query_error if compared else None
     found["query_error"] = asked.mean if asked is not None else None
     return found
@@ -79,12 +81,17 @@ def figures_of(release: Release, terms: Terms) -> Figures:
 def lost_columns(release: Release, terms: Terms) -> dict[str, dict[str, float]]:
     """Return the columns that lost nearly all detail, in hundredths, to be named beside the figures."""
     lost = nearly_lost(release) if terms.source is None else {}
-    return {LOST: {name: round(loss, 2) for name, loss in lost.items()}} if lost else {}
+    kept = {name: share for name, share in release.attribute_information.items() if name in lost}
+    told = {LOST: lost, KEPT: kept}
+    return {
+        key: {name: round(each, 2) for name, each in shares.items()} for key, shares in told.items() if shares
+    }
 
 
 def said_of_lost(told: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each column that lost nearly all detail, with what would help, without a full stop."""
-    return [said_of_loss(name, float(loss)) for name, loss in (told.get(LOST) or {}).items()]
+    kept = told.get(KEPT) or {}
+    return [said_of_loss(name, float(loss), kept.get(name)) for name, loss in (told.get(LOST) or {}).items()]
 
 
 def limits_of(wished: Mapping[str, Any] | Request | Deal) -> Figures:
@@ -108,5 +115,8 @@ def said_of(term: QualityTerm, told: Mapping[str, Any]) -> str:
     """Return a figure and its limit in words, without a full stop."""
     figure, limit = told.get(term.figure), told.get(term.key)
     measured = "could not be measured" if figure is None else f"is {float(figure):.4g}"
+    kept = told.get("information_kept") if term.figure == "ncp" else None
+    if kept is not None:
+        measured += f" ({float(kept):.0%} of the information is kept)"
     wished = "" if limit is None else f", and at most {float(limit):.4g} was wished"
     return f"{term.name} {measured}{wished}"

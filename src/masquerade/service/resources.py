@@ -254,6 +254,12 @@ class MissedQuality(Resource):
     lost: dict[str, float] = Field(
         default_factory=dict, description="columns that lost nearly all detail, and which share of it"
     )
+    kept: dict[str, float] = Field(
+        default_factory=dict, description="which share of their information these keep, where it is known"
+    )
+    information_kept: float | None = Field(
+        default=None, description="the share of the columns' information that is kept; null: not measured"
+    )
 
 
 class Session(SessionFacts):

@@ -6,7 +6,7 @@ the release is row i of the input; each cell must be a value of its attribute, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,6 @@ from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, Ints, value_counts
 from masquerade.engine.numbering import distinct_codes, group_rows
 from masquerade.errors import DataError
-from masquerade.utility.penalties import Penalties
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +94,13 @@ class Comparison:
         ranks = original.ranks if self.kept is None else original.ranks.take(self.kept)
         return value_counts(ranks, original.domain.size)
 
+    def all_rank_counts(self, at: int) -> Counts:
+        """Count all kept rows with each original rank, the suppressed ones, too."""
+        original = self.originals[at]
+        return (
+            self.rank_counts(at) if self.kept is None else value_counts(original.ranks, original.domain.size)
+        )
+
     @cached_property
     def majorities(self) -> int | None:
         """The number of released rows that have the most frequent class of their group; None without a class."""
@@ -127,13 +133,6 @@ class Comparison:
                 beyond = boundary.exceeded(ranks, column.lo.take(column.codes), column.hi.take(column.codes))
                 found[original.name] = int(np.count_nonzero(beyond))
         return found
-
-    def totals(self, penalties: Callable[[Generalised], Penalties]) -> dict[str, float]:
-        """Sum the penalties of each attribute's cells, given each code's penalty; a suppressed cell costs 1."""
-        return {
-            column.name: float(counts @ penalties(column)) + self.suppressed
-            for column, counts in zip(self.released, self.code_counts, strict=True)
-        }
 
 
 def largest_of_groups(groups: Counts, counts: Counts) -> int:

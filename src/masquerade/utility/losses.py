@@ -3,6 +3,9 @@ about its own originals when no one party has all of them.
 
 They are whole ten-thousandths. Nothing finer leaves the party, and one table is measured by the same numbers, so that
 n parties give the figures that it gives.
+
+The loss of information is measured by the entropy of the original column, which the release does not tell. So it is
+coarser, in whole thousandths, and a party tells it of 100 records or more alone (`shown_to_others`).
 """
 
 from __future__ import annotations
@@ -20,21 +23,24 @@ from masquerade.utility.comparison import Comparison
 from masquerade.utility.penalties import certainty_penalties, leaf_losses, nodes, relative_heights
 
 UNIT = 10_000  # a loss of everything
+_COARSE = 10  # losses of information are multiples of it
+FEWEST_RECORDS = 100  # of fewer, one more or less would show in a figure about how values are spread
 
 
 @dataclass(frozen=True)
 class AttributeLoss:
-    """Means over an attribute's cells, in ten-thousandths; a suppressed cell costs all in the first three."""
+    """Means over an attribute's cells, in ten-thousandths; a suppressed cell costs all but for heights and depths."""
 
     leaves: int  # (leaves under the value − 1) / (leaves − 1)
     certainty: int  # leaves under the value / leaves, 0 for a leaf
     height: int  # the value's height / the taxonomy's height
     climbed: int  # the value's height above its leaf, over the released cells
     path: int  # the depth of the leaf, over the released cells; 0 without a taxonomy
+    information: int | None = None  # of the original's entropy; None where its holder does not tell it
 
     def fits(self) -> bool:
         """Return whether they can be means: of parts of a whole, and of heights above leaves no deeper than those."""
-        parts = (self.leaves, self.certainty, self.height)
+        parts = (self.leaves, self.certainty, self.height, self.information or 0)
         return all(0 <= part <= UNIT for part in parts) and 0 <= self.climbed <= self.path
 
 
@@ -48,23 +54,48 @@ def certainty_losses(losses: Mapping[str, AttributeLoss]) -> dict[str, float]:
     return {name: loss.certainty / UNIT for name, loss in losses.items()}
 
 
+def information_kept(losses: Mapping[str, AttributeLoss]) -> dict[str, float]:
+    """Return the share of each attribute's information that its cells keep, of those for which it is known."""
+    return {
+        name: (UNIT - loss.information) / UNIT
+        for name, loss in losses.items()
+        if loss.information is not None
+    }
+
+
+def shown_to_others(losses: Mapping[str, AttributeLoss], records: int) -> dict[str, AttributeLoss]:
+    """Return what a party tells of its losses: of few records nothing that depends on how their values are spread."""
+    if records >= FEWEST_RECORDS:
+        return dict(losses)
+    return {name: replace(loss, information=None) for name, loss in losses.items()}
+
+
 def losses_of(comparison: Comparison) -> dict[str, AttributeLoss]:
     """Return the losses of every attribute."""
-    totals = [comparison.totals(each) for each in (leaf_losses, certainty_penalties, relative_heights)]
     losses = {}
     for at, (column, counts) in enumerate(zip(comparison.released, comparison.code_counts, strict=True)):
-        parts = (rounded(total[column.name], comparison.rows) for total in totals)
-        heights = _climbed(comparison, at, column, counts)
-        losses[column.name] = AttributeLoss(
-            *parts, *(rounded(height, comparison.released_rows) for height in heights)
+        leaves, certainty, height = (
+            rounded(float(counts @ penalties(column)) + comparison.suppressed, comparison.rows)
+            for penalties in (leaf_losses, certainty_penalties, relative_heights)
         )
+        climbed, path = (
+            rounded(total, comparison.released_rows) for total in _climbed(comparison, at, column, counts)
+        )
+        information = information_loss(
+            comparison.all_rank_counts(at), column.lo, column.hi, counts, comparison.suppressed
+        )
+        losses[column.name] = AttributeLoss(leaves, certainty, height, climbed, path, information)
     return losses
 
 
 def joined_losses(losses: Sequence[AttributeLoss], rows: Sequence[int]) -> AttributeLoss:
     """Return an attribute's loss over the released rows of several holders."""
-    totals = (sum(map(mul, figures, rows)) for figures in zip(*map(astuple, losses), strict=True))
-    return AttributeLoss(*(round(total / sum(rows)) for total in totals))
+
+    def mean(figures: Sequence[int | None]) -> int | None:
+        told = [figure for figure in figures if figure is not None]
+        return round(sum(map(mul, told, rows)) / sum(rows)) if len(told) == len(rows) else None
+
+    return AttributeLoss(*map(mean, zip(*map(astuple, losses), strict=True)))  # type: ignore[arg-type]
 
 
 def with_suppressed(loss: AttributeLoss, released: int, suppressed: int) -> AttributeLoss:
@@ -74,8 +105,43 @@ def with_suppressed(loss: AttributeLoss, released: int, suppressed: int) -> Attr
         return rounded(mean * released / UNIT + suppressed, released + suppressed)
 
     return replace(
-        loss, leaves=over_all(loss.leaves), certainty=over_all(loss.certainty), height=over_all(loss.height)
+        loss,
+        leaves=over_all(loss.leaves),
+        certainty=over_all(loss.certainty),
+        height=over_all(loss.height),
+        information=None if loss.information is None else over_all(loss.information),
     )
+
+
+def information_loss(
+    counts: Counts, lo: Counts, hi: Counts, cells: Counts, suppressed: int = 0, *, ranks: Counts | None = None
+) -> int:
+    """Return the share of a column's information that its cells lose, given how often each rank occurs in it.
+
+    `lo`, `hi` and `cells` are of each released value: the ranks that it covers, and how many cells have it. `ranks` are
+    those that occur, in ascending order; None for 0, 1, 2 and so on.
+
+    The information of a cell is −log₂ of the share of the records that could be meant: those whose value is in the
+    cell's range. Over all cells its mean is the entropy of the original where every cell is raw, 0 where every cell
+    covers all, and the entropy of the released cells where records of one value have one cell (Gionis and Tassa's
+    non-uniform entropy). Where cells overlap, their own entropy may exceed the original's, so it would not do.
+    """
+    records = int(counts.sum())
+    until = np.concatenate([[0], np.cumsum(counts)])
+    ends = (lo, hi) if ranks is None else (np.searchsorted(ranks, lo), np.searchsorted(ranks, hi))
+    meant = until[ends[1]] - until[ends[0]]
+    most = _bits(np.array([records]), np.array([records]))
+    least = _bits(counts, counts)
+    if most == least:  # all records have one value, and the cells tell it or not
+        return 0 if not suppressed and bool((hi - lo == 1)[cells > 0].all()) else UNIT
+    lost = _bits(meant, cells) + suppressed * np.log2(records) - least
+    return _COARSE * round(UNIT / _COARSE * float(lost) / (most - least))
+
+
+def _bits(meant: Counts, cells: Counts) -> float:
+    """Return Σ cells · log₂ meant, over those that there are."""
+    there = cells > 0
+    return float(cells[there] @ np.log2(meant[there].astype(np.float64)))
 
 
 def _climbed(comparison: Comparison, at: int, column: Generalised, counts: Counts) -> tuple[int, int]:

@@ -25,6 +25,7 @@ from masquerade.engine.counts import Counts, Ints, value_counts, weighted_counts
 from masquerade.engine.numbering import group_rows
 from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
+from masquerade.utility.losses import FEWEST_RECORDS
 
 _FLOOR = 0.001  # of the rows: the least denominator of a relative error
 _SHARES_AT_A_TIME = 1 << 16  # of groups in queries, which are answered together while they fit
@@ -33,7 +34,6 @@ HOLDERS_UNIT = 100  # a holder tells its error in hundredths
 MOST_ERROR = round(HOLDERS_UNIT / _FLOOR)  # in that unit: all records, where there is none
 _HOLDERS_QUERIES = 500
 _SEED = 7
-_FEWEST_RECORDS = 100  # of fewer, one more or less would show in the figure
 
 
 Shares = NDArray[np.float64]
@@ -94,7 +94,7 @@ def holders_error(comparison: Comparison) -> int | None:
 
 def queries_of_holder(comparison: Comparison) -> list[Query] | None:
     """Return the queries by which a holder measures its error; None where it must not tell it."""
-    if not comparison.originals or comparison.rows < _FEWEST_RECORDS:
+    if not comparison.originals or comparison.rows < FEWEST_RECORDS:
         return None
     return random_queries([column.domain.size for column in comparison.originals], _HOLDERS_QUERIES, _SEED)
 

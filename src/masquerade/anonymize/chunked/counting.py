@@ -79,6 +79,7 @@ class CountedComparison(Comparison):
     n_rows: int = 0
     counts: tuple[Counts, ...] = ()  # the released rows with each code, by column
     ranks: tuple[Counts, ...] = ()  # the released rows with each original rank, by column
+    all_ranks: tuple[Counts, ...] = ()  # the same of all complete rows
     sizes: Counts = field(default_factory=lambda: _NONE)  # the released rows of each group
     most_frequent: int | None = None  # the rows that have the most frequent class of their group
     providers: Counts | None = None  # how many feed each group, where the requirement names them
@@ -86,14 +87,24 @@ class CountedComparison(Comparison):
 
     @classmethod
     def of(
-        cls, table: ChunkedTable, outcome: ChunkedOutcome, target: str | None, provider: str | None = None
+        cls,
+        table: ChunkedTable,
+        outcome: ChunkedOutcome,
+        target: str | None,
+        provider: str | None = None,
+        everybody: ChunkedTable | None = None,
     ) -> CountedComparison:
-        """Count a release; `provider` is the column that names each record's provider."""
+        """Count a release; `provider` is the column that names each record's provider.
+
+        `everybody` has all complete rows, where the chunks of `table` lack some of them.
+        """
         names = [column.name for column in outcome.columns]
         classes = table.coded[target] if target is not None else None
-        counts, ranks = table.chunks.total(
-            _ReleasedCounts(outcome, {name: table.columns[name].domain.size for name in names})
-        )
+        domains = {name: table.columns[name].domain.size for name in names}
+        counts, ranks = table.chunks.total(_ReleasedCounts(outcome, domains))
+        all_ranks = ranks
+        if counts and int(counts[0].sum()) < len(table):
+            all_ranks = (everybody or table).chunks.total(_CountRanks(domains))
         sizes, most_frequent = _sizes_and_majorities(table, outcome, classes)
         return cls(
             originals=tuple(table.columns[name] for name in names),
@@ -107,6 +118,7 @@ class CountedComparison(Comparison):
             n_rows=len(table),
             counts=counts,
             ranks=ranks,
+            all_ranks=all_ranks,
             sizes=sizes,
             most_frequent=most_frequent,
             providers=_providers_of_groups(table, outcome, provider),
@@ -131,6 +143,10 @@ class CountedComparison(Comparison):
     def rank_counts(self, at: int) -> Counts:
         """Return the number of released rows with each original rank, in the column at this place."""
         return self.ranks[at]
+
+    def all_rank_counts(self, at: int) -> Counts:
+        """Return the number of complete rows with each original rank, in the column at this place."""
+        return self.all_ranks[at]
 
     @cached_property
     def majorities(self) -> int | None:
@@ -230,6 +246,16 @@ class _ReleasedCounts:
             counts.append(value_counts(codes, len(column.labels)))
             ranks.append(value_counts(values, self.sizes[column.name]))
         return tuple(counts), tuple(ranks)
+
+
+@dataclass(frozen=True)
+class _CountRanks:
+    """Counts all rows by original rank, of each column."""
+
+    sizes: Mapping[str, int]
+
+    def __call__(self, chunk: Chunk) -> tuple[Counts, ...]:
+        return tuple(value_counts(chunk[ranks_of(name)], size) for name, size in self.sizes.items())
 
 
 def released_values(

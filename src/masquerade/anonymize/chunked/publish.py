@@ -116,7 +116,7 @@ def publish_chunks(
     verified = time.perf_counter()
     on_stage(Stage("measuring"))
     provider = next(iter(requirement.provider_columns), None)
-    comparison = CountedComparison.of(table, outcome, algorithm.target, provider)
+    comparison = CountedComparison.of(table, outcome, algorithm.target, provider, everybody)
     _check_rows(files, comparison)
     secret = [name for name in sensitive if name not in (algorithm.target, *requirement.provider_columns)]
     after = released_values(table, outcome, [*secret, *_protected(requirement)])

@@ -19,7 +19,7 @@ from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import value_counts
 from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import AttributeLoss, losses_of, rounded
+from masquerade.utility.losses import AttributeLoss, information_loss, losses_of, rounded
 
 Range = tuple[int, int]  # of ranks: from (inclusive), to (exclusive)
 Ranks = NDArray[np.int64]
@@ -167,8 +167,12 @@ class HalvingAxis(PublicAxis):
     def loss(self, ranks: Ranks, cells: list[Range], of_row: Ranks) -> AttributeLoss:
         """Measure the loss by each cell's share of the whole range."""
         widths = np.array([self.width(cell) for cell in cells])
-        mean = rounded(float(value_counts(of_row, len(cells)) @ widths), of_row.size)
-        return AttributeLoss(mean, mean, mean, 0, 0)
+        counts = value_counts(of_row, len(cells))
+        mean = rounded(float(counts @ widths), of_row.size)
+        lo, hi = np.array(cells, np.int64).reshape(-1, 2).T
+        occurring, times = np.unique(ranks, return_counts=True)
+        information = information_loss(times, lo, hi, counts, ranks=occurring)
+        return AttributeLoss(mean, mean, mean, 0, 0, information)
 
     def ranks_of(self, values: NDArray[np.int64] | NDArray[np.float64]) -> Ranks:
         """Return the whole number that stands for each value."""

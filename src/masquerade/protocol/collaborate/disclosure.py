@@ -130,7 +130,8 @@ def _is_open(schema: Schema, name: str) -> bool:
 def _figures(contract: Contract, secure: bool) -> dict[str, str]:
     names = ", ".join(column.name for column in contract.qid_columns)
     return {
-        "losses": f"to the coordinator: how much {names} lost over this party's records, to 0.01 %"
+        "losses": f"to the coordinator: how much {names} lost over this party's records, to 0.01 %; of 100 "
+        "records or more how much of its information each kept, to 0.1 %"
         if secure
         else "none",
         "query_error": f"to the coordinator: the mean error of counting queries about {names} over this party's "

@@ -64,6 +64,7 @@ from masquerade.protocol.columns import Received, write_columns
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.utility.comparison import compare
+from masquerade.utility.losses import shown_to_others
 from masquerade.utility.queries import holders_error
 
 MOST_SIZE_BITS = 40
@@ -175,7 +176,7 @@ def _without_third_party(
     ended = time.perf_counter()
     return Rows(
         write_columns(shuffled(cells)),
-        losses_of(finished),
+        shown_to_others(losses_of(finished), len(table)),
         left_out,
         {"prepare": prepared - started, "protocol": ended - prepared},
         holders_error(compare(table, Table(cells), qid_names(contract))) if len(table) else None,

@@ -33,7 +33,7 @@ from masquerade.protocol.joint_histogram.pair import BackEnd, prepare_pair
 from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.protocol.pairwise_setup import exchange_nonces
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import losses_of
+from masquerade.utility.losses import losses_of, shown_to_others
 from masquerade.utility.queries import holders_error
 
 
@@ -112,7 +112,7 @@ def dka_party(
         Columns(
             table=write_columns(cells),
             steps=(),
-            losses=losses_of(comparison),
+            losses=shown_to_others(losses_of(comparison), comparison.rows),
             left_out=tuple(seat.left_out),
             seconds={"align": aligned - started, "protocol": finished - aligned},
             suppressed=len(own) - passed.size,
