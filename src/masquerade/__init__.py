@@ -53,8 +53,10 @@ if TYPE_CHECKING:
     from masquerade.library.comparing import compare
     from masquerade.library.drafting import draft
     from masquerade.library.estimators import (
+        BayesNet,
         DecisionTree,
         LogisticRegression,
+        PpSvm,
         SupportVectorMachine,
         load_model,
     )
@@ -67,7 +69,7 @@ if TYPE_CHECKING:
     from masquerade.library.predicting import Predictions, predict
     from masquerade.library.python_api import anonymize, read, roll_up
     from masquerade.library.release import Release
-    from masquerade.library.survival_estimator import CoxRegression
+    from masquerade.library.survival_estimator import CoxRegression, PpCox
     from masquerade.library.verifying import Verification, verify
     from masquerade.methods.automatic import Auto
     from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
@@ -124,10 +126,17 @@ _HOME = {
     "library.attacking": ["attack", "attack_job"],
     "library.client": ["AsyncClient", "Client"],
     "library.drafting": ["draft"],
-    "library.estimators": ["DecisionTree", "LogisticRegression", "SupportVectorMachine", "load_model"],
+    "library.estimators": [
+        "BayesNet",
+        "DecisionTree",
+        "LogisticRegression",
+        "PpSvm",
+        "SupportVectorMachine",
+        "load_model",
+    ],
     "library.evaluation": ["evaluate"],
     "library.predicting": ["Predictions", "predict"],
-    "library.survival_estimator": ["CoxRegression"],
+    "library.survival_estimator": ["CoxRegression", "PpCox"],
     "library.python_api": ["read", "roll_up"],
     "library.release": ["Release"],
     "library.verifying": ["Verification", "verify"],
@@ -202,6 +211,7 @@ __all__ = [
     "Attribute",
     "Auto",
     "BadInput",
+    "BayesNet",
     "Branch",
     "CheapestBox",
     "Client",
@@ -238,6 +248,8 @@ __all__ = [
     "PeerError",
     "PeerRefused",
     "PeerUnreachable",
+    "PpCox",
+    "PpSvm",
     "Predictions",
     "ProviderAwareMondrian",
     "RecursiveLDiversity",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import stat
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +16,38 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import masquerade as mq
+from masquerade.files import PRIVATE
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
 from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
+from masquerade.protocol.learn.methods import projected
+from masquerade.protocol.learn.projection import random_matrix
 
 
 @parametrize_with_checks(
     # Without a penalty, classes that are told apart perfectly have no coefficients; the checks have such.
-    [mq.DecisionTree(), mq.LogisticRegression(ridge=0.1), mq.SupportVectorMachine()]
+    [
+        mq.DecisionTree(),
+        mq.BayesNet(),
+        mq.LogisticRegression(ridge=0.1),
+        mq.SupportVectorMachine(),
+    ]
 )
 @pytest.mark.filterwarnings("ignore:.* that the model has never seen")  # a tree's, of numbers as categories
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [mq.PpSvm()],
+    expected_failed_checks=lambda _: {"check_fit2d_1feature": "a single number is refused in our own words"},
+)
+def test_scikit_learns_own_checks_of_records_mapped_by_one_matrix(
+    estimator: Any, check: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a fresh matrix in every fit, as always, no two fits are the same."""
+    monkeypatch.setattr(projected, "random_matrix", lambda _, *shape: random_matrix(bytes(32), *shape))
     check(estimator)
 
 
@@ -66,13 +89,17 @@ def test_logistic_regression_is_scikit_learns() -> None:
         (mq.LogisticRegression(), "predict"),
         (mq.LogisticRegression(), "predict_proba"),
         (mq.SupportVectorMachine(), "decision_function"),
+        (mq.PpSvm(), "decision_function"),
+        (mq.PpSvm(), "predict"),
+        (mq.BayesNet(), "predict_proba"),
         (mq.DecisionTree(), "predict"),
         (mq.DecisionTree(), "predict_proba"),
     ],
 )
 def test_a_value_that_the_model_has_never_seen_gives_nothing_and_a_warning(model: Any, ask: str) -> None:
     x, y = patients()
-    x["age"] = np.where(x["age"] > 60, "old", "young") if ask.startswith("pred") else x["age"]
+    if isinstance(model, mq.DecisionTree | mq.BayesNet):
+        x["age"] = np.where(x["age"] > 60, "old", "young")
     model.fit(x, y)
     ours = getattr(model, ask)(x)
     with pytest.warns(UserWarning, match='column town: 1 row has a value .*: "Chur" \\(row 4\\)'):
@@ -159,7 +186,7 @@ def test_a_tree_is_saved_and_loaded(tmp_path: Path) -> None:
         ("no json", "this is no file of a model"),
         ("{}", "this is no file of a model"),
         ('{"algorithm": {"name": "tds"}}', 'there is no method "tds" for models; there are id3'),
-        ('{"algorithm": {"name": "bayes-net"}, "parents": {}}', 'there is no model of "bayes-net" in Python'),
+        ('{"algorithm": {"name": "bayes-net"}, "parents": {}}', "the net was learned without a class"),
         ('{"algorithm": {"name": "id3"}, "tree": {}}', "no model: a node of the tree"),
         (
             '{"algorithm": {"name": "logistic"}, "coefficients": {"a": "b"}}',
@@ -173,39 +200,112 @@ def test_other_files_are_refused_in_one_line(text: str, says: str, tmp_path: Pat
         mq.load_model(tmp_path / "model.json")
 
 
+def days(n: int = 200) -> tuple[pd.DataFrame, pd.Series]:
+    random = np.random.default_rng(1)
+    x = pd.DataFrame({"wind": random.choice(["weak", "strong"], n), "rain": random.choice(["yes", "no"], n)})
+    return x, pd.Series(np.where((x["wind"] == "weak") & (x["rain"] == "no"), "out", "in"))
+
+
+def test_a_net_says_how_likely_each_class_is(tmp_path: Path) -> None:
+    x, y = days()
+    model = mq.BayesNet().fit(x, y)
+    chances = model.predict_proba(x)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    assert (model.classes_[chances.argmax(axis=1)] == model.predict(x)).all()
+    assert model.score(x, y) > 0.9
+    assert set(model.learned_.model.parents["class"]) == {"wind", "rain"}
+    model.save(tmp_path / "net.json")
+    loaded = mq.load_model(tmp_path / "net.json")
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_allclose(loaded.predict_proba(x), chances, atol=1e-6)
+    said = mq.predict(tmp_path / "net.json", x)
+    assert said.table["prediction"].to_pylist() == model.predict(x).tolist()
+
+
+def test_a_model_of_mapped_records_is_kept_in_two_files_of_which_one_is_the_sites_alone(
+    tmp_path: Path,
+) -> None:
+    x, y = patients()
+    model = mq.PpSvm().fit(x, y)
+    assert len(np.unique(model.decision_function(x))) > 1
+    model.save(tmp_path / "model.json")
+    key = tmp_path / "model.site-key.json"
+    assert stat.S_IMODE(key.stat().st_mode) == PRIVATE
+    matrix = str(model.site_key_.matrix[0][0])
+    assert matrix in key.read_text()
+    assert matrix not in (tmp_path / "model.json").read_text()
+    assert matrix not in repr(model.site_key_)
+    loaded = mq.load_model(tmp_path / "model.json")
+    np.testing.assert_allclose(loaded.decision_function(x), model.decision_function(x))
+    other = tmp_path / "other.json"
+    mq.PpSvm().fit(x, y).save(other)
+    with pytest.raises(mq.ParameterError, match="use the one of this model's session"):
+        mq.load_model(other, key)
+    key.rename(tmp_path / "kept.json")
+    with pytest.raises(mq.BadInput, match=r"model\.site-key\.json"):
+        mq.load_model(tmp_path / "model.json")
+    assert (
+        mq.load_model(tmp_path / "model.json", tmp_path / "kept.json").predict(x) == model.predict(x)
+    ).all()
+
+
 @pytest.mark.system
 def test_sites_fit_together_over_their_channels() -> None:
     """Two sites over TLS on this machine learn what all records give, also if one has a single class."""
     x, y = patients()
     order = np.argsort(y, kind="stable")
     x, y = x.iloc[order], (y.iloc[order] == "died").astype(int)
-    _, identities = trial_identities(("anna", "berta"))
     parts = {"anna": slice(0, 100), "berta": slice(100, 120)}
     assert len(set(y[parts["berta"]].tolist())) == 1
 
-    async def work() -> list[Any]:
-        trusts = {
-            name: TrustStore({other: identities[other].certificate for other in parts if other != name})
-            for name in parts
-        }
-        async with (
-            listen(identities["anna"], trusts["anna"]) as anna,
-            listen(identities["berta"], trusts["berta"]) as berta,
-        ):
-            listeners = {"anna": anna, "berta": berta}
+    async def site(name: str, channels: Any) -> Any:
+        own = parts[name]
+        return await mq.LogisticRegression().fit_together(
+            x[own], y[own], name=name, channels=channels, session="s"
+        )
 
-            async def site(name: str) -> Any:
-                (other,) = set(parts) - {name}
-                peers = [Node(other, listeners[other].address)]
-                async with listeners[name].connect(peers, Agreement(b"s" * 32, 1)) as channels:
-                    own = parts[name]
-                    return await mq.LogisticRegression().fit_together(
-                        x[own], y[own], name=name, channels=channels, session="s"
-                    )
-
-            return list(await asyncio.gather(*map(site, parts)))
-
-    for model in asyncio.run(work()):
+    for model in asyncio.run(met(tuple(parts), site)):
         alone = mq.LogisticRegression().fit(x, y)
         np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-6)
         assert model.predict(x).tolist() == alone.predict(x).tolist()
+
+
+async def met(names: tuple[str, ...], part: Callable[[str, Any], Awaitable[Any]]) -> list[Any]:
+    """What each of these does with its channels to the others, over TLS on this machine."""
+    _, identities = trial_identities(names)
+    async with AsyncExitStack() as stack:
+        listeners = {}
+        for name in names:
+            trust = TrustStore({other: identities[other].certificate for other in names if other != name})
+            listeners[name] = await stack.enter_async_context(listen(identities[name], trust))
+
+        async def one(name: str) -> Any:
+            peers = [Node(other, listeners[other].address) for other in names if other != name]
+            async with listeners[name].connect(peers, Agreement(b"s" * 32, 1)) as channels:
+                return await part(name, channels)
+
+        return list(await asyncio.gather(*map(one, names)))
+
+
+@pytest.mark.system
+def test_sites_fit_a_model_of_mapped_records_by_a_builder_who_is_none_of_them() -> None:
+    x, y = patients()
+    parts = {"anna": slice(0, 60), "berta": slice(60, 120)}
+
+    async def part(name: str, channels: Any) -> Any:
+        if name == "builder":
+            return await mq.PpSvm().build_together(channels=channels)
+        own = parts[name]
+        return await mq.PpSvm().fit_together(x[own], y[own], name=name, channels=channels, session="s")
+
+    anna, berta, nothing = asyncio.run(met((*parts, "builder"), part))
+    assert nothing is None
+    assert anna.learned_.parties == ("anna", "berta")
+    assert anna.site_key_ == berta.site_key_
+    np.testing.assert_allclose(anna.decision_function(x), berta.decision_function(x))
+
+
+def test_a_site_without_a_way_to_the_builder_is_told() -> None:
+    x, y = patients()
+    with pytest.raises(ValueError, match='no channel leads to the builder, "builder"'):
+        asyncio.run(mq.PpSvm().fit_together(x, y, name="anna", channels={}, session="s"))

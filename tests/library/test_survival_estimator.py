@@ -13,6 +13,8 @@ import pytest
 from sklearn.utils import estimator_checks
 
 import masquerade as mq
+from masquerade.protocol.learn.methods import projected
+from masquerade.protocol.learn.projection import random_matrix
 
 
 def patients(n: int = 80) -> pd.DataFrame:
@@ -38,6 +40,7 @@ def patients(n: int = 80) -> pd.DataFrame:
 def test_scikit_learns_own_checks_that_need_no_outcome(check: Callable[[str, Any], None]) -> None:
     """The others fit to one column of outcomes, and survival has two."""
     check("CoxRegression", mq.CoxRegression())
+    check("PpCox", mq.PpCox())
 
 
 def test_it_is_lifelines_model() -> None:
@@ -74,6 +77,26 @@ def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
     chances = loaded.predict_survival_function(frame[["age"]], times=[0, 6, 1000])
     assert (np.diff(chances, axis=1) <= 0).all()
     assert (chances[:, 0] == 1).all()
+
+
+def test_mapped_records_have_risks_and_curves_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of a fresh matrix, as always, lifelines may say that its rows are nearly the same.
+    monkeypatch.setattr(projected, "random_matrix", lambda _, *shape: random_matrix(bytes(32), *shape))
+    frame = patients().assign(dose=lambda each: each["age"] % 7)
+    x, y = frame[["age", "dose", "town"]], frame[["months", "died"]]
+    model = mq.PpCox().fit(x, y)
+    assert model.score(x, y) == pytest.approx(model.learned_.metrics["concordance"], abs=1e-6)
+    curves = model.predict_survival_function(x, times=[0, 6, 12])
+    assert (curves[:, 0] == 1).all()
+    assert (np.diff(curves, axis=1) <= 0).all()
+    model.save(tmp_path / "model.json")
+    loaded = mq.load_model(tmp_path / "model.json")
+    np.testing.assert_allclose(loaded.predict(x), model.predict(x))
+    np.testing.assert_allclose(loaded.predict_survival_function(x, times=[0, 6, 12]), curves)
+    with pytest.warns(UserWarning, match='column town: 1 row has a value that the model has never seen: "C"'):
+        said = model.predict(x.assign(town=["C", *x["town"][1:]]))
+    assert np.isnan(said[0])
+    np.testing.assert_allclose(said[1:], model.predict(x)[1:])
 
 
 def test_columns_that_leave_a_coefficient_open_are_named() -> None:

@@ -21,18 +21,23 @@ from masquerade.data.table import Table
 from masquerade.engine.numbering import distinct_values
 from masquerade.errors import DataError
 from masquerade.library.estimator_columns import attribute_of, text_of
-from masquerade.library.learned_estimator import InferredEstimator, LearnedEstimator
-from masquerade.library.model_file import read_model_file
-from masquerade.library.survival_estimator import CoxRegression
+from masquerade.library.learned_estimator import InferredEstimator, LearnedEstimator, MappedEstimator
+from masquerade.library.model_file import SITE_KEY, read_model_file, read_site_key
+from masquerade.library.survival_estimator import CoxRegression, PpCox
 from masquerade.methods import learning_methods, written_method
 from masquerade.protocol.arrangement import PROVIDER
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.methods import linear
+from masquerade.protocol.learn.methods.bayes_net import BayesNet as NetMethod
 from masquerade.protocol.learn.methods.id3 import Id3
+from masquerade.protocol.learn.methods.projected import PpSvm as PpSvmMethod
 from masquerade.protocol.learn.models.linear import LinearClassifier
 from masquerade.protocol.learn.models.model import Cells, Classifier, Model
+from masquerade.protocol.learn.models.net import NetModel
+from masquerade.protocol.learn.models.projected import MappedSvm
 from masquerade.protocol.learn.models.survival import CoxSurvival
+from masquerade.protocol.learn.predicting import Asked, predictions
 
 try:
     from sklearn.base import ClassifierMixin
@@ -55,14 +60,9 @@ class _LearnedClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[mis
 
     def _classes(self, cells: Cells) -> NDArray[Any]:
         place = {str(label): at for at, label in enumerate(self.classes_)}
-        found: NDArray[Any] = self.classes_[[place[label] for label in self._model.predict(cells)]]
+        said = predictions(self.learned_.model, cells, self._asked)["prediction"]
+        found: NDArray[Any] = self.classes_[[place[label] for label in said]]
         return found
-
-    @property
-    def _model(self) -> Classifier:
-        check_is_fitted(self)
-        assert isinstance(self.learned_.model, Classifier)
-        return self.learned_.model
 
     def _method(self) -> LearningMethod:
         return learning_methods()[self._name](**self.get_params())
@@ -100,25 +100,17 @@ class _LearnedClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[mis
         return {_CLASS: _CLASS}
 
     def _take(self, model: Model) -> None:
-        assert isinstance(model, Classifier)
         own = {str(label): label for label in self.classes_.tolist()}
         kind = self.classes_.dtype
         other = kind.type if kind.kind in "iuf" else str  # how a label is written that only a peer has
-        labels = [own[label] if label in own else other(label) for label in model.classes]
+        labels = [own[label] if label in own else other(label) for label in _classes_of(model, _CLASS)]
         self.classes_ = np.array(labels, kind if kind.kind in "iufb" else object)
 
     def _check_classes(self, target: NDArray[Any], *, alone: bool) -> None:
         """Raise ValueError where the model does not take this number of classes; peers may have further ones."""
 
 
-class DecisionTree(_LearnedClassifier):
-    """ID3 in the manner of scikit-learn. Every value is a category: give intervals in place of numbers."""
-
-    _name = Id3.name
-
-    def __init__(self, terms: int | None = None) -> None:
-        self.terms = terms
-
+class _OfCategories(_LearnedClassifier):
     def _columns(self, checked: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return all columns as texts."""
         columns = super()._columns(checked)
@@ -126,6 +118,15 @@ class DecisionTree(_LearnedClassifier):
             name: np.array([text_of(each) for each in column.tolist()], object)
             for name, column in columns.items()
         }
+
+
+class DecisionTree(_OfCategories):
+    """ID3 in the manner of scikit-learn. Every value is a category: give intervals in place of numbers."""
+
+    _name = Id3.name
+
+    def __init__(self, terms: int | None = None) -> None:
+        self.terms = terms
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
         """Return 1 for the class that the tree says, and 0 for the others."""
@@ -137,13 +138,33 @@ class DecisionTree(_LearnedClassifier):
         return self._said(X, chances)
 
 
-class _Linear(_LearnedClassifier):
-    @property
-    def _line(self) -> LinearClassifier:
-        model = self._model
-        assert isinstance(model, LinearClassifier)
-        return model
+class BayesNet(_OfCategories):
+    """A Bayes net in the manner of scikit-learn, whose class is `y`. Every value is a category, as of a tree."""
 
+    _name = NetMethod.name
+
+    def __init__(self, parents: int = 2, terms: int | None = None) -> None:
+        self.parents = parents
+        self.terms = terms
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+        """Return the probability of each class."""
+        check_is_fitted(self)
+        model, target = self.learned_.model, self.learned_.roles[_CLASS]
+        assert isinstance(model, NetModel)
+        return self._said(X, lambda cells: model.chances(target, cells))
+
+    @property
+    def _asked(self) -> Asked:
+        return Asked(target=self.learned_.roles[_CLASS])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # of numbers, each of which is a category
+        return tags
+
+
+class _OfTwoClasses(_LearnedClassifier):
     def _check_classes(self, target: NDArray[Any], *, alone: bool) -> None:
         """Insist on two classes."""
         if self.classes_.size > 2:
@@ -151,6 +172,19 @@ class _Linear(_LearnedClassifier):
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         if alone and self.classes_.size < 2:
             raise ValueError("two classes are needed; the records have 1 class")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class _Linear(_OfTwoClasses):
+    @property
+    def _line(self) -> LinearClassifier:
+        check_is_fitted(self)
+        assert isinstance(self.learned_.model, LinearClassifier)
+        return self.learned_.model
 
     @property
     def coef_(self) -> NDArray[np.float64]:
@@ -168,11 +202,6 @@ class _Linear(_LearnedClassifier):
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
         """Return each record's sum; above 0 it is the second class."""
         return self._said(X, self._line.scores)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 class LogisticRegression(InferredEstimator, _Linear):
@@ -202,11 +231,54 @@ class SupportVectorMachine(_Linear):
         self.nu = nu
 
 
-_KINDS: tuple[Any, ...] = (DecisionTree, LogisticRegression, SupportVectorMachine, CoxRegression)
+class PpSvm(MappedEstimator, _OfTwoClasses):
+    """Mangasarian and Wild's support vector machine of records that the sites map by a matrix of their own.
+
+    Its builder sees the mapped records, and their classes. `SupportVectorMachine` shows less, and is exact.
+    """
+
+    _name = PpSvmMethod.name
+
+    def __init__(
+        self,
+        nu: float = 1.0,
+        dimensions: int | None = None,
+        kernel: str = "linear",
+        candidates: int = 1,
+        weighting: str = "equal",
+    ) -> None:
+        self.nu = nu
+        self.dimensions = dimensions
+        self.kernel = kernel
+        self.candidates = candidates
+        self.weighting = weighting
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+        """Return each record's sum; above 0 it is the second class."""
+        return self._answer(X, "score")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True  # the matrix is drawn by the system's randomness
+        return tags
 
 
-def load_model(path: str | Path) -> Any:
-    """Load a model from the file that `masquerade learn` or `save` has written; DataError if it is none."""
+_KINDS: tuple[Any, ...] = (
+    DecisionTree,
+    BayesNet,
+    LogisticRegression,
+    SupportVectorMachine,
+    PpSvm,
+    CoxRegression,
+    PpCox,
+)
+
+
+def load_model(path: str | Path, site_key: str | Path | None = None) -> Any:
+    """Load a model from the file that `masquerade learn` or `save` has written; DataError if it is none.
+
+    A model of mapped records needs what a site keeps: `site_key`, by default the file that `save` puts beside it.
+    """
     learned = read_model_file(path)
     algorithm, model = learned.algorithm, learned.model
     kind = next((each for each in _KINDS if each._name == algorithm["name"]), None)
@@ -217,10 +289,28 @@ def load_model(path: str | Path) -> Any:
     known_settings = {key: value for key, value in algorithm.items() if key in kind._get_param_names()}
     loaded = kind(**known_settings)
     loaded.learned_ = learned
-    if isinstance(model, Classifier):
-        loaded.classes_ = np.array(model.classes, object)
-    assert isinstance(model, Classifier | CoxSurvival)
-    names = list(model.attributes)
+    if isinstance(loaded, MappedEstimator):
+        kept = Path(path).with_suffix(SITE_KEY) if site_key is None else Path(site_key)
+        loaded.site_key_ = read_site_key(learned, path, kept)
+        names = list(loaded.site_key_.attributes)
+    elif isinstance(model, NetModel):
+        if _CLASS not in learned.roles:
+            text = "the net was learned without a class; masquerade.predict takes the attribute to predict"
+            raise DataError.about(Path(path).name, text)
+        names = [name for name in model.parents if name != learned.roles[_CLASS]]
+    else:
+        assert isinstance(model, Classifier | CoxSurvival)
+        names = list(model.attributes)
+    if _CLASS in learned.roles or isinstance(model, Classifier):
+        loaded.classes_ = np.array(_classes_of(model, learned.roles.get(_CLASS, "")), object)
     loaded.feature_names_in_ = np.array(names, object)
     loaded.n_features_in_ = len(names)
     return loaded
+
+
+def _classes_of(model: Model, target: str) -> tuple[str, ...]:
+    """Return the classes that a model tells apart."""
+    if isinstance(model, NetModel):
+        return model.values(target)
+    assert isinstance(model, Classifier | MappedSvm)
+    return model.classes

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,20 +16,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from masquerade.data.table import Table
 from masquerade.errors import BadInput
-from masquerade.files import write_whole
+from masquerade.files import PRIVATE, write_whole
 from masquerade.library.estimator_columns import column_of
+from masquerade.library.model_file import SITE_KEY
 from masquerade.net.channel import Channel
 from masquerade.net.session import run_script
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.frame import alone_at
 from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.method import LearningMethod
+from masquerade.protocol.learn.methods.projected import MappedMethod
 from masquerade.protocol.learn.models.inference import Inference, InferenceRow
 from masquerade.protocol.learn.models.linear import LogisticModel
 from masquerade.protocol.learn.models.model import Cells, Model
 from masquerade.protocol.learn.models.survival import CoxSurvival
-from masquerade.protocol.learn.predicting import Asked, unseen_of, unseen_values
-from masquerade.protocol.method import Seat
+from masquerade.protocol.learn.predicting import Asked, predictions, unseen_of, unseen_values
+from masquerade.protocol.learn.site_key import SiteKey
+from masquerade.protocol.method import ASSEMBLER, Seat
 
 try:
     from sklearn.base import BaseEstimator
@@ -44,12 +49,16 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
 
     def fit(self, X: Any, y: ArrayLike) -> Self:  # noqa: N803 # scikit-learn's name
         """Learn from these records."""
-        table, contract = self._prepared(X, y, ("here",))
+        table, contract = self._prepared(X, y, ("here",), secrets.token_hex(16))
         method = self._method()
         try:
-            self.learned_ = method.learned_alone(alone_at(method, contract, table))
+            site = alone_at(method, contract, table)
+            learned = method.learned_alone(site)
         except BadInput as error:
             raise ValueError("; ".join(error.lines)) from error
+        self.learned_ = replace(learned, session=contract.hash.hex())
+        if (kept := method.kept(site, learned.model)) is not None:
+            self._keep(contract.hash.hex(), kept)
         return self
 
     async def fit_together(
@@ -65,12 +74,21 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
 
         `name` is ours, `channels` lead to the peers by their names, `session` is a text that all know and use once.
         """
-        parties = tuple(sorted((name, *channels)))
+        parties = tuple(sorted({name, *channels} - {ASSEMBLER}))
         table, contract = self._prepared(X, y, parties, session)
         method = self._method()
-        model = await run_script(method.among_parties(Seat(name, contract, table)), channels)
+        seat = Seat(name, contract, table, keep=self._keep)
+        model = await run_script(method.among_parties(seat), channels)
         self._take(model)
-        self.learned_ = Learned(method.settings(), model, self._roles(), parties, len(table), {})
+        self.learned_ = Learned(
+            method.settings(),
+            model,
+            self._roles(),
+            parties,
+            len(table),
+            {},
+            session=contract.hash.hex(),
+        )
         return self
 
     def save(self, path: str | Path) -> None:
@@ -95,6 +113,9 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
     @abstractmethod
     def _roles(self) -> dict[str, str]:
         """Return the columns of the outcome by their roles."""
+
+    def _keep(self, session: str, kept: bytes) -> None:
+        """Keep what this site needs to use the model, and nobody else may have."""
 
     def _take(self, model: Model) -> None:
         """Note what follows from a model that was learned with peers."""
@@ -128,6 +149,59 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
         names = [str(each) for each in getattr(self, "feature_names_in_", ())]
         names = names or [f"x{at}" for at in range(checked.shape[1])]
         return {name: column_of(checked[:, at]) for at, name in enumerate(names)}
+
+
+class MappedEstimator(LearnedEstimator):
+    """A model of mapped records: in `site_key_` is the sites' common matrix, without which it says nothing.
+
+    Who builds it is none of the sites, and never has that matrix: it calls `build_together` on an estimator with the
+    same parameters, while the sites call `fit_together`.
+    """
+
+    site_key_: SiteKey
+
+    async def fit_together(
+        self,
+        X: Any,  # noqa: N803 # scikit-learn's name
+        y: ArrayLike,
+        *,
+        name: str,
+        channels: Mapping[str, Channel],
+        session: str,
+        builder: str = "builder",
+    ) -> Self:
+        """Learn from these records and those of peers with the same columns, who call the same.
+
+        `name` is ours, `channels` lead to the peers and to the builder by their names, of which `builder` is one;
+        `session` is a text that all know and use once.
+        """
+        if builder not in channels:
+            raise ValueError(f'no channel leads to the builder, "{builder}"; there are {", ".join(channels)}')
+        others = {ASSEMBLER if peer == builder else peer: channel for peer, channel in channels.items()}
+        return await super().fit_together(X, y, name=name, channels=others, session=session)
+
+    async def build_together(self, *, channels: Mapping[str, Channel]) -> None:
+        """Build the model of the sites to which the channels lead: receive their mapped records, send it to all."""
+        method = self._method()
+        assert isinstance(method, MappedMethod)
+        await run_script(method.built_for(tuple(sorted(channels))), channels)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model's file, and beside it the site's matrix, which only its owner may read."""
+        super().save(path)
+        write_whole(Path(path).with_suffix(SITE_KEY), self.site_key_.written(), PRIVATE)
+
+    def _keep(self, session: str, kept: bytes) -> None:
+        self.site_key_ = SiteKey.read(kept, "the site's matrix")
+
+    @property
+    def _asked(self) -> Asked:
+        return Asked(key=self.site_key_)
+
+    def _answer(self, X: Any, column: str) -> NDArray[Any]:  # noqa: N803 # scikit-learn's name
+        """Return one of the columns that `predict` writes."""
+        check_is_fitted(self)
+        return self._said(X, lambda cells: predictions(self.learned_.model, cells, self._asked)[column])
 
 
 class InferredEstimator(LearnedEstimator):

@@ -13,6 +13,7 @@ from masquerade.files import PRIVATE, make_folder, read_file, replacing_together
 from masquerade.job.learning import ALONE, LearningPlan
 from masquerade.job.outputs import Outputs
 from masquerade.job.tables import read_section
+from masquerade.library.model_file import SITE_KEY
 from masquerade.library.own_table import own_records
 from masquerade.library.parties_run import OnParty, PartiesRun, nobody, party_headers, sent_by
 from masquerade.library.party_process import Records
@@ -28,7 +29,6 @@ from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.method import Collection
 
 TRANSCRIPTS = "transcripts"
-SITE_KEY = ".site-key.json"  # beside a model of one table: what predicting by it needs
 
 
 @dataclass(frozen=True)

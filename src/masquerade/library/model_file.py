@@ -1,15 +1,20 @@
-"""The file of a model, as `masquerade learn`, a coordinator or `save` has written it."""
+"""The file of a model, as `masquerade learn`, a coordinator or `save` has written it; and what a site keeps of it."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from masquerade.errors import DataError
+from masquerade.errors import DataError, ParameterError
 from masquerade.files import read_file
 from masquerade.methods import learning_methods
 from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.models.model import NotAModel
+from masquerade.protocol.learn.site_key import SiteKey
+
+SITE_KEY = (
+    ".site-key.json"  # the ending of what predicting by a model of mapped records needs, beside the model
+)
 
 
 def read_model_file(path: str | Path) -> Learned:
@@ -38,6 +43,16 @@ def read_model_file(path: str | Path) -> Learned:
         raise DataError.about(name, f"no model: {error}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DataError.about(name, "this is no file of a model") from None
+
+
+def read_site_key(learned: Learned, model: str | Path, path: str | Path) -> SiteKey:
+    """Read what a site keeps of the session in which a model of mapped records was learned."""
+    key = SiteKey.read(read_file(Path(path)), Path(path).name)
+    if key.session != learned.session:
+        session = learned.session[:16] or "none that is named"
+        told = f"of session {key.session[:16]}, and {Path(model).name} is of {session}"
+        raise ParameterError(f"{Path(path).name}: the matrix is {told}: use the one of this model's session")
+    return key
 
 
 def _texts(written: object) -> tuple[str, ...] | None:

@@ -19,9 +19,8 @@ from masquerade.data.table_file import TableFile
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.write import write_table
 from masquerade.errors import DataError, ParameterError, hint, shown
-from masquerade.files import read_file
 from masquerade.job.learning import LearningPlan
-from masquerade.library.model_file import read_model_file
+from masquerade.library.model_file import read_model_file, read_site_key
 from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.models.model import Cells
 from masquerade.protocol.learn.models.projected import MappedSpaceModel
@@ -187,13 +186,7 @@ def _site_key(learned: Learned, model: str | Path, path: str | Path | None) -> S
         return None
     if not mapped:
         raise ParameterError(f'--site-key: a model by "{learned.algorithm["name"]}" needs none; leave it out')
-    key = SiteKey.read(read_file(Path(path)), Path(path).name)
-    if key.session != learned.session:
-        told = (
-            f"of session {key.session[:16]}, and {name} is of {learned.session[:16] or 'none that is named'}"
-        )
-        raise ParameterError(f"{Path(path).name}: the matrix is {told}: use the one of this model's session")
-    return key
+    return read_site_key(learned, model, path)
 
 
 def _missing_words(

@@ -8,7 +8,9 @@ The outcome has two columns: how long a record was seen, and whether until the e
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.library.estimator_columns import attribute_of
-from masquerade.library.learned_estimator import InferredEstimator
-from masquerade.methods import written_method
+from masquerade.library.learned_estimator import InferredEstimator, LearnedEstimator, MappedEstimator
+from masquerade.methods import learning_methods, written_method
 from masquerade.protocol.arrangement import PROVIDER
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, Role
+from masquerade.protocol.learn.method import LearningMethod
+from masquerade.protocol.learn.methods.projected import PpCox as PpCoxMethod
 from masquerade.protocol.learn.methods.survival import CoxRegression as CoxMethod
+from masquerade.protocol.learn.models.projected import MappedCox
 from masquerade.protocol.learn.models.survival import CoxSurvival
 from masquerade.protocol.learn.ranking import concordance
 
@@ -34,7 +39,51 @@ except ImportError as error:  # pragma: no cover # the extra is installed wherev
 _OUTCOME: dict[str, Role] = {"duration": "duration", "event": "event"}
 
 
-class CoxRegression(InferredEstimator):
+class _Survival(LearnedEstimator):
+    def score(self, X: Any, y: ArrayLike) -> float:  # noqa: N803 # scikit-learn's name
+        """Return the concordance."""
+        durations, events = _outcome(y)
+        return concordance(self.predict(X), durations, events)
+
+    @abstractmethod
+    def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+        """Return the logarithm of each record's hazard, relative to that of an average one."""
+
+    def _roles(self) -> dict[str, str]:
+        return dict(_OUTCOME)
+
+    def _method(self) -> LearningMethod:
+        return learning_methods()[self._name](**self.get_params())
+
+    def _prepared(
+        self,
+        X: Any,  # noqa: N803 # scikit-learn's name
+        y: ArrayLike,
+        parties: tuple[str, ...],
+        session: str = "",
+    ) -> tuple[Table, Contract]:
+        """Return the records as a table, and the contract over them."""
+        checked = validate_data(self, X, dtype=None)
+        durations, events = _outcome(y)
+        if len(checked) != len(durations):
+            raise ValueError(f"{len(checked)} records have {len(durations)} outcomes")
+        cells = self._columns(checked)
+        columns = {name: pa.array(column.tolist()) for name, column in cells.items()}
+        columns |= {"duration": pa.array(durations), "event": pa.array(events.astype(int))}
+        roles: dict[str, Role] = {**dict.fromkeys(cells, "attribute"), **_OUTCOME}
+        contract = Contract(
+            parties,
+            tuple(Contribution(name, EVERYBODY, role) for name, role in roles.items()),
+            (),
+            written_method(self._method()),
+            provider=PROVIDER,
+            nonce=session,
+        )
+        schema = Schema([attribute_of(name, column) for name, column in cells.items()])
+        return Table(pa.table(columns), schema), contract
+
+
+class CoxRegression(InferredEstimator, _Survival):
     """Cox regression, unpenalised unless `ridge` is set, ties as Efron counts them.
 
     `learned_` has the model, its metrics and curves.
@@ -70,11 +119,6 @@ class CoxRegression(InferredEstimator):
         wanted = [time for time, _ in self._model.baseline] if times is None else times
         return self._said(X, lambda cells: self._model.survival(cells, wanted))
 
-    def score(self, X: Any, y: ArrayLike) -> float:  # noqa: N803 # scikit-learn's name
-        """Return the concordance."""
-        durations, events = _outcome(y)
-        return concordance(self.predict(X), durations, events)
-
     @property
     def coef_(self) -> NDArray[np.float64]:
         """The coefficients in the order of the columns, those of categories one after the other."""
@@ -89,38 +133,43 @@ class CoxRegression(InferredEstimator):
         assert isinstance(self.learned_.model, CoxSurvival)
         return self.learned_.model
 
-    def _roles(self) -> dict[str, str]:
-        return dict(_OUTCOME)
 
-    def _method(self) -> CoxMethod:
-        return CoxMethod(**self.get_params())
+class PpCox(MappedEstimator, _Survival):
+    """Cox regression of records that the sites map by a matrix of their own, by lifelines.
 
-    def _prepared(
+    Its builder sees the mapped records, durations and events. `CoxRegression` shows less, and is exact.
+    """
+
+    _name = PpCoxMethod.name
+
+    def __init__(
+        self,
+        dimensions: int | None = None,
+        kernel: str = "linear",
+        candidates: int = 1,
+        weighting: str = "equal",
+    ) -> None:
+        self.dimensions = dimensions
+        self.kernel = kernel
+        self.candidates = candidates
+        self.weighting = weighting
+
+    def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+        """Return the logarithm of each record's hazard, relative to that of an average one."""
+        return self._answer(X, "risk")
+
+    def predict_survival_function(
         self,
         X: Any,  # noqa: N803 # scikit-learn's name
-        y: ArrayLike,
-        parties: tuple[str, ...],
-        session: str = "",
-    ) -> tuple[Table, Contract]:
-        """Return the records as a table, and the contract over them."""
-        checked = validate_data(self, X, dtype=None)
-        durations, events = _outcome(y)
-        if len(checked) != len(durations):
-            raise ValueError(f"{len(checked)} records have {len(durations)} outcomes")
-        cells = self._columns(checked)
-        columns = {name: pa.array(column.tolist()) for name, column in cells.items()}
-        columns |= {"duration": pa.array(durations), "event": pa.array(events.astype(int))}
-        roles: dict[str, Role] = {**dict.fromkeys(cells, "attribute"), **_OUTCOME}
-        contract = Contract(
-            parties,
-            tuple(Contribution(name, EVERYBODY, role) for name, role in roles.items()),
-            (),
-            written_method(self._method()),
-            provider=PROVIDER,
-            nonce=session,
-        )
-        schema = Schema([attribute_of(name, column) for name, column in cells.items()])
-        return Table(pa.table(columns), schema), contract
+        times: Sequence[float] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return each record's chance to be without the event after each time, as `CoxRegression` does."""
+        check_is_fitted(self)
+        model, key = self.learned_.model, self.site_key_
+        assert isinstance(model, MappedCox)
+        here = replace(model, projection=key.projection)
+        wanted = [time for time, _ in model.baseline] if times is None else times
+        return self._said(X, lambda cells: here.survival(key.design(cells), wanted))
 
 
 def _outcome(y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

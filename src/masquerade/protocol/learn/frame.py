@@ -72,7 +72,8 @@ def among_parties(method: LearningMethod, seat: Seat) -> Script[Model]:
     """Learn the model without a collector, for parties that need nobody to write it."""
     table = yield from _records(seat)
     seat.before_showing()
-    return (yield from _among_the_present(method, seat, table, _survivors(method, seat), method.learn))
+    learn = partial(_kept, method)
+    return (yield from _among_the_present(method, seat, table, _survivors(method, seat), learn))
 
 
 def _survivors(method: LearningMethod, seat: Seat) -> Survivors:
@@ -100,13 +101,19 @@ def _among_the_present(
     return (yield from survivors.run(attempt))
 
 
+def _kept(method: LearningMethod, site: Site) -> Script[Model]:
+    """Return the model; before anybody can have it, the site keeps what it needs to use it."""
+    model = yield from method.learn(site)
+    if (kept := method.kept(site, model)) is not None:
+        site.keep(site.contract.hash.hex(), kept)
+    return model
+
+
 def _counted(method: LearningMethod, site: Site) -> Script[tuple[Model, Elements]]:
     """Return the model, and the masked counts by which it is judged."""
-    model = yield from method.learn(site)
+    model = yield from _kept(method, site)
     if site.openings is not None:
         site.openings.under_way = True  # everything is open: nothing is made again
-    if (kept := method.kept(site, model)) is not None:  # before anybody can have the model
-        site.keep(site.contract.hash.hex(), kept)
     site.on_stage(Stage("handing in"))
     return model, (yield from _masked(method, site, model))
 

@@ -127,8 +127,12 @@ class MappedMethod(LearningMethod):
 
     def build(self, collection: Collection) -> Script[Model | None]:
         """Fit the model to all sites' mapped records, and tell it to them; they hand it in."""
-        yield from build_mapped(collection.contract.parties, self.n_outcomes, self.cost, self.weighting)
+        yield from self.built_for(collection.contract.parties)
         return None
+
+    def built_for(self, sites: tuple[str, ...]) -> Script[MappedModel]:
+        """Run the builder's part for these sites."""
+        return build_mapped(sites, self.n_outcomes, self.cost, self.weighting)
 
     def alone(self, site: Site) -> Model:
         """Map one table by a matrix of its own, and fit the same model."""
