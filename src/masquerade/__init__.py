@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from masquerade.anonymize.tds import TopDownSpecialization
     from masquerade.data.people import generate_people
     from masquerade.data.schema import Attribute, Schema
-    from masquerade.data.table import Table
     from masquerade.data.taxonomy import Branch, Taxonomy
     from masquerade.data.taxonomy_files import read_taxonomy
     from masquerade.errors import (
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
         load_model,
     )
     from masquerade.library.evaluation import evaluate
+    from masquerade.library.guessing import Table
     from masquerade.library.jobs import anonymize_job, compare_job, evaluate_job, verify_job
     from masquerade.library.joint_keys import JointKeysFound, joint_keys
     from masquerade.library.keys_and_masks import fuzzy_duplicates, keys, mask, ratios
@@ -100,7 +100,6 @@ _HOME = {
     "anonymize.tds": ["TopDownSpecialization"],
     "data.people": ["generate_people"],
     "data.schema": ["Attribute", "Schema"],
-    "data.table": ["Table"],
     "data.taxonomy": ["Branch", "Taxonomy"],
     "data.taxonomy_files": ["read_taxonomy"],
     "errors": [
@@ -135,6 +134,7 @@ _HOME = {
         "load_model",
     ],
     "library.evaluation": ["evaluate"],
+    "library.guessing": ["Table"],
     "library.predicting": ["Predictions", "predict"],
     "library.survival_estimator": ["CoxRegression", "PpCox"],
     "library.python_api": ["read", "roll_up"],

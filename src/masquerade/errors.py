@@ -30,6 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any, ClassVar, Self
 
 Key = tuple[str | int, ...]  # ("privacy", 0, "k") is written privacy[1].k: entries count from 1, as rows do
@@ -141,10 +142,33 @@ class MasqueradeError(Exception):
         return cls(*problems) if problems else None
 
 
+def is_ours(frame: FrameType) -> bool:
+    """Return whether a frame of the stack runs code of this package."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == __name__.partition(".")[0]
+
+
+def _one_frame(error: MasqueradeError) -> list[str]:
+    """Render an error for IPython: the line of the caller's own code that led to it, and what is wrong.
+
+    Our own frames tell nothing about what a person did wrong; whoever wants them raises it elsewhere, or asks `%tb`.
+    """
+    import traceback  # only errors need it
+
+    found, step = None, error.__traceback__
+    while step is not None and not is_ours(step.tb_frame):
+        found, step = step, step.tb_next
+    shown_frames = [] if found is None else traceback.extract_tb(found, limit=1)
+    return [
+        *(line.rstrip("\n") for line in traceback.format_list(shown_frames)),
+        *(f"{type(error).__name__}: {line}" for line in error.lines),
+    ]
+
+
 class AnswerIsNo(MasqueradeError):
     """The question was understood, and the answer is no."""
 
     exit_code = 1
+    _render_traceback_ = _one_frame
 
 
 class RequirementViolated(AnswerIsNo):
@@ -185,6 +209,7 @@ class BadInput(MasqueradeError):
     """Something that a person wrote is wrong."""
 
     exit_code = 2
+    _render_traceback_ = _one_frame
 
     @classmethod
     def about(cls, source: object, *texts: str, line: int | None = None) -> Self:
@@ -215,6 +240,7 @@ class PeerError(MasqueradeError):
     """
 
     exit_code = 3
+    _render_traceback_ = _one_frame
 
     def __init__(self, peer: str, *problems: Problem | str, reported_by: str = "") -> None:
         super().__init__(
@@ -244,6 +270,7 @@ class ClusterError(MasqueradeError):
     """The cluster that was to count cannot be reached, has no fit worker, or lost too many of them."""
 
     exit_code = 3
+    _render_traceback_ = _one_frame
 
 
 class Bug(MasqueradeError):

@@ -29,7 +29,7 @@ PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]
 SHELL = ("console", "sh", "")
 
 # Pages whose snippets run as they stand, on the tables of `world`.
-RUN = ["README.md", "docs/reference/python.md"]
+RUN = ["docs/reference/python.md"]
 
 
 def named(page: Path) -> str:
@@ -107,6 +107,17 @@ def test_the_snippets_of_a_page_run(page: str, world: Path, monkeypatch: pytest.
     names: dict[str, Any] = {}
     for block in fenced(ROOT / page, "python"):
         exec(compile(block.text, f"{page}: line {block.line}", "exec"), names)
+
+
+def test_the_snippet_of_the_readme_runs_in_an_empty_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    [block] = fenced(ROOT / "README.md", "python")
+    with pytest.warns(UserWarning, match="Guessed: "):
+        exec(compile(block.text, f"README.md: line {block.line}", "exec"), {})
+    assert "1000 released" in capsys.readouterr().out
+    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

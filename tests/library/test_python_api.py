@@ -115,10 +115,10 @@ def test_missing_cells_are_dropped_and_counted() -> None:
 
 
 def test_order_is_kept_only_on_request() -> None:
-    frame = pd.DataFrame({"age": range(200), "name": [f"p{i}" for i in range(200)]})
+    frame = mq.Table(pd.DataFrame({"age": range(200), "name": [f"p{i}" for i in range(200)]}))
     requirement = mq.KAnonymity(["age"], k=10)
     kept = mq.anonymize(frame, requirement, order="input").table["name"].to_pylist()
-    assert kept == frame["name"].tolist()
+    assert kept == frame.arrow["name"].to_pylist()
     shuffled = mq.anonymize(frame, requirement).table["name"].to_pylist()
     assert shuffled != kept
     assert sorted(shuffled) == sorted(kept)
@@ -210,7 +210,7 @@ MISUSE = {
     "strange missing": (lambda: mq.anonymize(FRAME, K2, missing="fill"), '"drop" or "error"'),  # type: ignore[arg-type]
     "number as sensitive": (lambda: mq.anonymize(FRAME, K2, sensitive=3), "must list names of columns"),  # type: ignore[arg-type]
     "category without taxonomy": (
-        lambda: mq.anonymize(FRAME, mq.KAnonymity(["disease"], 2)),
+        lambda: mq.anonymize(mq.Table(FRAME), mq.KAnonymity(["disease"], 2)),
         'needs a taxonomy; name a file, or "flat"',
     ),
     "score without a target": (lambda: mq.TopDownSpecialization(score="info-gain"), "needs a class"),

@@ -85,3 +85,56 @@ def test_what_is_about_to_end_by_itself_is_let_end() -> None:
 
     run_async(session())
     assert steps == [0, 1, 2]
+
+
+CELL = """
+import asyncio, signal
+from masquerade.net.running import run_async
+
+async def session():
+    try:
+        print("ready", flush=True)
+        await asyncio.sleep(60)
+    finally:
+        print("ended", flush=True)
+
+async def cell():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as a notebook has it while a cell runs
+    try:
+        run_async(session())
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+
+asyncio.run(cell())
+"""
+
+
+def test_a_session_of_a_notebook_runs_beside_its_loop() -> None:
+    async def session() -> str:
+        await asyncio.sleep(0)
+        return "made"
+
+    async def cell() -> str:
+        return run_async(session())
+
+    async def failing() -> None:
+        raise ValueError("refused")
+
+    async def other_cell() -> None:
+        run_async(failing())
+
+    assert asyncio.run(cell()) == "made"
+    with pytest.raises(ValueError, match="refused"):
+        asyncio.run(other_cell())
+
+
+def test_an_interrupted_cell_ends_its_session() -> None:
+    words, pipe = [sys.executable, "-c", CELL], subprocess.PIPE
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == "ended\ninterrupted\n"
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=60) == 0

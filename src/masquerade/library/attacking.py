@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from masquerade.anonymize import release as releases
 from masquerade.data.database_url import database_scheme
 from masquerade.data.parquet_parts import PartedFiles, parted_files
 from masquerade.data.reading import chosen
@@ -16,13 +17,14 @@ from masquerade.data.schema import Schema
 from masquerade.data.source import read_source
 from masquerade.data.table import Table
 from masquerade.data.table_file import TableFile
+from masquerade.errors import ParameterError
 from masquerade.job.model import DataSection
 from masquerade.job.plan import Plan
 from masquerade.library.column_names import names_of
 from masquerade.library.jobs import as_released
-from masquerade.library.python_api import checked_requirement
+from masquerade.library.python_api import checked_requirement, table_of_release
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy.requirement import Conjunction, Requirement
 from masquerade.protocol.arrangement import PROVIDER
 from masquerade.risk.attacks.attack import Finding, GroupCounts, Scene
 from masquerade.risk.attacks.registry import attack as play
@@ -30,7 +32,7 @@ from masquerade.risk.attacks.registry import attack as play
 
 def attack(
     release: Any,
-    requirement: Requirement,
+    requirement: Requirement | None = None,
     *,
     schema: Schema | None = None,
     sensitive: Iterable[str] = (),
@@ -43,20 +45,30 @@ def attack(
 ) -> list[Finding]:
     """Play every attack on a release for which there is what it needs, over the attributes of the requirement's QIDs.
 
+    A `Release` knows its requirements, its taxonomies, its class and its sensitive columns; of a table, say them.
     `schema` says what generalised cells cover; by default it is that of the original, the outside table or the release.
     `target` is the class, which a group may tell as it may tell a sensitive value. `outside` is a table of people that
     shares columns, `earlier` are other releases of the same table, `provider` is the release's column that names
     providers, `population` the number of people of whom the release is a sample. With the `original`, findings name its
     most exposed rows.
     """
-    asked = checked_requirement(requirement, names_of("sensitive", sensitive))
+    protected = names_of("sensitive", sensitive)
+    if isinstance(release, releases.Release):
+        _insist_on_all_rows(release)
+        if requirement is None:
+            requirement = Conjunction(verdict.requirement for verdict in release.verdicts)
+        protected = tuple(dict.fromkeys([*protected, *release.sensitive]))
+        target = release.settings.get("class") if target is None else target
+        if schema is None and not isinstance(original, Table):
+            schema = table_of_release(release).schema
+    asked = checked_requirement(requirement, protected)
     tables = [_table(each) for each in (original, outside, release) if each is not None]
     return play(
         _scene(
             tables[-1],
             schema if schema is not None else tables[0].schema,
             asked,
-            names_of("sensitive", sensitive),
+            protected,
             target,
             original=None if original is None else _table(original),
             outside=None if outside is None else _table(outside),
@@ -176,4 +188,13 @@ def _scene(
 
 
 def _table(frame: Any) -> Table:
+    if isinstance(frame, releases.Release):
+        return table_of_release(frame)
     return frame if isinstance(frame, Table) else Table(frame)
+
+
+def _insist_on_all_rows(release: releases.Release) -> None:
+    """Raise if a release in many files has some of its rows here alone."""
+    if release.table.num_rows < release.released:
+        text = "of this release some rows are in memory alone; attack_job plays on the files of all of them"
+        raise ParameterError(text)

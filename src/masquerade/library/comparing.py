@@ -16,6 +16,7 @@ from masquerade.errors import ParameterError, Problem, given, hint, shown
 from masquerade.forms.declared import checked
 from masquerade.forms.rules import whole
 from masquerade.library.column_names import names_of
+from masquerade.library.guessing import table_of
 from masquerade.library.python_api import checked_requirement
 from masquerade.methods import described, table_methods
 from masquerade.net.progress import OnStage, Stage, silent
@@ -49,6 +50,20 @@ class Contest(SideBySide):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    def __repr__(self) -> str:
+        best = ", ".join(
+            f"{described(row.method)}{'' if row.k is None else f' for k = {row.k}'}" for row in self.best
+        )
+        of = f" of {self.source}: {len(self.rows)} releases, best by {self.measure.replace('_', ' ')}: "
+        return f"<{type(self).__name__}{of}{best or 'none'}>"
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame of its own, for notebooks."""
+        from masquerade.report.html import framed
+        from masquerade.report.side_by_side import render_comparison
+
+        return framed(render_comparison(self))
+
     def report(self, path: str | Path) -> None:
         """Write the rows with a chart of risk against loss: one HTML file that needs no network."""
         from masquerade.files import write_whole
@@ -75,9 +90,9 @@ def compare(
     queries: releases are also made for it, and measured by its selections. The result has `rows`, is a
     frame for pandas, polars and Arrow, and writes a page with a chart (`report`). Nothing is released.
     """
-    table = frame if isinstance(frame, Table) else Table(frame)
     protected = names_of("sensitive", sensitive)
     asked = checked_requirement(requirement, protected)
+    table = table_of(frame, asked, target, protected)
     sizes = (k,) if isinstance(k, int) else tuple(k)
     return contest(
         table,

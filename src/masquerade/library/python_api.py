@@ -14,20 +14,22 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep
 from masquerade.anonymize.publish import Order, publish
 from masquerade.anonymize.release import Provenance
-from masquerade.data.continuum import DATE, NUMBER
+from masquerade.data import table as tables
+from masquerade.data.continuum import DATE, NUMBER, read_interval
 from masquerade.data.encode import MISSING_VALUES, SPACE, distinct, is_text
 from masquerade.data.reading import Source
-from masquerade.data.schema import Attribute, Schema
+from masquerade.data.schema import Attribute, AttributeKind, Schema
 from masquerade.data.source import read_source
-from masquerade.data.table import Missing, Table, infer_schema
+from masquerade.data.table import Missing, infer_schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
 from masquerade.errors import ParameterError, given, hint
 from masquerade.library.column_names import names_of
+from masquerade.library.guessing import Table, table_of
 from masquerade.library.release import Release
 from masquerade.methods import DEFAULT, table_methods
 from masquerade.privacy.given_once import with_sensitive_given_once
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy.requirement import Requirement, without_redundant
 
 
 def read(
@@ -114,14 +116,16 @@ def anonymize(
 ) -> Release:
     """Make a release of a table (or of any frame) that satisfies the requirement, and check it independently.
 
+    A plain frame says nothing of its columns: categories of a quasi-identifier are published or become "*", and what
+    `masquerade init` would take for an identifier is left out; a warning says so, and `Table.guess` makes taxonomies.
     The release holds the attributes of the table's schema, the class and the sensitive columns. Without an algorithm
     it is `Auto()`: the methods that take the requirement are tried, and the release that loses least is kept. Rows
     with a missing cell are dropped, or with `missing="error"` refused; with "keep" such a cell is a value of its own,
     "?". `order="input"` keeps the order of the rows, which can point at people: it is for evaluation. `seed` draws the
     random queries of the query error.
     """
-    table = frame if isinstance(frame, Table) else Table(frame)
-    requirement = checked_requirement(requirement, names_of("sensitive", sensitive))
+    protected = names_of("sensitive", sensitive)
+    requirement = checked_requirement(requirement, protected)
     if algorithm is None:
         algorithm = table_methods()[DEFAULT]()
     elif not callable(getattr(algorithm, "run", None)) or isinstance(algorithm, type):
@@ -135,11 +139,13 @@ def anonymize(
         )
     _check_word("missing", missing, get_args(Missing))
     _check_word("order", order, get_args(Order))
+    if isinstance(algorithm, TableMethod):  # a job file's method is, too
+        algorithm = algorithm.fitted(without_redundant(requirement.parts))
     release = publish(
-        table,
+        table_of(frame, requirement, getattr(algorithm, "target", None), protected),
         requirement,
         algorithm,
-        sensitive=names_of("sensitive", sensitive),
+        sensitive=protected,
         missing=missing,
         order=order,
         seed=seed,
@@ -167,10 +173,10 @@ def roll_up(
     from masquerade.anonymize.rollup import roll_up as rolled_up
 
     known = isinstance(release, releases.Release)
-    table = _table_of(release) if known else release
+    table = table_of_release(release) if known else release
     algorithm = release.settings.get("algorithm") if known else None
     made = rolled_up(
-        table if isinstance(table, Table) else Table(table),
+        table if isinstance(table, tables.Table) else Table(table),
         checked_requirement(requirement, release.sensitive if known else ()),
         columns=None if columns is None else names_of("columns", columns),
         target=target,
@@ -180,17 +186,24 @@ def roll_up(
     return made
 
 
-def _table_of(release: releases.Release) -> Table:
+def table_of_release(release: releases.Release) -> Table:
     """A release's table with what its columns are values of."""
     known = {column.name: column.domain for column in release.columns}
 
     def attribute(name: str) -> Attribute:
         domain = known.get(name)
         if isinstance(domain, Taxonomy):
-            return Attribute(name, taxonomy=domain)
+            return Attribute(name, _kind_of(domain), domain)
         return Attribute(name) if domain is None else Attribute(name, domain.kind)
 
     return Table(release.table, Schema(attribute(name) for name in release.table.column_names))
+
+
+def _kind_of(taxonomy: Taxonomy) -> AttributeKind:
+    """Return what a taxonomy's leaves are."""
+    if taxonomy.edges is None:
+        return "categorical"
+    return "date" if read_interval(taxonomy.leaves[0], "continuous") is None else "continuous"
 
 
 def checked_requirement(requirement: object, sensitive: Sequence[str] = ()) -> Requirement:

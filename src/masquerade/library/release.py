@@ -33,7 +33,7 @@ class Release(releases.Release):
         rows: dict[str, list[str]] = {"attribute": [], "label": [], "value": []}
         for name in names:
             column = known.get(name)
-            if column is None or not isinstance(column.domain, Taxonomy):
+            if column is None or not isinstance(column.domain, Taxonomy) or column.domain.edges is not None:
                 continue
             nodes = {
                 (lo, hi): label for label, lo, hi in zip(column.labels, column.lo, column.hi, strict=True)
@@ -48,9 +48,6 @@ class Release(releases.Release):
 
     def _repr_html_(self) -> str:
         """Return the report in a frame of its own, for notebooks."""
-        from html import escape
+        from masquerade.report.html import framed, render_report
 
-        from masquerade.report.html import render_report
-
-        page = escape(render_report(self), quote=True)
-        return f'<iframe srcdoc="{page}" style="width: 100%; height: 36rem; border: 0" sandbox></iframe>'
+        return framed(render_report(self))

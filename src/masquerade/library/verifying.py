@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ def insist_on_providers(name: str, columns: Sequence[str], requirement: Requirem
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
     """The verdicts on a table; true when all requirements hold and no identifier is in it."""
 
@@ -46,6 +46,32 @@ class Verification:
 
     def __bool__(self) -> bool:
         return self.holds
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.name}: {'holds' if self.holds else 'does not hold'}>"
+
+    def __str__(self) -> str:
+        """Return a line for each requirement, and one for each identifier that was found."""
+        return "\n".join(f"{'holds' if holds else 'does not hold'}: {text}" for text, holds in self._lines())
+
+    def _repr_html_(self) -> str:
+        """Return the same lines as a table, for notebooks."""
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td>{'✓ holds' if holds else '✗ does not hold'}</td>"
+            f'<td style="text-align: left">{escape(text)}</td></tr>'
+            for text, holds in self._lines()
+        )
+        return f"<table><caption>{escape(self.name)}</caption>{rows}</table>"
+
+    def _lines(self) -> Iterator[tuple[str, bool]]:
+        for verdict in self.verdicts:
+            worst = "" if verdict.value is None else f" (worst group: {round(verdict.value, 4)})"
+            text = str(verdict.requirement) if verdict.violation is None else verdict.violation
+            yield f"{text}{worst if verdict.holds else ''}", verdict.holds
+        for column in self.identifiers:
+            yield f"column {column} is an identifier; a release never holds one", False
 
     @property
     def summary(self) -> dict[str, Any]:

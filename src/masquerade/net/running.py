@@ -14,6 +14,8 @@ import atexit
 import signal
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -24,7 +26,12 @@ _runners: list[asyncio.Runner] = []  # that of the main thread, made when first 
 
 
 def run_async(session: Coroutine[Any, Any, Result]) -> Result:
-    """Run a session like `asyncio.run`; on SIGINT or SIGTERM end it in order, then raise KeyboardInterrupt."""
+    """Run a session like `asyncio.run`; on SIGINT or SIGTERM end it in order, then raise KeyboardInterrupt.
+
+    Where this thread runs a loop already, as that of a notebook does, the session runs in a thread of its own.
+    """
+    if _is_in_loop():
+        return _run_in_a_thread(session)
     if threading.current_thread() is not threading.main_thread():  # other threads get no signals
         return asyncio.run(session)
     stopped = False
@@ -62,6 +69,34 @@ def run_async(session: Coroutine[Any, Any, Result]) -> Result:
         for number, handler in before.items():
             if handler is not None:  # None: not set from Python
                 signal.signal(number, handler)
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _run_in_a_thread(session: Coroutine[Any, Any, Result]) -> Result:
+    """Run a session beside the loop of this thread, which stands still meanwhile; an interrupt ends it in order."""
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+
+    async def stoppable() -> Result:
+        task = asyncio.current_task()
+        assert task is not None
+        started.set_result((asyncio.get_running_loop(), task))
+        return await session
+
+    with ThreadPoolExecutor(1) as threads:
+        ended = threads.submit(copy_context().run, asyncio.run, stoppable())
+        try:
+            return ended.result()
+        except KeyboardInterrupt:
+            loop, task = started.result()
+            loop.call_soon_threadsafe(task.cancel)
+            raise
 
 
 def _runner() -> asyncio.Runner:

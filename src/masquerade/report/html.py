@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,12 @@ def render_report(release: Release, table_sha256: str = "") -> str:
 def render(template: str, **values: Any) -> str:
     """Return a page of this room with the values in it, all of them escaped, and the style of every page."""
     return pages().get_template(template).render(style=page_style(), **values)
+
+
+def framed(page: str) -> str:
+    """Return a page in a frame of its own, for notebooks."""
+    source = escape(page, quote=True)
+    return f'<iframe srcdoc="{source}" style="width: 100%; height: 36rem; border: 0" sandbox></iframe>'
 
 
 @cache

@@ -185,7 +185,7 @@ def draft_job(
         if name in qid:
             on_stage(Stage("finding or making a taxonomy", detail=name))
             section = attribute_text(
-                columns.profiles[name], file.path, job, set(taxonomies), _likeness(columns, name, target)
+                columns.profiles[name], file.path, job, set(taxonomies), likeness(columns, name, target)
             )
             if section.file is not None:
                 taxonomies[section.file] = section.text
@@ -292,7 +292,7 @@ def diversity_lines(column: Profile, qid: Sequence[str], kept: NDArray[np.bool_]
     ]
 
 
-def _likeness(columns: Columns, name: str, target: str | None) -> list[float] | None:
+def likeness(columns: Columns, name: str, target: str | None) -> list[float] | None:
     """Return the share of the most common class among the rows of each cell."""
     if target is None:
         return None
