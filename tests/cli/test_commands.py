@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -235,8 +236,8 @@ def test_compare_tells_a_person(tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "comparison.html"
     answer = here(capsys, "compare", write_job(tmp_path), "--methods", "mondrian,datafly", "--report", page)
     head, *lines = answer.out.splitlines()
-    assert head.split()[:2] == ["k", "ncp"]
-    assert lines[0].endswith("  mondrian: choose certainty, strict no")
+    assert head.split()[:5] == ["method", "classification", "error", "k", "ncp"]
+    assert lines[0].startswith("mondrian: choose certainty, strict no ")
     assert lines[3].startswith("left out: datafly: attributes.age: datafly generalises step by step")
     assert lines[4].startswith("best by classification error, k = 2: mondrian: ")
     assert lines[5] == f"report: {page}"
@@ -285,8 +286,29 @@ def test_evaluate_a_release_in_input_order(tmp_path: Path, capsys: Capture) -> N
     assert not {"classification", "query_error"} & set(bare)
     assert "BE" in here(capsys, *words, "--folds", "0", "--train", "5", "--json").json["classification"]
     text = here(capsys, *words, "--folds", "2").out
+    assert "note: " not in text
     assert "average group size: " in text
     assert "  BE: " in text
+
+
+def test_evaluate_without_extras_tells_the_rest_and_one_note(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("sklearn", "scipy", "pandas", "lifelines", "sqlglot", "duckdb", "opendp"):
+        monkeypatch.setitem(sys.modules, module, None)  # type: ignore[arg-type] # as if it were not installed
+    job = write_job(tmp_path, INPUT_ORDER)
+    here(capsys, "anonymize", job)
+    words = ("evaluate", tmp_path / "people.csv", tmp_path / "release.csv", "--job", job, "--folds", "2")
+    answer = here(capsys, *words, "--json")
+    assert (answer.code, answer.err) == (0, "")
+    found = answer.json
+    assert {"metrics", "attribute_losses", "attribute_information", "query_error", "attacks"} <= set(found)
+    assert set(found["accuracy"]) == {"naive_bayes"}
+    assert found["left_out"] == ["classification"]
+    assert "masquerade[mining]" in found["note"]
+    lines = here(capsys, *words).out.splitlines()
+    assert len([line for line in lines if line.startswith("note: ")]) == 1
+    assert "left out: classification" in lines
 
 
 def test_evaluate_refuses_what_is_not_in_input_order(tmp_path: Path, capsys: Capture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,6 +61,33 @@ def test_a_class_adds_the_error_of_trees() -> None:
     found = mq.compare(table, K2, target="class", methods=["mondrian"])
     assert found.measure == "classification_error"
     assert all(0 <= (row.metrics["classification_error"] or 0) <= 1 for row in found.rows)
+
+
+def test_the_best_is_named_by_a_figure_that_is_shown_first() -> None:
+    table = mq.Table(pa.table({**AGES, "class": list("yynnyynn")}), SCHEMA)
+    for target in ("class", None):
+        found = mq.compare(table, K2, target=target, methods=["mondrian"])
+        assert found.headline[0] == found.measure
+        assert len(set(found.headline)) == len(found.headline)
+        assert {"ncp", "information_kept", "query_error"} <= set(found.headline)
+
+
+def test_without_decision_trees_the_best_is_named_by_the_classes_of_its_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)  # type: ignore[arg-type] # as if it were not installed
+    table = mq.Table(pa.table({**AGES, "class": list("yynnyynn")}), SCHEMA)
+    found = mq.compare(table, K2, target="class", methods=["mondrian"])
+    assert found.measure == found.headline[0] == "classification_metric"
+    assert found.best
+
+
+def test_too_few_rows_for_trees_still_have_a_best() -> None:
+    few = {name: cells[:4] for name, cells in AGES.items()}
+    table = mq.Table(pa.table({**few, "class": list("yynn")}), SCHEMA)
+    found = mq.compare(table, K2, target="class", methods=["mondrian"])
+    assert all(row.metrics[found.measure] is not None for row in found.rows)
+    assert found.best
 
 
 def test_it_is_a_frame_for_everybody() -> None:

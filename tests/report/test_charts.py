@@ -42,6 +42,20 @@ def test_bins_hold_every_group_once_and_begin_at_the_marks(sizes, marks):
     assert len(bins.counts) <= 50
 
 
+def test_every_series_has_a_colour_and_a_marker_of_its_own() -> None:
+    names = [f"method {number}" for number in range(30)]
+    series = [Series(name, [(1.0, number), (2.0, number)]) for number, name in enumerate(names)]
+    svg = ElementTree.fromstring(line_chart(series, title="many"))
+    dots: dict[str, set[tuple[str, str]]] = {name: set() for name in names}
+    for path in svg.iter("path"):
+        if path.get("class", "").startswith("dot") and len(path):
+            dots[path[0].text.split(",")[0]].add((path.get("class"), path.get("d")))
+    assert all(len(looks) == 1 for looks in dots.values())
+    looks = [next(iter(each)) for each in dots.values()]
+    assert len(set(looks)) == len(names)
+    assert len({colour for colour, _ in looks[:12]}) == len({marker for _, marker in looks[:12]}) == 12
+
+
 def test_the_levels_of_a_line_chart_stand_beside_the_lines() -> None:
     points = [(0.0, 0.0), (0.1, 0.9), (1.0, 1.0)]
     svg = ElementTree.fromstring(line_chart([Series("model", points)], title="ROC", write=percent))

@@ -18,7 +18,19 @@ from masquerade.errors import ParameterError, Problem, RequirementUnreachable
 from masquerade.plugins import failure_of
 from masquerade.privacy.reidentification import ReidentificationRisk, reidentification_risk
 from masquerade.privacy.requirement import Requirement
-from masquerade.utility.measures import Measurer, cost, usual_measure
+from masquerade.utility.measures import (
+    CLASSIFICATION_ERROR,
+    CLASSIFICATION_METRIC,
+    NCP,
+    NEEDING_WORKLOAD,
+    QUERY_ERROR,
+    Measurer,
+    cost,
+    usual_measure,
+)
+
+# The figures to begin with; a table of all of them is too wide to read.
+_HEADLINE = (NCP, "information_kept", QUERY_ERROR, CLASSIFICATION_ERROR, *NEEDING_WORKLOAD)
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,16 @@ class SideBySide:
         return tuple(row for _, row in found.values())
 
     @property
+    def headline(self) -> tuple[str, ...]:
+        """The figures to begin with: that by which the best is named, then the usual ones that there are."""
+        names = dict.fromkeys((self.measure, *_HEADLINE))
+        return tuple(
+            name
+            for name in names
+            if name == self.measure or any(row.metrics.get(name) is not None for row in self.rows)
+        )
+
+    @property
     def summary(self) -> dict[str, Any]:
         """Return the JSON summary."""
         return {
@@ -134,7 +156,13 @@ def side_by_side(
             rows.append(_row(made, method, asked, measurer))
     if not rows:
         raise first or ParameterError(*_reasons(refused))
-    return SideBySide(tuple(rows), refused, usual_measure(target is not None), table.origin.name)
+    return SideBySide(tuple(rows), refused, _measure(rows, target is not None), table.origin.name)
+
+
+def _measure(rows: Sequence[Row], has_class: bool) -> str:
+    """Return the measure that names the best: the usual one, or where no row has it one that some have."""
+    ordered = (usual_measure(has_class), CLASSIFICATION_METRIC, NCP)
+    return next((name for name in ordered if any(row.metrics.get(name) is not None for row in rows)), NCP)
 
 
 def _row(made: Anonymised, method: TableMethod, requirement: Requirement, measurer: Measurer) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +15,6 @@ from masquerade.errors import ParameterError, shown
 
 if TYPE_CHECKING:
     from masquerade.anonymize.side_by_side import Row, SideBySide
-
-_SHOWN = ("ncp", "query_error", "classification_error", "selection_precision", "selection_recall")
 
 
 def compare(
@@ -79,13 +77,16 @@ def _lines(found: SideBySide) -> list[str]:
     """A table in columns, those who refused, and the best."""
     from masquerade.methods import described
 
-    names = [name for name in _SHOWN if any(row.metrics.get(name) is not None for row in found.rows)]
-    head = ["k", *(name.replace("_", " ") for name in names)]
-    head += ["highest risk", "mean risk", "groups", "suppressed", "seconds", "method"]
-    rows = [head, *([*_cells(row, names), described(row.method)] for row in found.rows)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widths[-1] = 0
-    lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
+    measure, *others = (name.replace("_", " ") for name in found.headline)
+    head = ["method", measure, "k", *others, "highest risk", "mean risk", "groups", "suppressed", "seconds"]
+    rows = [head, *([described(row.method), *_cells(row, found.headline)] for row in found.rows)]
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            [f"{name:<{first}}", *(f"{each:>{width}}" for each, width in zip(cells, widths, strict=True))]
+        )
+        for name, *cells in rows
+    ]
     lines += [
         f"left out: {name}: {problems[0]}" if problems else f"left out: {name}"
         for name, problems in found.refused.items()
@@ -98,11 +99,14 @@ def _lines(found: SideBySide) -> list[str]:
     return lines
 
 
-def _cells(row: Row, names: list[str]) -> list[str]:
-    figures = [row.metrics.get(name) for name in names]
+def _cells(row: Row, names: Sequence[str]) -> list[str]:
+    measured, *figures = (
+        "" if (value := row.metrics.get(name)) is None else f"{value:.4f}" for name in names
+    )
     return [
+        measured,
         "" if row.k is None else str(row.k),
-        *("" if value is None else f"{value:.4f}" for value in figures),
+        *figures,
         f"{row.risk.highest:.4f}",
         f"{row.risk.mean:.4f}",
         str(row.groups),

@@ -82,6 +82,8 @@ def _lines(summary: Mapping[str, Any], indent: str = "") -> list[str]:
         elif key == "attacks":
             told = (f"{each['name']}: {each['value']:.4f}: {each['meaning']}" for each in value)
             lines += [f"{indent}{name}:", *(f"{indent}  {line}" for line in told)]
+        elif key == "left_out":
+            lines.append(f"{indent}{name}: {', '.join(value)}")
         elif isinstance(value, float):
             lines.append(f"{indent}{name}: {value:.4f}")
         else:

@@ -48,8 +48,9 @@ def evaluate(
     without `train` cross-validated in `folds` parts (0 for none). With a file of SQL queries, `workload`, also
     `selection`: how exactly the release answers which records they mean. `accuracy` is that of naive Bayes and of the
     tree for the class, `prediction` the same for each attribute in `predict`; with `clusters`, so many of them are
-    found in the release and judged by the original (`clustering`). `attacks` says what an attacker gets,
-    and who is most exposed. `sensitive` are the columns that the release was made with, whose missing cells count, too.
+    found in the release and judged by the original (`clustering`). Without the extra `mining` there are no decision
+    trees: `left_out` names what is missing, and `note` says why. `attacks` says what an attacker gets, and who is most
+    exposed. `sensitive` are the columns that the release was made with, whose missing cells count, too.
     """
     table = original if isinstance(original, Table) else Table(original)
     published = release if isinstance(release, Table) else Table(release)
@@ -102,13 +103,17 @@ def evaluate(
         summary["selection"] = measured.summary()
     if target is not None and (train is not None or folds):
         from masquerade.utility.accuracy import accuracies
-        from masquerade.utility.classification import classification_errors
+        from masquerade.utility.classification import NEEDS_EXTRA, classification_errors, has_sklearn
 
         on_stage(Stage("growing decision trees"))
         mask = None if train is None else np.arange(len(complete)) < train
-        summary["classification"] = classification_errors(
-            complete, comparison, train=mask, folds=folds, seed=seed, sources=sources or None
-        )
+        if has_sklearn():
+            summary["classification"] = classification_errors(
+                complete, comparison, train=mask, folds=folds, seed=seed, sources=sources or None
+            )
+        else:
+            summary["left_out"] = ["classification"]
+            summary["note"] = NEEDS_EXTRA
         summary["accuracy"] = accuracies(
             complete, target, comparison.released, train=mask, folds=folds, seed=seed
         )

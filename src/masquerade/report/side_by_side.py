@@ -16,8 +16,11 @@ from masquerade.report.wording import METRICS, bare_name, count, duration, figur
 
 def render_comparison(found: SideBySide) -> str:
     """Return the page's HTML."""
-    names = [
-        name for name in found.rows[0].metrics if any(row.metrics[name] is not None for row in found.rows)
+    headline = found.headline
+    others = [
+        name
+        for name in found.rows[0].metrics
+        if name not in headline and any(row.metrics[name] is not None for row in found.rows)
     ]
     best = found.best
     return render(
@@ -26,10 +29,16 @@ def render_comparison(found: SideBySide) -> str:
         chart=risk_chart(found),
         measure=found.measure.replace("_", " "),
         best=[(_k(row), described(row.method), figure(row.metrics[found.measure])) for row in best],
-        metrics=[(name.replace("_", " "), METRICS.get(name, "")) for name in names],
-        rows=[_row(row, names, row in best) for row in found.rows],
+        metrics=_named(headline),
+        others=_named(others),
+        rows=[_row(row, headline, others, row in best) for row in found.rows],
         refused=[(name, [str(each) for each in problems]) for name, problems in found.refused.items()],
     )
+
+
+def _named(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each figure's name and meaning."""
+    return [(name.replace("_", " "), METRICS.get(name, "")) for name in names]
 
 
 def risk_chart(found: SideBySide) -> Markup:
@@ -48,7 +57,6 @@ def risk_chart(found: SideBySide) -> Markup:
         x_name="mean risk of being found",
         y_name=measure,
         x_scale="log",
-        from_zero=True,
     )
 
 
@@ -56,12 +64,13 @@ def _has_figure(points: Sequence[tuple[float, float | None]]) -> bool:
     return any(value is not None for _, value in points)
 
 
-def _row(row: Row, names: Sequence[str], is_best: bool) -> dict[str, Any]:
+def _row(row: Row, headline: Sequence[str], others: Sequence[str], is_best: bool) -> dict[str, Any]:
     return {
         "name": described(row.method),
         "k": _k(row),
         "best": is_best,
-        "figures": [figure(row.metrics[name]) for name in names],
+        "figures": [figure(row.metrics.get(name)) for name in headline],
+        "others": [figure(row.metrics[name]) for name in others],
         "highest": percent(row.risk.highest),
         "mean": percent(row.risk.mean),
         "unique": count(row.risk.unique),

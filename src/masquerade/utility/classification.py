@@ -35,6 +35,10 @@ from masquerade.utility.pruning import pruned_labels
 
 BITS_PER_LEAF = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 24.0, 48.0)
 _TUNING_FOLDS = 3
+NEEDS_EXTRA = (
+    "the errors of decision trees are left out: they need scikit-learn; "
+    'install it with pip install "masquerade[mining]"'
+)
 
 
 def classification_errors(

@@ -15,7 +15,7 @@ from masquerade.report.wording import figure
 
 _WIDTH, _PLOT = 640.0, 230.0
 _LEFT, _RIGHT = 2.0, 632.0
-_STYLES = 6  # different colours, dashes and markers; a seventh series looks like the first
+_STYLES = 12  # different colours, and as many markers: 144 series differ in one of them at least
 _MARKERS = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
     "M-3.2-3.2h6.4v6.4h-6.4z",
@@ -23,7 +23,18 @@ _MARKERS = (
     "M0-4.6l4.6 4.6-4.6 4.6-4.6-4.6z",
     "M0 4.4l4.2-7.4h-8.4z",
     "M-4-1.3h2.7v-2.7h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7z",
+    "M-3.8-2l1.8-1.8 2 2 2-2 1.8 1.8-2 2 2 2-1.8 1.8-2-2-2 2-1.8-1.8 2-2z",
+    "M-4.4 0l7.4-4.2v8.4z",
+    "M4.4 0l-7.4-4.2v8.4z",
+    "M0-4.8l1.2 3.2 3.4.1-2.7 2.1 1 3.3-2.9-1.9-2.9 1.9 1-3.3-2.7-2.1 3.4-.1z",
+    "M-2.2-4h4.4l2.2 4-2.2 4h-4.4l-2.2-4z",
+    "M-4.4-1.7h8.8v3.4h-8.8z",
 )
+
+
+def _style(position: int) -> tuple[str, str]:
+    """Return a series' class, which has its colour, and its marker."""
+    return f"s{position % _STYLES}", _MARKERS[(position + position // _STYLES) % len(_MARKERS)]
 
 
 @dataclass(frozen=True)
@@ -90,13 +101,13 @@ def _legend(series: Sequence[Series]) -> tuple[list[str], float]:
         width = text_width(name, 18) + 40  # 18: the larger letters of a narrow screen
         if left and left + width > _WIDTH:
             left, base = 0.0, base + 24
-        style = position % _STYLES
+        style, marker = _style(position)
         drawn += [
-            element("line", class_=f"line s{style}", x1=left, x2=left + 22, y1=base - 4, y2=base - 4),
+            element("line", class_=f"line {style}", x1=left, x2=left + 22, y1=base - 4, y2=base - 4),
             element(
                 "path",
-                class_=f"dot s{style}",
-                d=_MARKERS[style],
+                class_=f"dot {style}",
+                d=marker,
                 transform=f"translate({left + 11:.2f} {base - 4})",
             ),
             label(left + 28, base, name, "name", tooltip=each.name),
@@ -145,19 +156,19 @@ def _reference(reference: Reference, left: float, y_at: Scale, write: Callable[[
 def _line(
     series: Series, position: int, x_at: Scale, y_at: Scale, write: Callable[[float], str]
 ) -> list[str]:
-    style = position % _STYLES
+    style, marker = _style(position)
     ordered = sorted(series.points, key=lambda point: point[0])
     pieces = [
         f"M{x_at(x0):.2f} {y_at(y0):.2f}L{x_at(x1):.2f} {y_at(y1):.2f}"
         for (x0, y0), (x1, y1) in pairwise(ordered)
         if y0 is not None and y1 is not None
     ]
-    drawn: list[str] = [element("path", class_=f"line s{style}", d="".join(pieces))] if pieces else []
+    drawn: list[str] = [element("path", class_=f"line {style}", d="".join(pieces))] if pieces else []
     for x, y in ordered:
         if y is not None:
             told = element("title", f"{series.name}, {figure(x)}: {write(y)}")
             at = f"translate({x_at(x):.2f} {y_at(y):.2f})"
-            drawn.append(element("path", told, class_=f"dot s{style}", d=_MARKERS[style], transform=at))
+            drawn.append(element("path", told, class_=f"dot {style}", d=marker, transform=at))
     return drawn
 
 
