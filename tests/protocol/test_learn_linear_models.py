@@ -150,6 +150,15 @@ def test_a_category_of_one_class_is_named(
     assert np.abs(model.coefficients).max() < 10
 
 
+def test_of_many_categories_of_one_class_some_are_named_in_one_line() -> None:
+    x, y = np.eye(40)[np.arange(120) % 40][:, 1:], np.tile([1.0, -1.0], 60)
+    columns = Columns(("town",), {"town": tuple(f"t{at}" for at in range(40))})
+    with pytest.raises(AnswerIsNo) as caught:
+        learned(split(x, y, (60, 60)), Logistic(), columns)
+    (line,) = caught.value.lines
+    assert '"t0" have one class (and with "t1", "t2", "t3", "t4", "t5", …)' in line
+
+
 def test_categories_that_coincide_are_named(towns: tuple[Numbers, Numbers, Columns]) -> None:
     x, y, columns = towns
     x = np.column_stack([x, x[:, 2]])

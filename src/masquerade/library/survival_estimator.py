@@ -94,7 +94,7 @@ class CoxRegression(InferredEstimator, _Survival):
     def __init__(
         self,
         unit: float | None = None,
-        survival_error: float = 0.0025,
+        survival_error: float = 0.005,
         baseline_step: float | None = None,
         ridge: float = 0.0,
     ) -> None:

@@ -17,6 +17,12 @@ LINE = {
     "intercept": -1.0,
     "classes": ["no", "yes"],
 }
+ERRORS = {
+    "standard_errors": {"age": 0.1, "town": {"A": 0.0, "B": 0.5}},
+    "intercept_standard_error": 0.2,
+    "conditional_on": "ridge = 1",
+}
+CURVE = {"center": 1.0, "baseline": [{"time": 2.0, "cumulative_hazard": 0.5}], "between_times": "constant"}
 
 
 def fuzz(data: bytes) -> None:
@@ -28,12 +34,15 @@ def fuzz(data: bytes) -> None:
         with allowing(PeerBrokeProtocol):
             model, _ = read_model(method.learns, data, "bank")
             assert method.learns.read(model.as_json()) == model
+            assert isinstance(model.derived(), dict)
 
 
 def seeds() -> dict[str, bytes]:
     return {
         "tree": json.dumps({"algorithm": {"name": "id3"}, "tree": TREE}).encode(),
         "line": json.dumps({"algorithm": {"name": "logistic"}, **LINE}).encode(),
+        "errors": json.dumps({"algorithm": {"name": "logistic"}, **LINE, **ERRORS}).encode(),
+        "survival": json.dumps({"algorithm": {"name": "cox"}, **LINE, **ERRORS, **CURVE}).encode(),
         "net": json.dumps({"parents": {"a": [], "b": ["a"]}, "tables": {}}).encode(),
         "deep": b'{"algorithm": {"name": "id3"}, "tree": '
         + b'{"attribute": "a", "children": {"b": ' * 400

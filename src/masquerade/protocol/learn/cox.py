@@ -10,7 +10,7 @@ saw patients. Here each site's own sums are its shares of those of all sites. In
 Who learns what: all sites the number of records, each attribute's mean, the products of each two, **how many died at
 each step of time over all sites** (the deaths of a life table; with two sites, each learns the other's), the gradient
 and the Hessian at the coefficients of every step and at the final ones, and the cumulative baseline hazard whenever
-somebody dies, in so few digits that survival is told as well as agreed and no better (`_Fit.baseline`). A coarser unit
+somebody dies, in so few digits that survival is told as well as agreed (`_Fit.baseline`). A coarser unit
 of time makes the table of deaths coarser, and ties more. Against any n − 1 curious sites that follow the protocol. A
 site that lies about its records, or in the protocol, makes the model wrong, and learns no more than the totals tell.
 
@@ -26,7 +26,7 @@ pair of sites 128·E transfers as long as p and p + q numbers, and for each pair
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, log2
+from math import ceil, floor, log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,7 @@ LARGE = 25.0  # a coefficient of a standardised attribute beyond this only grows
 _DROPPED = 4  # of a reciprocal's first digits: weights are 1 on average, so their sum is far below its bound
 _ROUGH_SUMS, _ROUGH_RECIPROCALS = 14, 8  # least digits of what the Hessian is made of, relative to the bound
 _OPENED = 20  # digits after the point of what is opened
+_LARGE_HAZARD = 4.0  # takes no more digits than all are first opened in; survival is 2 % there
 _ROOM = 11  # digits for how much larger than 1 squares of standardised attributes are on average
 NOBODY = "nobody dies: there is nothing to learn from"
 FIRST = "they tell who dies first perfectly, or have extreme values"
@@ -63,10 +64,10 @@ FIRST = "they tell who dies first perfectly, or have extreme values"
 class Curve:
     """How the baseline is told: at every time at which somebody dies, or at multiples of `step`.
 
-    `error` is how far an average record's survival may be from the pooled model's at these times.
+    `error` is how far the survival of any record may be from the pooled model's at these times.
     """
 
-    error: float = 0.0025
+    error: float = 0.005
     step: float | None = None
 
     @property
@@ -263,25 +264,27 @@ class _Fit:
     def baseline(self, hazards: Elements, until: NDArray[np.intp], error: float) -> Script[Numbers]:
         """Return the cumulative hazard until some times of death, as Breslow estimates it (−1: before the first).
 
-        Survival is told to `error`. So where few are left, and a hazard is large, it has few digits: all are opened
-        first in those that tell survival roughly, then each in as many as its survival takes.
+        Of a hazard h that is off by d, a survival exp(−θ·h) is off by at most d / (e·h), whatever θ. So each is opened
+        in as many digits as its own size takes, which a few digits of it tell.
         """
         until, back = np.unique(until, return_inverse=True)
         shares = np.cumsum(hazards, dtype=np.uint64)[np.maximum(until, 0)]
-        most = max(0, ceil(-log2(error)) - 1)
-        found, digits_of = np.zeros(len(until)), np.full(len(until), -1)
-        for first in (True, False):
-            needed = (
-                np.ceil(np.log2(np.exp(-found) / error)) - 1 if not first else np.full(len(until), most - 5.0)
-            )
-            places = np.clip(needed, 0, min(_OPENED, self.places.reciprocals)).astype(int)
-            for some in np.unique(places):
-                which = (places == some) & (places > digits_of) & (until >= 0)
-                if which.any():
-                    told = yield from self.shared.opened(shares[which], self.places.reciprocals - int(some))
-                    found[which], digits_of[which] = told / 2.0**some, some
+        most, spare = min(_OPENED, self.places.reciprocals), 57 - self.places.reciprocals
+        first = max(1, floor(-log2(np.e * error * _LARGE_HAZARD)))
+        found, places = np.zeros(len(until)), np.full(len(until), first)
+        lacks = until >= 0
+        while lacks.any():
+            fewest = int(places[lacks].min())
+            places = np.minimum(places, min(fewest + spare, most))
+            # The last digits to drop are as many of all numbers, once they are shifted.
+            shifted = RING.multiply(shares[lacks], np.uint64(1) << (places[lacks] - fewest).astype(np.uint64))
+            told = yield from self.shared.opened(shifted, self.places.reciprocals - fewest)
+            found[lacks] = told / 2.0 ** places[lacks]
+            lacks &= (0.5 ** (places + 1) > np.e * error * found) & (places < most)
+            enough = np.ceil(-np.log2(np.e * error * np.maximum(found, 1e-300))) - 1
+            places = np.where(lacks, np.where(found > 0, enough, places + first), places).astype(int)
         # What was rounded down is in the middle of where it may be.
-        middle = np.where(until >= 0, found + 0.5 ** (digits_of + 1.0), 0.0)
+        middle = np.where(until >= 0, found + 0.5 ** (places + 1.0), 0.0)
         return np.asarray(np.maximum.accumulate(middle)[back])
 
     def _weights(self, at: Numbers) -> Numbers:

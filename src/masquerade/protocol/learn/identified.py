@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.errors import AnswerIsNo, Problem
+from masquerade.errors import AnswerIsNo, Problem, shown
 from masquerade.protocol.learn.models.inference import Coefficient
 
 Numbers = NDArray[np.float64]
@@ -21,6 +21,7 @@ Places = NDArray[np.intp]
 
 _DEPENDENT = 1e-12  # of a column's variance: what others leave unexplained is rounding
 _TAKES_PART = 1e-6  # in a linear function of standardised columns
+_SHOWN = 5  # further categories or columns, in an error
 _GROWS_TOO = 0.5  # of the coefficient that grows most
 ADVICE = "leave it out, or set ridge"
 JOIN = "leave the column out, join the category with another, or set ridge"
@@ -155,9 +156,9 @@ def determined(
 
 
 def _dependent(columns: Columns, kept: Places, correlation: Numbers) -> Iterator[Problem]:
-    """Yield a problem for each column that is a linear function of those before it."""
+    """Yield a problem for each attribute of which a column is a linear function of those before it."""
     labels = np.array(columns.labels, object)[kept]
-    rest, free = correlation.copy(), []
+    rest, free, told = correlation.copy(), [], set()
     for at in range(len(rest)):
         if rest[at, at] > _DEPENDENT:
             ahead = rest[at:, at] / np.sqrt(rest[at, at])
@@ -165,9 +166,14 @@ def _dependent(columns: Columns, kept: Places, correlation: Numbers) -> Iterator
             free.append(at)
             continue
         parts = np.linalg.lstsq(correlation[np.ix_(free, free)], correlation[free, at], rcond=None)[0]
-        others = " and ".join(labels[np.array(free)[np.abs(parts) > _TAKES_PART]])
+        taking = labels[np.array(free)[np.abs(parts) > _TAKES_PART]].tolist()
+        others = " and ".join([*taking[:_SHOWN], *(["others"] if taking[_SHOWN:] else [])])
+        name = _attribute(columns, int(kept[at]))
+        if name in told:
+            continue
+        told.add(name)
         text = f"{labels[at]} is a linear function of {others} over all records, so that their coefficients cannot be"
-        yield Problem(f"{text} told apart; {ADVICE}", column=_attribute(columns, int(kept[at])))
+        yield Problem(f"{text} told apart; {ADVICE}", column=name)
 
 
 def refuse_one_sided(
@@ -188,11 +194,17 @@ def refuse_one_sided(
         some, records = np.append(0.0, having[own]), np.append(moments.n - counts[own].sum(), counts[own])
         some[known.references[name]] = whole - some.sum()
         one_sided = (records > 0.5) & ((some < 0.5) | ((some > records - 0.5) & (not events)))
-        told = 'no record with "{}" has the event' if events else 'all records with "{}" have one class'
-        problems += [
-            Problem(f"{told.format(value)}, so that its coefficient grows without end; {JOIN}", column=name)
-            for value in np.array(known.columns.categories[name], object)[one_sided].tolist()
-        ]
+        if not one_sided.any():
+            continue
+        first, *others = np.array(known.columns.categories[name], object)[one_sided].tolist()
+        also = (
+            f" (and with {', '.join(map(shown, others[:_SHOWN]))}{', …' if others[_SHOWN:] else ''})"
+            if others
+            else ""
+        )
+        told = "no record with {} has the event" if events else "all records with {} have one class"
+        text = f"{told.format(shown(first))}{also}, so that its coefficient grows without end; {JOIN}"
+        problems.append(Problem(text, column=name))
     if problems:
         raise AnswerIsNo(*problems)
 

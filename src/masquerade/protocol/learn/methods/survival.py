@@ -60,8 +60,8 @@ class CoxRegression(LearningMethod):
     )
     survival_error: float = parameter(
         number(0.0001, 0.1),
-        0.0025,
-        help="how far an average record's survival may be from the pooled records'; a smaller one shows sites and "
+        0.005,
+        help="how far the survival of any record may be from the pooled records' model; a smaller one shows sites and "
         "readers of the model more of who was still followed up. One table has no such error",
     )
     baseline_step: float | None = parameter(
@@ -132,10 +132,10 @@ class CoxRegression(LearningMethod):
         yield (
             f"{others}: over all parties: the number of records, each attribute's mean and the products of each two, "
             "how many die at each step of time, at every step of the fit gradient and Hessian, and whenever somebody "
-            f"dies the survival of an average record, to {self.survival_error:g}"
+            f"dies the survival curve, to {self.survival_error:g}"
         )
         often = "whenever somebody died" if self.baseline_step is None else f"every {self.baseline_step:g}"
-        yield f"{others}, the coordinator and the recipients, in the model: that survival {often}"
+        yield f"{others}, the coordinator and the recipients, in the model: that curve {often}"
         if len(contract.parties) == 2:
             yield f"{others}: as there are two parties, when {party}'s patients die, and its means and deviations"
 
