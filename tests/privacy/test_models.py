@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from examples import examples
 from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError
 from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
@@ -19,8 +22,9 @@ from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
+from masquerade.privacy.parameters import qid, sensitive
+from masquerade.privacy.parameters import requirement as declared
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
-from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 from privacy.definitions import EXAMPLES, QID, SENSITIVE, figure, satisfied
@@ -51,34 +55,76 @@ def test_as_defined(requirement: GroupRequirement, groups: list[list[int]]) -> N
     assert figures(requirement, *groups) == pytest.approx(expected)
 
 
-@given(models, tables)
-@settings(max_examples=examples(400), deadline=None)
-def test_a_union_of_satisfying_groups_satisfies(
-    requirement: GroupRequirement, groups: list[list[int]]
-) -> None:
-    histogram, whole, labels = count(groups)
-    good = histogram[requirement.holds(histogram, whole, labels)]
-    assert requirement.monotone
-    if len(good) > 1:
-        assert requirement.holds(good[:2].sum(axis=0, keepdims=True), whole, labels).all()
-        assert requirement.holds(good.sum(axis=0, keepdims=True), whole, labels).all()
+def pairs_of_groups() -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    """Any two of the same groups, with tables that they may be of: all small groups, and some larger ones."""
+    small = np.array([*product(range(4), repeat=len(ALPHABET))], np.int64)[1:]
+    larger = np.random.default_rng(1).integers(0, 40, (150, len(ALPHABET)))
+    for groups in (small, larger):
+        one, other = np.triu_indices(len(groups))
+        for whole in (groups.sum(axis=0), np.array([5000, 800, 700, 600])):
+            yield groups[one], groups[other], whole.reshape(1, -1)
 
 
-@given(models.filter(lambda each: each.hereditary), tables)
-@settings(max_examples=examples(200), deadline=None)
-def test_every_part_of_a_violating_group_violates(
-    requirement: GroupRequirement, groups: list[list[int]]
-) -> None:
-    parts, whole, labels = count(groups)
-    if not requirement.holds(parts.sum(axis=0, keepdims=True), whole, labels)[0]:
-        assert not requirement.holds(parts, whole, labels).any()
+def is_monotone(requirement: GroupRequirement) -> bool:
+    """Whether every union of two groups that satisfy satisfies."""
+    return all(
+        (
+            requirement.holds(one + other, whole, ALPHABET)
+            | ~requirement.holds(one, whole, ALPHABET)
+            | ~requirement.holds(other, whole, ALPHABET)
+        ).all()
+        for one, other, whole in pairs_of_groups()
+    )
 
 
-def test_which_requirements_are_hereditary() -> None:
-    """The others have a counterexample: of a group that violates, one part may satisfy."""
-    assert {model for model, kind in REQUIREMENTS.items() if kind.hereditary} == {
-        "k-anonymity", "l-diversity", "p-sensitive-k-anonymity", "constrained-k-anonymity",
-    }  # fmt: skip
+def is_hereditary(requirement: GroupRequirement) -> bool:
+    """Whether every part of a group that violates violates."""
+    return all(
+        (
+            requirement.holds(one + other, whole, ALPHABET)
+            | ~(requirement.holds(one, whole, ALPHABET) | requirement.holds(other, whole, ALPHABET))
+        ).all()
+        for one, other, whole in pairs_of_groups()
+    )
+
+
+@pytest.mark.parametrize("make", EXAMPLES)
+def test_it_is_monotone_and_hereditary_if_it_says_so(make: Callable[..., GroupRequirement]) -> None:
+    """Each requirement on groups of its own: of examples that all share, few would be about one."""
+    requirement = make(QID)
+    assert is_monotone(requirement) or not requirement.monotone
+    assert is_hereditary(requirement) or not requirement.hereditary
+
+
+@declared
+class Scattered(GroupRequirement):
+    """Declared as monotone and hereditary, and neither: a value that half of a group has is in few of its records."""
+
+    model = "scattered"
+    promise = "a value that half of a group's records have is in two of them at most"
+
+    qid: Sequence[str] = qid()
+    sensitive: str = sensitive()
+    hereditary = True
+
+    def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.float64]:
+        most = histogram.max(axis=1)
+        return np.where(2 * most >= histogram.sum(axis=1), most, 0).astype(float)
+
+    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
+        return self.figures(histogram, whole) <= 2
+
+    def complaint(self, figure: float, size: int) -> str:
+        return f"has a value in {figure:g} of {size} records"
+
+
+def test_a_requirement_that_is_not_what_it_says_is_found() -> None:
+    assert not is_monotone(Scattered(QID, SENSITIVE))
+    assert not is_hereditary(Scattered(QID, SENSITIVE))
+
+
+def test_not_every_requirement_is_hereditary() -> None:
+    """Of a group that violates, one part may satisfy."""
     bound = ConfidenceBounding(QID, confidence=0.5, sensitive=SENSITIVE)
     whole, part = np.array([[9, 1]]), np.array([[1, 1]])
     assert not bound.holds(whole, whole, ["a", "b"])[0]
