@@ -39,5 +39,5 @@ def python(installed: Path, folder: Path, *arguments: str) -> subprocess.Complet
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,  # a hang is a failure, a slow machine is not
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.command import without_progress
 from installed_package import install, python
 from test_contributing import install_examples
 
@@ -102,7 +103,7 @@ def test_one_that_cannot_be_used_is_one_line_that_names_its_package(
     (tmp_path / "job.toml").write_text(job)
     done = python(installed, tmp_path, "-m", "masquerade", "anonymize", "job.toml")
     assert done.returncode == 2, done.stderr
-    [said] = done.stderr.splitlines()
+    [said] = without_progress(done.stderr).splitlines()
     assert said.startswith(f'error: masquerade.{group} "{name}" of odd_package: {line}')
     assert not (tmp_path / "release.csv").exists()
     if group == "requirements":  # nothing of either kind is loaded for it

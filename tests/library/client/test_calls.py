@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy.event
@@ -13,6 +14,7 @@ import sqlalchemy.event
 import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, LiveApi
 from masquerade.net.identity import self_signed
+from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.request import read_request
 from masquerade.service.resources import Session
 from masquerade.service.session_states import Status
@@ -128,11 +130,29 @@ def test_sessions_page_after_page(client: mq.Client, api: LiveApi) -> None:
         client.sessions(everyone=True)
 
 
-def test_a_list_tells_as_much_as_each_session_and_costs_no_more(client: mq.Client, api: LiveApi) -> None:
+def test_a_list_tells_as_much_as_each_session_and_costs_no_more(
+    client: mq.Client, api: LiveApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
+    listing: set[int] = set()  # threads that look sessions up; others work on sessions meanwhile
+    find, describe = Coordinator.sessions, Coordinator.summaries
+
+    def found_here(*arguments: Any, **options: Any) -> Any:
+        listing.add(threading.get_ident())
+        return find(*arguments, **options)
+
+    def described_here(*arguments: Any) -> Any:
+        try:
+            return [*describe(*arguments)]
+        finally:
+            listing.clear()
+
+    monkeypatch.setattr(Coordinator, "sessions", found_here)
+    monkeypatch.setattr(Coordinator, "summaries", described_here)
 
     def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
-        asked.append(statement)
+        if threading.get_ident() in listing:
+            asked.append(statement)
 
     def listed(count: int) -> tuple[list[Session], int]:
         asked.clear()
@@ -163,7 +183,7 @@ def test_a_list_tells_as_much_as_each_session_and_costs_no_more(client: mq.Clien
         some()
     found, many = listed(16)
     assert [each.rows for each in found] == [None, None, None, 4] * 4
-    assert many == few
+    assert many == few > 0
 
 
 def test_events_are_seen_while_they_happen(client: mq.Client, api: LiveApi) -> None:
