@@ -245,3 +245,22 @@ def test_the_report_shows_what_was_tried(tmp_path: Path) -> None:
     assert "Left out, because they would have taken longer than the budget: <bdi>" in page
     mq.anonymize(TABLE, K3, mq.Mondrian()).report(tmp_path / "other.html")
     assert "Methods that were tried" not in (tmp_path / "other.html").read_text()
+
+
+def test_nothing_more_is_tried_once_a_release_loses_nothing() -> None:
+    same = mq.Table(pa.Table.from_pylist(people(60, seed=3)[:1] * 6), STEPWISE)
+    choice = mq.anonymize(same, K3).choice
+    assert choice is not None
+    assert [each.ncp for each in choice.tried].index(0) == len(choice.tried) - 1
+    assert "cheapest-box" in {each["name"] for each in choice.spared}
+    assert mq.anonymize(TABLE, K3).choice.spared == ()  # type: ignore[union-attr] # as above
+
+
+def test_it_tells_what_it_tries_and_how_long_each_may_take() -> None:
+    told: list[str] = []
+    choice = mq.anonymize(TABLE, K3, mq.Auto().telling(told.append)).choice
+    assert choice is not None
+    assert len(told) == len(choice.tried)
+    for text, each in zip(told, choice.tried, strict=True):
+        assert f": {each.method['name']} (" in text or f": {each.method['name']}," in text
+        assert "may take" in text

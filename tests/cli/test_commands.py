@@ -145,7 +145,7 @@ def test_a_line_break_in_a_value_does_not_break_the_line(tmp_path: Path, capsys:
     assert len(answer.problems) == 1
 
 
-@pytest.mark.parametrize("name", ["absent.toml", "", "people.csv"])
+@pytest.mark.parametrize("name", ["absent.toml", "", "people.txt"])
 def test_what_is_no_job(name: str, tmp_path: Path, capsys: Capture) -> None:
     write_job(tmp_path)
     answer = here(capsys, "anonymize", tmp_path / name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 Made = TypeVar("Made", "Outcome", "ChunkedOutcome")
 
 _MILLION = 1_000_000
+_FAST = 0.5  # seconds for a million cells
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ class BestRelease(TableMethod):
     workload: str | None = workload(
         "a log of queries: methods that can are made for it, and measures of its selections may be chosen by"
     )
+
+    tell: Callable[[str], None] | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,6 +103,21 @@ class BestRelease(TableMethod):
     def chosen_by(self) -> str:
         """The measure."""
         return self.measure or usual_measure(self.target is not None)
+
+    def telling(self, tell: Callable[[str], None]) -> TableMethod:
+        """Return the same, which tells what it tries, and how long each may take."""
+        return replace(self, tell=tell)
+
+    def quickest(self, requirement: Requirement, schema: Schema) -> TableMethod:
+        """Return the usual settings of one method: of those that are fast the one that takes most care."""
+        fitting = self._candidates(requirement, schema).fitting
+        usual = list({each.name: each for each in reversed(fitting)}.values())[::-1]
+        if not usual:
+            return self  # which says why
+        fast = [each for each in usual if each.seconds_per_million <= _FAST]
+        if fast:
+            return max(fast, key=lambda each: each.seconds_per_million)
+        return min(usual, key=lambda each: each.seconds_per_million)
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
         """What every method refuses."""
@@ -179,11 +197,17 @@ class BestRelease(TableMethod):
 
         `attempt` runs a method, and gives its figures by the measure and by the certainty penalty.
         """
-        within, beyond = self._affordable(found.fitting, n_rows * len(requirement.qid_attributes))
+        cells = n_rows * len(requirement.qid_attributes)
+        within, beyond = self._affordable(found.fitting, cells)
+        spared: list[TableMethod] = []
         tried: list[tuple[Tried, TableMethod, Made]] = []
         failed = [*found.failed]
         unreachable: RequirementUnreachable | None = None
-        for method in within:
+        for at, method in enumerate(within):
+            if any(each.ncp == 0 for each, *_ in tried):  # nothing was generalised: no other can lose less
+                spared = within[at:]
+                break
+            self._tell_trial(at, within, cells)
             try:
                 outcome, figures = attempt(method)
             except RequirementUnreachable as error:
@@ -200,8 +224,27 @@ class BestRelease(TableMethod):
         best = best_of(everything, self.chosen_by, n_rows)
         _, method, outcome = tried[everything.index(best)]
         left_out = tuple(each.settings() for each in beyond)
-        choice = Choice(self.chosen_by, best, everything, left_out, tuple(failed), method.answers_queries)
+        choice = Choice(
+            self.chosen_by,
+            best,
+            everything,
+            left_out,
+            tuple(failed),
+            method.answers_queries,
+            tuple(each.settings() for each in spared),
+        )
         return method, outcome, choice
+
+    def _tell_trial(self, at: int, methods: Sequence[TableMethod], cells: int) -> None:
+        """Tell which method is tried next, and how long it and those after it may take."""
+        if self.tell is None:
+            return
+        ahead = [each.seconds_per_million * cells / _MILLION for each in methods[at:]]
+        method = methods[at]
+        settings = ", ".join(f"{key} {value}" for key, value in method.settings().items() if key != "name")
+        named = f"{method.name} ({settings})" if settings else method.name
+        left = f", all that are left {_about(sum(ahead))}" if len(ahead) > 1 else ""
+        self.tell(f"trying {at + 1} of {len(methods)}: {named}, may take {_about(ahead[0])}{left}")
 
     def _candidates(self, requirement: Requirement, schema: Schema, *, in_chunks: bool = False) -> Candidates:
         others = (each for each in self.methods() if not issubclass(each, BestRelease))
@@ -241,6 +284,10 @@ def _run(method: TableMethod, table: Table, requirement: Requirement) -> Outcome
         if not all(verdict.holds for verdict in verdicts):
             raise RequirementViolated(f"{method.name} made a release that its requirement refuses")
     return outcome
+
+
+def _about(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 1 else "less than a second"
 
 
 def _tell(steps: Iterable[Step], on_step: OnStep | None) -> None:

@@ -8,7 +8,7 @@ contracts, requests, forms and reference pages follow from the declarations.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -70,6 +70,15 @@ class TableMethod(Method):
     def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
         """Return the variant of this method that fits these requirements; by default the method itself."""
         return self
+
+    def telling(self, tell: Callable[[str], None]) -> TableMethod:
+        """Return the method so that it tells what it tries, if it tries several."""
+        return self
+
+    def quickest(self, requirement: Requirement, schema: Schema) -> TableMethod:
+        """Return a fast method in place of one that tries several."""
+        text = "a fast method is taken where the best of several is asked for"
+        raise ParameterError(f'--quick: {text}; the job names "{self.name}"')
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
         """Yield what it cannot do with any records; keys are those of `[algorithm]`, or start with `attributes`."""

@@ -76,6 +76,7 @@ class Choice:
     left_out: tuple[Mapping[str, Any], ...]  # methods that would have taken too long
     failed: tuple[Failed, ...]
     answers_queries: bool  # whether releases of the chosen method are judged by random queries
+    spared: tuple[Mapping[str, Any], ...] = ()  # methods that could not have lost less
 
     def summary(self) -> dict[str, Any]:
         """Return the entry in the JSON summary."""
@@ -85,6 +86,7 @@ class Choice:
             "tried": [each.summary() for each in self.tried],
             "left_out": [dict(each) for each in self.left_out],
             "failed": [each.summary() for each in self.failed],
+            "spared": [dict(each) for each in self.spared],
         }
 
 

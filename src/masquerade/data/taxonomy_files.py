@@ -33,9 +33,13 @@ _MAX_BYTES = 256 << 20  # a larger file is probably the table, named by mistake
 
 
 def read_taxonomy(
-    path: str | Path, kind: AttributeKind = "categorical", *, source: str | None = None
+    path: str | Path,
+    kind: AttributeKind = "categorical",
+    *,
+    source: str | None = None,
+    text: str | None = None,
 ) -> Taxonomy:
-    """Read the taxonomy in a file, for an attribute of that kind.
+    """Read the taxonomy in a file, for an attribute of that kind; `text` is that of a file that is not written.
 
     Errors refer to the file as `source`, by default its path. They report all problems
     of the file at once where one does not hide the others.
@@ -45,7 +49,7 @@ def read_taxonomy(
     if outline_of is None:
         allowed = ", ".join(_FORMATS)
         raise TaxonomyError.about(source, f'a taxonomy file ends in {allowed}; got "{path.suffix}"')
-    tree = outline_of(_text(path, source), source)
+    tree = outline_of(_text(path, source) if text is None else text, source)
     if kind == "categorical":
         return _marked(Taxonomy(tree.branch(), source, allowed=tuple(tree.marked)))
     from masquerade.data.interval_taxonomy import interval_taxonomy  # few files are of intervals

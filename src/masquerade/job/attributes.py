@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from masquerade.data.continuum import Number, days
@@ -17,18 +18,32 @@ from masquerade.forms.problems import Problems
 from masquerade.job.model import AttributeSection, Job
 
 
-def schema_of(job: Job, qid: Container[str], base: Path, problems: Problems) -> Schema:
-    """Return the attributes in the job's order; invalid ones are added to `problems` and left out."""
+def schema_of(
+    job: Job,
+    qid: Container[str],
+    base: Path,
+    problems: Problems,
+    taxonomies: Mapping[Path, str] = MappingProxyType({}),
+) -> Schema:
+    """Return the attributes in the job's order; invalid ones are added to `problems` and left out.
+
+    `taxonomies` are the texts of files that are not written.
+    """
     attributes = []
     for name, section in job.attributes.items():
         with problems.collecting(("attributes", name)):
-            attributes.append(_attribute(name, section, name in qid, base, problems))
+            attributes.append(_attribute(name, section, name in qid, base, problems, taxonomies))
     identifiers = [name for name in job.roles.identifiers if name not in job.attributes]
     return Schema(attributes, identifiers)
 
 
 def _attribute(
-    name: str, section: AttributeSection, in_qid: bool, base: Path, problems: Problems
+    name: str,
+    section: AttributeSection,
+    in_qid: bool,
+    base: Path,
+    problems: Problems,
+    taxonomies: Mapping[Path, str],
 ) -> Attribute:
     key: Key = ("attributes", name)
     lower = _bound((*key, "min"), section.min, section.type, problems)
@@ -57,7 +72,8 @@ def _attribute(
     elif taxonomy != "flat":
         with problems.collecting((*key, "taxonomy")):
             # An invalid taxonomy is reported with its own file and lines.
-            taxonomy = read_taxonomy(base / taxonomy, section.type)
+            file = base / taxonomy
+            taxonomy = read_taxonomy(file, section.type, text=taxonomies.get(file))
     # After a problem the attribute is never used, but the others are still checked.
     unusable = isinstance(taxonomy, str) and taxonomy != "flat"
     attribute = Attribute(

@@ -43,6 +43,12 @@ def outputs_of(job: Job, path: Path, problems: Problems, *, folder: bool = False
     return _outputs(job, path, "table", file, None if folder else _TABLES, problems)
 
 
+def outputs_beside(table: Path) -> Outputs:
+    """Return the files of a release that is to be written there, with its report beside it."""
+    stem = table.stem.removesuffix("-release")
+    return Outputs(table, table.with_name(f"{stem}-report.html"))
+
+
 def model_outputs_of(job: Job, path: Path, problems: Problems) -> Outputs:
     """Return the files that a job for a model writes; the model's stands in place of the table's."""
     return _outputs(job, path, "model", job.output.model or DEFAULT_MODEL, _MODELS, problems)

@@ -6,27 +6,33 @@ names, missing files. All problems are reported at once, together with those of 
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from masquerade.anonymize.method import Method, TableMethod
 from masquerade.data.database_url import database_scheme
 from masquerade.data.file_kinds import is_parted
 from masquerade.data.schema import Schema
 from masquerade.errors import Key, ParameterError, Problem
+from masquerade.forms.declared import words_of
 from masquerade.forms.form import fill
 from masquerade.forms.problems import Problems
 from masquerade.forms.toml import read_toml
 from masquerade.job.attributes import schema_of
 from masquerade.job.model import DataSection, Job, TableSection
-from masquerade.job.outputs import Outputs, outputs_of
+from masquerade.job.outputs import Outputs, outputs_beside, outputs_of
 from masquerade.job.requirements import FOR_PROVIDERS, Providers, entry_of, requirement_of
 from masquerade.job.roles import check_roles
 from masquerade.methods import (
     DEFAULT,
+    CommonKeys,
     askable_methods,
     full_name,
+    no_method,
     read_method,
     session_methods,
     table_methods,
@@ -35,7 +41,63 @@ from masquerade.methods import (
 from masquerade.privacy.requirement import Requirement, without_redundant
 from masquerade.protocol.arrangement import ARRANGEMENTS, PROVIDER, Arrangement
 
+if TYPE_CHECKING:
+    from masquerade.job.draft.draft import Draft
+
 FOR_MODELS = "belongs to jobs of masquerade learn"
+
+
+def known_method(name: str) -> str:
+    """Return the name of a method on one table as it is written; ParameterError if there is none."""
+    available = table_methods()
+    if full_name(name)[0] not in available:
+        raise ParameterError(f"--method: {no_method(name, available)}")
+    return name
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is said beside a job file, in place of what it says."""
+
+    method: str | None = None
+    k: int | None = None
+    output: Path | None = None  # as seen from here; the report goes beside it
+
+    def of(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the content of a job file with the changes made."""
+        changed = dict(table)
+        if self.method is not None:
+            changed["algorithm"] = {**self._kept_keys(table.get("algorithm")), "name": self.method}
+        if self.k is not None:
+            changed["privacy"] = self._with_k(table.get("privacy"))
+        if self.output is not None:
+            files, section = outputs_beside(self.output.absolute()), table.get("output", {})
+            section = dict(section) if isinstance(section, dict) else {}
+            report = False if section.get("report") is False else str(files.report)
+            changed["output"] = {**section, "table": str(files.table), "report": report}
+        return changed
+
+    def _kept_keys(self, section: object) -> dict[str, Any]:
+        """Return the keys of `[algorithm]` that the named method has, too."""
+        name, _ = full_name(known_method(str(self.method)))
+        known = {*words_of(table_methods()[name]), *words_of(CommonKeys)}
+        return (
+            {key: value for key, value in section.items() if key in known}
+            if isinstance(section, dict)
+            else {}
+        )
+
+    def _with_k(self, entries: object) -> object:
+        """Return the requirements, each that has a k with this one."""
+        if not isinstance(entries, list):
+            return entries
+        found = [dict(entry) if isinstance(entry, dict) else entry for entry in entries]
+        having = [entry for entry in found if isinstance(entry, dict) and "k" in entry]
+        if not having:
+            raise ParameterError("--k: no requirement of the job has a k; give it in [[privacy]]")
+        for entry in having:
+            entry["k"] = self.k
+        return found
 
 
 class Plan:
@@ -46,11 +108,17 @@ class Plan:
 
     arrangement: Arrangement | None = None  # how the parties hold their data; None: there is one table
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, changes: Changes | None = None, drafted: Draft | None = None) -> None:
+        """Read the job file at `path`, or take the one that was drafted for there and is not written.
+
+        `changes` are made to what it says.
+        """
         self.path = path
         self.base = path.parent
-        self.problems = Problems(str(path))
-        self.job = fill(Job, read_toml(path), self.problems)
+        self.taxonomies = {} if drafted is None else drafted.taxonomies
+        self.problems = Problems(str(path) if drafted is None else "the drafted job")
+        table = read_toml(path) if drafted is None else tomllib.loads(drafted.text)
+        self.job = fill(Job, table if changes is None else changes.of(table), self.problems)
         self.method = self._method()
         self.requirement = self._requirement()
         self._check_engine()
@@ -175,7 +243,7 @@ class Plan:
         if not self.job.attributes:
             text = "missing; give an [attributes.NAME] table for each column to release"
             self.problems.add(("attributes",), text)
-        schema = schema_of(self.job, qid, self.base, self.problems)
+        schema = schema_of(self.job, qid, self.base, self.problems, self.taxonomies)
         for part in self.requirement.parts:
             bounded = any(name in schema and schema[name].is_bounded for name in part.qid)
             if part.within_boundaries and not bounded and not self.problems.found:

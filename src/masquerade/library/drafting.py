@@ -2,17 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from masquerade.anonymize.outcome import OnStep
 from masquerade.data.table_file import TableFile
 from masquerade.errors import ParameterError
 from masquerade.job.draft.draft import DEFAULT_K, Draft, draft_job, refuse_existing
 from masquerade.job.draft.parties import draft_mashup
+from masquerade.job.outputs import outputs_beside
+from masquerade.job.plan import Plan, known_method
 from masquerade.library.column_names import names_of
+from masquerade.library.deliver import Written
+from masquerade.library.jobs import anonymize_plan
 from masquerade.net.progress import OnStage, silent
 
 Tables = str | Path | TableFile | Sequence[str | Path | TableFile]
+
+
+def anonymize_table(
+    table: str | Path | TableFile,
+    *,
+    k: int | None = None,
+    qid: Sequence[str] | None = None,
+    method: str | None = None,
+    output: str | Path | None = None,
+    target: str | None = None,
+    sensitive: Sequence[str] = (),
+    quick: bool = False,
+    on_draft: Callable[[Draft], None] | None = None,
+    on_stage: OnStage = silent,
+    on_step: OnStep | None = None,
+) -> Written:
+    """Draft a job for a table as `draft` does, and run it; nothing is written but the release and the report.
+
+    They go where we are, named after the table, or to `output`. `on_draft` gets the draft before it runs.
+    """
+    file = table if isinstance(table, TableFile) else TableFile(str(table))
+    stem = "table" if file.path is None else file.path.stem
+    made = draft_job(
+        file,
+        Path(f"{stem}.toml"),
+        target=target,
+        sensitive=names_of("sensitive", sensitive),
+        k=DEFAULT_K if k is None else k,
+        qid=None if qid is None else names_of("qid", qid),
+        method=None if method is None else known_method(method),
+        output=None if output is None else outputs_beside(Path(output)),
+        lowers_k=k is None,
+        on_stage=on_stage,
+    )
+    if on_draft is not None:
+        on_draft(made)
+    return anonymize_plan(Plan(made.job, drafted=made), quick=quick, on_stage=on_stage, on_step=on_step)
 
 
 def draft(

@@ -25,7 +25,7 @@ from masquerade.data.schema import Schema
 from masquerade.data.source import read_source
 from masquerade.data.table import Table
 from masquerade.job.model import DataSection
-from masquerade.job.plan import Plan, bare_source
+from masquerade.job.plan import Changes, Plan, bare_source
 from masquerade.job.tables import read_section
 from masquerade.library.deliver import Written, deliver
 from masquerade.library.release import Release
@@ -36,11 +36,34 @@ if TYPE_CHECKING:
     from masquerade.library.verifying import Verification
 
 
-def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnStep | None = None) -> Written:
-    """Run a job: read, anonymise, verify, and only then write the release and the report."""
-    plan = Plan(Path(path))
+def anonymize_job(
+    path: str | Path,
+    *,
+    method: str | None = None,
+    k: int | None = None,
+    output: str | Path | None = None,
+    quick: bool = False,
+    on_stage: OnStage = silent,
+    on_step: OnStep | None = None,
+) -> Written:
+    """Run a job: read, anonymise, verify, and only then write the release and the report.
+
+    `method`, `k` and `output` take the place of what the job says; the report goes beside `output`. Where the method is
+    "auto", `quick` takes a fast one.
+    """
+    changes = Changes(method, k, None if output is None else Path(output))
+    return anonymize_plan(Plan(Path(path), changes), quick=quick, on_stage=on_stage, on_step=on_step)
+
+
+def anonymize_plan(
+    plan: Plan, *, quick: bool = False, on_stage: OnStage = silent, on_step: OnStep | None = None
+) -> Written:
+    """Run a job that has been read."""
     data, schema, outputs = plan.data(), plan.schema(), plan.outputs()
     algorithm = plan.algorithm(schema)
+    if quick and not plan.problems.found:
+        algorithm = algorithm.quickest(plan.requirement, schema)
+    algorithm = algorithm.telling(lambda text: on_stage(Stage("anonymising", detail=text)))
     if plan.is_chunked:
         from masquerade.library.chunked_jobs import anonymize_chunks, check_chunked
 

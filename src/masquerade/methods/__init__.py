@@ -141,7 +141,7 @@ def read_method(
     if not isinstance(name, str) or name not in available:
         must_be = f'the name of an algorithm, such as "{default}"'
         wrong_kind = Problem(key=("name",), allowed=must_be, found=shown_value(name))
-        unknown = Problem(_no_method(name, available), key=("name",)) if isinstance(name, str) else wrong_kind
+        unknown = Problem(no_method(name, available), key=("name",)) if isinstance(name, str) else wrong_kind
         return None, common or CommonKeys(), [unknown, *problems]
     method = available[name]
     own = set(words_of(method))
@@ -251,7 +251,8 @@ def parameters_by_method(available: Iterable[type[Method]]) -> dict[str, tuple[P
     return found
 
 
-def _no_method(name: str, available: Mapping[str, type[Method]]) -> str:
+def no_method(name: str, available: Mapping[str, type[Method]]) -> str:
+    """Say that a method is not known here, and what is."""
     listed = ", ".join(available)
     if name not in {each.name for each in methods()}:
         return f'no algorithm "{name}"{hint(str(name), available)}; available: {listed}'

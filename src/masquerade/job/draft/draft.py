@@ -28,6 +28,7 @@ from masquerade.job.draft.profile import Profile, profile
 from masquerade.job.draft.roles import propose_roles
 from masquerade.job.draft.roles_by_name import Proposal
 from masquerade.job.draft.toml_text import comment, key, listed, quoted, relative
+from masquerade.job.outputs import Outputs
 from masquerade.net.progress import OnStage, Stage, silent
 
 _MOST_DROPPED = 0.05  # of the rows; if more have a missing cell, missing cells are kept as values
@@ -97,18 +98,22 @@ def look_at(
     target: str | None,
     sensitive: Sequence[str],
     *,
+    qid: Sequence[str] | None = None,
     lists_all: bool = True,
     on_stage: OnStage = silent,
 ) -> Columns:
     """Propose a role for each column of a table; with `lists_all` those named must all be there."""
-    asked = [*([target] if target is not None else []), *sensitive]
+    asked = [*([target] if target is not None else []), *sensitive, *(qid or ())]
     if lists_all:
         chosen(source.origin.name, source.all_columns, asked)
     if target is not None and target in sensitive:
         raise ParameterError(f"{target}: both the class and sensitive; name it once")
+    for name in qid or ():
+        if name == target or name in sensitive:
+            raise ParameterError(f"{name}: a quasi-identifier, and also the class or sensitive; name it once")
     profiles = profiles_of(source.table, source.all_columns, on_stage)
     on_stage(Stage("looking for what identifies rows"))
-    return Columns(source, profiles, propose_roles(list(profiles.values()), target, sensitive))
+    return Columns(source, profiles, propose_roles(list(profiles.values()), target, sensitive, qid))
 
 
 def look_at_file(
@@ -116,12 +121,13 @@ def look_at_file(
     target: str | None,
     sensitive: Sequence[str],
     *,
+    qid: Sequence[str] | None = None,
     lists_all: bool = True,
     on_stage: OnStage = silent,
 ) -> FileColumns:
     """Read a table, and propose a role for each column as `look_at` does."""
     on_stage(Stage("reading"))
-    found = look_at(file.read(), target, sensitive, lists_all=lists_all, on_stage=on_stage)
+    found = look_at(file.read(), target, sensitive, qid=qid, lists_all=lists_all, on_stage=on_stage)
     return FileColumns(found.source, found.profiles, found.roles, file)
 
 
@@ -157,12 +163,20 @@ def draft_job(
     target: str | None = None,
     sensitive: Sequence[str] = (),
     k: int = DEFAULT_K,
+    qid: Sequence[str] | None = None,
+    method: str | None = None,
+    output: Outputs | None = None,
+    lowers_k: bool = True,
     on_stage: OnStage = silent,
 ) -> Draft:
-    """Draft the job of one table. Nothing is written yet."""
+    """Draft the job of one table. Nothing is written yet.
+
+    Without `qid` the quasi-identifiers are proposed, without `method` it is the best one, without `output` the release
+    is named after the table. With `lowers_k` a k that no release could have is lowered.
+    """
     if k < 1:
         raise ParameterError(f"k must be a whole number of at least 1; got {k}")
-    columns = look_at_file(file, target, sensitive, on_stage=on_stage)
+    columns = look_at_file(file, target, sensitive, qid=qid, on_stage=on_stage)
     qid = columns.named("quasi-identifier")
     sensitive = columns.named("sensitive")
     if not qid:
@@ -194,11 +208,14 @@ def draft_job(
         if section is not None and section.has_short_names:
             short_names.append(name)
     lines += ["", *roles_lines(target, sensitive, columns.named("identifier"))]
-    lines += [*privacy_lines(qid, min(k, int(kept.sum())), k)]
+    lines += [*privacy_lines(qid, min(k, int(kept.sum())) if lowers_k else k, k)]
     for name in sensitive:
         lines += diversity_lines(columns.profiles[name], qid, kept)
+    if method is not None:
+        lines += ["", "[algorithm]", f"name = {quoted(method)}"]
     stem = "table" if file.path is None else file.path.stem
-    lines += ["", *output_lines(stem, short_names)]
+    files = output or Outputs(Path(f"{stem}-release.csv"), Path(f"{stem}-report.html"))
+    lines += ["", *output_lines(files, short_names)]
     return Draft(job, "\n".join(lines) + "\n", taxonomies, tuple(attributes))
 
 
@@ -246,16 +263,14 @@ def privacy_lines(qid: Iterable[str], k: int, asked: int) -> list[str]:
     return ["[[privacy]]", 'model = "k-anonymity"', f"qid = {listed(qid)}", f"k = {k}{why}"]
 
 
-def output_lines(stem: str, short_names: Sequence[str] = ()) -> list[str]:
+def output_lines(files: Outputs, short_names: Sequence[str] = ()) -> list[str]:
     """Write `[output]`."""
-    lines = [
-        "[output]",
-        f"table = {quoted(f'{stem}-release.csv')}",
-        f"report = {quoted(f'{stem}-report.html')}",
-    ]
+    lines = ["[output]", f"table = {quoted(files.table.as_posix())}"]
+    if files.report is not None:
+        lines.append(f"report = {quoted(files.report.as_posix())}")
     if short_names:
         lines.append(
-            f"labels = {listed(short_names)}  # {stem}-release-labels.csv says what their labels stand for"
+            f"labels = {listed(short_names)}  # {files.table.stem}-labels.csv says what their labels stand for"
         )
     return lines
 

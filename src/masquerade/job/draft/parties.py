@@ -30,6 +30,7 @@ from masquerade.job.draft.draft import (
 from masquerade.job.draft.profile import Profile
 from masquerade.job.draft.roles import propose_roles
 from masquerade.job.draft.toml_text import comment, key, listed, quoted
+from masquerade.job.outputs import Outputs
 from masquerade.net.progress import OnStage, Stage, silent
 
 
@@ -157,7 +158,7 @@ def _finished(
     for name in sensitive:
         column = next(table.profiles[name] for table in tables if name in table.profiles)
         lines += diversity_lines(column, qid, column.codes >= 0)
-    lines += ["", *output_lines("joint")]
+    lines += ["", *output_lines(Outputs(Path("joint-release.csv"), Path("joint-report.html")))]
     return Draft(job, "\n".join(lines) + "\n", taxonomies, tuple(attributes))
 
 

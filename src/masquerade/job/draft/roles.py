@@ -8,6 +8,7 @@ import numpy as np
 
 from masquerade.engine.counts import which_occur
 from masquerade.engine.numbering import occurring
+from masquerade.errors import ParameterError
 from masquerade.job.draft.column_names import (
     holds_remarks,
     is_about_health,
@@ -49,12 +50,15 @@ _EVIDENCE, _RARELY = (
 
 
 def propose_roles(
-    columns: Sequence[Profile], target: str | None, sensitive: Sequence[str]
+    columns: Sequence[Profile],
+    target: str | None,
+    sensitive: Sequence[str],
+    qid: Sequence[str] | None = None,
 ) -> dict[str, Proposal]:
     """Propose a role for each column; those of the class and the named sensitive attributes are given.
 
     What identifies people is settled first, by its name and by its cells, then diagnoses; only the rest can be
-    quasi-identifiers.
+    quasi-identifiers. Those of `qid` are, if it is given, and no others; one that identifies people is an error.
     """
     proposed: dict[str, Proposal] = {}
     for column in columns:
@@ -67,9 +71,22 @@ def propose_roles(
     for name, each in cells.items():
         if name not in proposed and (settled := _by_itself(each)) is not None:
             proposed[name] = settled
+    if qid is not None:
+        return {column.name: _as_asked(column, proposed.get(column.name), qid) for column in columns}
     proposed |= _twins(columns, proposed)
     left = [column for column in columns if column.name not in proposed]
     return {**proposed, **_quasi_identifiers(left)}
+
+
+def _as_asked(column: Profile, proposal: Proposal | None, qid: Sequence[str]) -> Proposal:
+    """Return the role of a column where somebody has named the quasi-identifiers."""
+    if column.name not in qid:
+        return proposal or Proposal("other", "left out: not among the quasi-identifiers that you named")
+    if not column.cells or column.type == "text" or (proposal is not None and proposal.role == "identifier"):
+        reason = proposal.reason.removeprefix("left out: ") if proposal is not None else "free text"
+        text = f"{column.name}: no quasi-identifier: {reason}; if it can be released, say how in a job file"
+        raise ParameterError(text)
+    return Proposal("quasi-identifier", "you named it as a quasi-identifier")
 
 
 def _identifiers(columns: Mapping[str, Cells]) -> dict[str, Proposal]:
