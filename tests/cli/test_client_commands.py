@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,15 @@ def conf(api: LiveApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 LINES = ["party bank: vanished", "party bank: and stays away"]
 
 
+LOST: dict[str, Any] = {
+    "lost": {"age": 0.97},
+    "losses": {"job": 0.25, "age": 0.97},
+    "rows": 4,
+    "cost": 310,
+    "declines": 2,
+}
+
+
 class Lines(Progress):
     """Keeps what is told of a session."""
 
@@ -97,6 +107,10 @@ class Playing:
             )
         elif self._ending == "held":
             self._api.hold(self.session)
+        elif self._ending == "lost":
+            self._api.hold(self.session, **LOST)
+        elif self._ending == "estimated":
+            self._api.hold(self.session, **LOST | {"lost": {}, "estimate": True})
         else:
             self._api.tell(self.session, "progress", {"parties": {"bank": {"doing": "mashup", "round": 3}}})
             self._api.publish(self.session)
@@ -200,6 +214,49 @@ def test_what_misses_the_quality_waits_for_a_word(api: LiveApi, conf: Path, caps
     answer = here(capsys, "decide", session, "accept")
     assert answer.code == 1  # it waits no longer
     assert here(capsys, "decide", session, "perhaps").code == 2
+
+
+def test_a_column_that_would_be_lost_waits_for_a_word(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    with Playing(api, "lost") as played:
+        answer = here(capsys, "request", conf, "--output", "release.csv")
+    assert answer.code == 1
+    (problem,) = answer.problems
+    for part in ("age lost 97%", "losses: age 97%, job 25%", "cost: 310 cents", "1 more can be declined"):
+        assert part in problem
+    assert [part.split(": ")[1] for part in problem.split("; ") if ": masquerade " in part] == [
+        f"masquerade decide {played.session} {word} --conf {conf}" for word in ("accept", "withdraw")
+    ]
+    assert not Path("release.csv").exists()
+
+
+def test_an_estimate_is_an_answer(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    with Playing(api, "estimated") as played:
+        answer = here(capsys, "request", conf, "--estimate")
+    assert (answer.code, answer.err) == (0, "")
+    assert "  losses: age 97%, job 25%\n" in answer.out
+    assert "  cost: 310 cents\n" in answer.out
+    (accept,) = (line.split(": ")[1] for line in answer.out.splitlines() if "take it as it is: " in line)
+    assert here(capsys, *shlex.split(accept)[1:], "--json").json["status"] == "published"
+    with Playing(api, "estimated") as played:
+        told = here(capsys, "request", conf, "--estimate", "--json")
+    assert (told.code, told.json["id"], told.json["request"]["estimate"]) == (0, played.session, True)
+    assert told.json["missed"]["losses"] == LOST["losses"]
+    assert told.json["missed"]["cost"] == 310
+
+
+def test_an_estimate_writes_nothing(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    answer = here(capsys, "request", conf, "--estimate", "--output", "release.csv")
+    assert answer.code == 2
+    assert "--estimate" in answer.problems[0]
+
+
+def test_a_person_reads_beforehand_that_a_release_binds_later_ones(
+    api: LiveApi, conf: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    answer = here(capsys, "request", conf, "--no-wait")
+    assert answer.code == 0
+    assert "binds later ones" in answer.err
 
 
 def test_what_is_waited_for_is_shown(api: LiveApi, conf: Path, capsys: Capture) -> None:

@@ -357,7 +357,7 @@ def test_the_client_decides_when_quality_was_missed(site: Site, visit: Visit) ->
         expect(
             page.get_by_text("The classification error is 0.31, and at most 0.2 was wished.")
         ).to_be_visible()
-        pressed_surely(page, page.get_by_role("button", name="Withdraw"))
+        pressed_surely(page, page.get_by_role("button", name="Decline it"))
         expect(page.locator(".stepper [aria-current=step]")).to_have_text("cancelled")
         assert world.store.sessions.get(session.id).status is Status.CANCELLED
 
@@ -383,6 +383,22 @@ def test_the_client_decides_when_quality_was_missed(site: Site, visit: Visit) ->
         assert world.store.sessions.get(session.id).status is Status.AWAITING_CLIENT
         pressed_surely(page, cancel)
         expect(page.locator(".stepper [aria-current=step]")).to_have_text("cancelled")
+
+
+def test_the_client_decides_when_a_column_would_be_lost(site: Site, visit: Visit) -> None:
+    losses = {"age": 0.97, "job": 0.25}
+    told = {"lost": {"age": 0.97}, "losses": losses, "rows": 4, "cost": 1550, "declines": 3}
+    with visit("ana") as page:
+        session = site.world.awaiting(**told)
+        page.goto(site.console(f"/sessions/{session.id}"))
+        expect(page.get_by_role("heading", name="The release is made, and waits for you")).to_be_visible()
+        question = page.locator("section.asked")
+        for text in ("Age lost 97%", "age 97%, job 25%", "15.50 EUR", "2 more can be declined after it"):
+            expect(question).to_contain_text(text)
+        expect(page.get_by_role("button", name="Relax")).to_have_count(0)
+        pressed_surely(page, page.get_by_role("button", name="Decline it"), "nobody is given it")
+        expect(page.locator(".stepper [aria-current=step]")).to_have_text("cancelled")
+        assert site.world.store.releases.held(session.id) is None
 
 
 def test_a_token_is_shown_once_and_opens_the_api_until_it_is_revoked(site: Site, visit: Visit) -> None:

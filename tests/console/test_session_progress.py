@@ -24,8 +24,8 @@ def events(*told: tuple[str, dict[str, Any]]) -> list[Event]:
     return [event(number, kind, data) for number, (kind, data) in enumerate(told, start=1)]
 
 
-def moved(to: str, cause: str | None = None) -> tuple[str, dict[str, Any]]:
-    return "status", {"from": None, "to": to, "cause": cause}
+def moved(to: str, cause: str | None = None, **more: Any) -> tuple[str, dict[str, Any]]:
+    return "status", {"from": None, "to": to, "cause": cause, **more}
 
 
 def step(value: str, *children: str, attribute: str = "job") -> tuple[str, dict[str, Any]]:
@@ -67,10 +67,11 @@ def test_quality_is_told_as_far_as_there_is_something_to_tell() -> None:
 
 def test_a_column_that_lost_nearly_everything_is_named_before_anything_is_published() -> None:
     progress = SessionProgress()
-    progress.take(events(("quality", {"ncp": 0.6, "lost": {"job": 0.97}})))
-    assert progress.lines[-1][1].startswith(
-        "loss of detail (NCP) is 0.6; job lost 97% of its detail; another"
-    )
+    losses = {"job": 0.97, "age": 0.2}
+    progress.take(events(("quality", {"ncp": 0.6, "lost": {"job": 0.97}, "losses": losses})))
+    assert progress.lines[-1][1] == "loss of detail (NCP) is 0.6; losses: job 97%, age 20%"
+    progress.take(events(moved("awaiting_client", missed={"lost": {"job": 0.97}, "cost": 7})))
+    assert progress.quality == {"lost": {"job": 0.97}, "cost": 7}
 
 
 def test_waiting_for_a_person_ends_with_the_contract() -> None:

@@ -153,11 +153,13 @@ class World:
         snapshots = {"bank": "b1", "clinic": "c1"}
         return NewRelease(files.table, files.report, files.sha256, release.table.num_rows, expires, snapshots)
 
-    def awaiting(self) -> SessionRecord:
-        session = self.running(self.asked(most_error="0.2"))
+    def awaiting(self, **told: Any) -> SessionRecord:
+        """A session whose release waits for its client: by default, because it missed the wished quality."""
+        session = self.running(self.asked(**({} if told else {"most_error": "0.2"})))
         session = self.store.sessions.advance(session, Status.ASSEMBLING)
-        self.tell(session, "quality", error=0.31, most_error=0.2)
-        return self.store.releases.hold(session, self.written(session), {"error": 0.31, "most_error": 0.2})
+        missed = told or {"error": 0.31, "most_error": 0.2}
+        self.tell(session, "quality", **missed)
+        return self.store.releases.hold(session, self.written(session), missed)
 
     def published(self) -> SessionRecord:
         session = self.running(self.asked(show_progress=True))

@@ -155,10 +155,10 @@ class LiveApi:
         session = self.to_assembling(session_id)
         return self.coordinator.store.releases.publish(session, self.new_release(session_id))
 
-    def hold(self, session_id: str) -> SessionRecord:
+    def hold(self, session_id: str, **more: Any) -> SessionRecord:
         session = self.to_assembling(session_id)
         self.tell(session_id, "quality", {"error": 0.4, "most_error": 0.1})
-        missed = {"error": 0.4, "most_error": 0.1}
+        missed = more or {"error": 0.4, "most_error": 0.1}
         return self.coordinator.store.releases.hold(session, self.new_release(session_id), missed)
 
 

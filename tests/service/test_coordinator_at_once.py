@@ -160,7 +160,7 @@ def test_a_delivery_that_has_begun_is_over_before_its_run_is(
         raise Conflict("somebody was faster")
 
     monkeypatch.setattr(ReleasePublisher, "_deliver", deliver)
-    for measured in ("figures_of", "lost_columns"):  # there is no table to measure
+    for measured in ("figures_of", "losses_of"):  # there is no table to measure
         monkeypatch.setattr(publishing_phase, measured, lambda *_given: {})
     deal = dealt(request(**{"class": None}))
     contract = msgspec.structs.replace(contract_of(session), deal=deal)

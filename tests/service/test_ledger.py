@@ -15,7 +15,7 @@ from examples import examples
 from masquerade.audit.chained_file import ChainedFile
 from masquerade.errors import BadInput
 from masquerade.protocol.contract import Contribution
-from masquerade.service.ledger import Ledger, Released, append
+from masquerade.service.ledger import Ledger, Released, append, decline
 from masquerade.service.terms import Provision, Terms
 
 
@@ -186,3 +186,65 @@ def test_no_change_is_overlooked(data: st.DataObject, path: Path) -> None:
         assert Ledger.load(path).records == RECORDS[:3]
     else:
         assert problem(path).startswith(f"{path}: line ")
+
+
+def by(record: Released, session: str, contract: str) -> Released:
+    return msgspec.structs.replace(record, session=session, contract=contract)
+
+
+def test_what_was_declined_was_shown_and_not_released(path: Path) -> None:
+    write(path, by(RECORDS[0], "one", "a"), by(RECORDS[1], "two", "b"))
+    assert decline(path, "a", 9)
+    ledger = Ledger.load(path)
+    assert [each.contract for each in ledger.records] == ["b"]
+    assert [each.contract for each in ledger.declined] == ["a"]
+    assert [each.contract for each in ledger.declined_of("customers", "aa" * 32)] == ["a"]
+    assert ledger.releases("customers") == 2, "its secret must not be lost either"
+    latest = ledger.last_of_others("customers", "dd" * 32)
+    assert latest is not None
+    assert latest.contract == "b"
+
+
+def test_a_declined_release_still_keeps_the_next_snapshot_waiting(path: Path) -> None:
+    write(path, by(RECORDS[0], "one", "a"))
+    decline(path, "a", 9)
+    latest = Ledger.load(path).last_of_others("customers", "dd" * 32)
+    assert latest is not None
+    assert latest.contract == "a"
+
+
+def test_every_attempt_of_a_session_is_declined_with_its_last(path: Path) -> None:
+    write(path, by(RECORDS[0], "one", "a"), by(RECORDS[0], "one", "b"))
+    assert len(Ledger.load(path).records) == 1, "another attempt is not another release"
+    decline(path, "b", 9)
+    assert Ledger.load(path).records == ()
+
+
+def test_a_release_that_another_session_gave_out_stays_released(path: Path) -> None:
+    write(path, by(RECORDS[0], "one", "a"), by(RECORDS[0], "two", "b"))
+    decline(path, "b", 9)
+    assert [each.contract for each in Ledger.load(path).records] == ["a"]
+    decline(path, "a", 10)
+    assert Ledger.load(path).records == ()
+
+
+def test_what_was_declined_and_is_shown_again_is_released(path: Path) -> None:
+    write(path, by(RECORDS[0], "one", "a"))
+    decline(path, "a", 9)
+    append(path, by(RECORDS[0], "two", "b"))
+    assert len(Ledger.load(path).records) == 1
+    assert Ledger.load(path).declined == ()
+
+
+def test_declines_are_kept_in_their_order_and_said_twice_count_once(path: Path) -> None:
+    write(path, by(RECORDS[0], "one", "a"), by(RECORDS[1], "two", "b"))
+    for contract in ("b", "a", "b"):
+        assert decline(path, contract, 9)
+    assert [each.contract for each in Ledger.load(path).declined] == ["b", "a"]
+
+
+def test_only_what_was_shown_can_be_declined(path: Path) -> None:
+    lines = write(path, RECORDS[0], by(RECORDS[1], "two", "b"))
+    assert not decline(path, "unknown", 9)
+    assert not decline(path, "", 9), "lines of before do not say by which contract they were shown"
+    assert path.read_bytes() == b"".join(lines)

@@ -107,7 +107,7 @@ def test_a_newer_database_is_refused_and_left_alone(new_database_url: str, engin
         furnish(store)
     with engine.begin() as connection:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
-    with pytest.raises(ParameterError, match=r"newer version \(revision 9999; .* up to 0001\); update"):
+    with pytest.raises(ParameterError, match=r"newer version \(revision 9999; .* up to 0002\); update"):
         Store.open(new_database_url)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM users")).scalar_one() == 2

@@ -13,10 +13,10 @@ from masquerade.errors import ParameterError
 from masquerade.service.quality import (
     QUALITY_TERMS,
     limits_of,
-    lost_columns,
+    losses_of,
     missed_terms,
     said_of,
-    said_of_lost,
+    why_waits,
 )
 from masquerade.service.terms import Deal
 from service.parties import dealt, request
@@ -75,16 +75,19 @@ def test_columns_that_lost_nearly_everything_are_told_with_what_would_help() -> 
     table = mq.Table(pa.table({"age": [1, 1, 1, 2], "job": list("aaab")}), kinds)
     release = mq.anonymize(table, mq.KAnonymity(["age", "job"], k=4), mq.Mondrian())
     terms = dealt(request()).terms
-    told = lost_columns(release, terms)
-    assert told == {"lost": {"age": 1.0, "job": 1.0}, "kept": {"age": 0.0, "job": 0.0}}
-    assert [line.partition("; ")[0] for line in said_of_lost(told)] == [
+    told = losses_of(release, terms)
+    everything, nothing = {"age": 1.0, "job": 1.0}, {"age": 0.0, "job": 0.0}
+    assert told == {"losses": everything, "kept": nothing, "lost": everything}
+    assert why_waits(told)[:2] == [
         "age lost 100% of its detail and keeps 0% of its information",
         "job lost 100% of its detail and keeps 0% of its information",
     ]
-    assert "another method" in said_of_lost(told)[0]
+    assert "another method" in why_waits(told)[-1]
+    assert len(why_waits(told | {"declines": 0})) == 2, "the ledgers would refuse it"
     kept = mq.anonymize(table, mq.KAnonymity(["age", "job"], k=1), mq.Mondrian())
-    assert lost_columns(kept, terms) == {}
-    assert said_of_lost({}) == []
-    assert lost_columns(release, msgspec.structs.replace(terms, source="0" * 64)) == {}, (
+    assert losses_of(kept, terms) == {"losses": nothing, "kept": everything}
+    assert why_waits({}) == []
+    assert why_waits({"estimate": True}) == ["an estimate was asked for"]
+    assert losses_of(release, msgspec.structs.replace(terms, source="0" * 64)) == {}, (
         "a roll-up compares with no original"
     )

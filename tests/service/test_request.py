@@ -52,8 +52,8 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         "ask.toml: algorithm.seed: belongs to a job file; a request has no such key",
         "ask.toml: algorithm.third_party: belongs to mondrian; tds does without it",
         'ask.toml: atributes: unknown key (did you mean "attributes"?); known here: user, purpose, attributes, '
-        "class, duration, event, privacy, most_error, most_ncp, most_query_error, budget, recipients, providers, kind, "
-        "algorithm, m, parties, normalize, boundaries, deadline, attempts, show_progress, signed",
+        "class, duration, event, privacy, most_error, most_ncp, most_query_error, estimate, budget, recipients, "
+        "providers, kind, algorithm, m, parties, normalize, boundaries, deadline, attempts, show_progress, signed",
         "ask.toml: budget: must be a whole number of cents, of at least 0; got -1",
         "ask.toml: deadline: must be a date and time with its zone, such as 2030-01-31T12:00:00Z, "
         'or seconds since 1970; got "tomorrow"',

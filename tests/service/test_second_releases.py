@@ -205,3 +205,42 @@ def test_the_ledger_is_a_file_of_lines(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["event"] for line in lines] == ["release", "recovered", "release"]
     assert [line["fields"]["time"] for line in lines[::2]] == [NOW - 100, NOW]
+
+
+def declined(*asked: dict[str, Any]) -> Ledger:
+    deals = (dealt(request(**each), bank=policy(least_k=20)) for each in asked)
+    return Ledger(declined=tuple(record_of(deal, "clinic", NOW - 100) for deal in deals))
+
+
+METHODS: tuple[dict[str, Any], ...] = tuple(
+    {"algorithm": {"name": "tds", "score": score}}
+    for score in ("gain-ratio", "info-gain", "discernibility", "info-gain-per-anonymity-loss")
+)
+
+
+@pytest.mark.parametrize("asked", [METHODS[1], {"class": None}, {"normalize": "none"}, stricter(40)])
+def test_what_was_declined_does_not_bind(asked: dict[str, Any]) -> None:
+    assert offer(policy(), request(**asked), ledger=declined(METHODS[0])).declines == 2
+    deal = dealt(request(**asked), bank=policy(least_k=20))
+    assert accepts(policy(), deal, CLINIC, declined(METHODS[0]), IDLE) == ()
+
+
+def test_what_is_declined_beyond_the_policys_number_counts_as_released() -> None:
+    three, four = declined(*METHODS[:3]), declined(*METHODS)
+    assert offer(policy(), request(normalize="none"), ledger=three).declines == 0
+    assert any(
+        "a second release with" in told for told in reasons(policy(), request(normalize="none"), ledger=four)
+    )
+    assert offer(policy(), request(**METHODS[3]), ledger=four).declines == 0, "the one that binds"
+    for earlier in METHODS[:3]:
+        assert reasons(policy(), request(**earlier), ledger=four)
+    assert reasons(policy(max_declined=0), request(normalize="none"), ledger=declined(METHODS[0]))
+    offer(policy(max_declined=4), request(normalize="none"), ledger=four)
+
+
+def test_the_same_declined_twice_counts_once() -> None:
+    assert offer(policy(), request(**METHODS[1]), ledger=declined(METHODS[0], METHODS[0])).declines == 2
+
+
+def test_where_nothing_binds_nothing_is_counted() -> None:
+    assert offer(policy(allow_rerelease=True), request(), ledger=declined(*METHODS)).declines is None

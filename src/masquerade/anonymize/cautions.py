@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from masquerade.data.column import Generalised
 from masquerade.data.continuum import NUMBER
@@ -21,26 +22,57 @@ _MANY_LEAVES = 20  # a flat taxonomy of more numbers than these was probably mea
 _NUMBER = re.compile(NUMBER)
 
 
-HELP = "another method, some suppression, a smaller QID or a finer taxonomy would keep more"
+FollowedBy = Literal["anything", "coarser", "nothing"]  # what may be made of the same table after a release
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What would help; `coarser` where that only makes the groups of a release larger.
+
+    Where parties have a release in their ledgers, they let nothing else follow it (service/further_releases.py). So
+    what they would refuse is not advised.
+    """
+
+    text: str
+    coarser: bool = False
+
+    def given(self, release: Release, before: str = "; ") -> str:
+        """Return it, with what stands before it, or nothing where it could not be followed."""
+        possible = release.followed_by == "anything" or (self.coarser and release.followed_by == "coarser")
+        return f"{before}{self.text}" if possible else ""
+
+
+HELP = Advice("another method, some suppression, a smaller QID or a finer taxonomy would keep more")
+LARGER_K = Advice("use a k of 2 or more", coarser=True)
+READ_AGAIN = Advice("is the table read rightly? missing_values says what counts as missing")
+ONE_PROVIDER = Advice("leave all but one record of each out")
+AS_NUMBERS = Advice('type = "continuous" would make intervals of them')
+OVER_ALL = Advice("one requirement over all of them would prevent that", coarser=True)
+IN_A_QID = Advice("what somebody could know of a person belongs in a QID")
+PROTECT = Advice("ℓ-diversity or t-closeness would prevent that", coarser=True)
+PROTECT_CLASS = Advice(
+    "name it as sensitive and add ℓ-diversity or confidence bounding; a classifier then learns less"
+)
+ADVICE = (HELP, LARGER_K, READ_AGAIN, ONE_PROVIDER, AS_NUMBERS, OVER_ALL, IN_A_QID, PROTECT, PROTECT_CLASS)
 
 
 def cautions(release: Release) -> tuple[str, ...]:
     """Return the cautions about a release, each one sentence with what would help."""
-    return (*_losses(nearly_lost(release), release.attribute_information), *other_cautions(release))
+    return (*_losses(release, nearly_lost(release)), *other_cautions(release))
 
 
-def _losses(lost: Mapping[str, float], kept: Mapping[str, float]) -> Iterator[str]:
+def _losses(release: Release, lost: Mapping[str, float]) -> Iterator[str]:
     named = list(lost)[: _NAMED if len(lost) > _NAMED + 1 else None]
     for name in named:
-        yield said_of_loss(name, lost[name], kept.get(name))
+        yield said_of_loss(name, lost[name], release.attribute_information.get(name)) + HELP.given(release)
     if len(named) < len(lost):
         yield f"{len(lost) - len(named)} more columns lost {_NEARLY_ALL:.0%} of their detail or more"
 
 
 def said_of_loss(name: str, loss: float, kept: float | None = None) -> str:
-    """Say that a column is hardly worth releasing, how much of its information it keeps, and what would help."""
+    """Say that a column is hardly worth releasing, and how much of its information it keeps."""
     information = "" if kept is None else f" and keeps {kept:.0%} of its information"
-    return f"{name} lost {loss:.0%} of its detail{information}; {HELP}"
+    return f"{name} lost {loss:.0%} of its detail{information}"
 
 
 def nearly_lost(release: Release) -> dict[str, float]:
@@ -52,12 +84,10 @@ def other_cautions(release: Release) -> Iterator[str]:
     """Yield what is not about the losses of columns."""
     for verdict in release.verdicts:
         if verdict.requirement.parameters().get("k") == 1:
-            yield f"{verdict.requirement}: a group of one record hides nobody; use a k of 2 or more"
+            yield f"{verdict.requirement}: a group of one record hides nobody{LARGER_K.given(release)}"
     if release.dropped_rows is not None and 2 * release.dropped_rows >= release.rows > 0:
-        yield (
-            f"{release.dropped_rows} of {release.rows} rows were dropped for missing cells; is the table read rightly? "
-            "missing_values says what counts as missing"
-        )
+        dropped = f"{release.dropped_rows} of {release.rows} rows were dropped for missing cells"
+        yield dropped + READ_AGAIN.given(release)
     sensitive = sorted({name for each in release.verdicts for name in each.requirement.sensitive_attributes})
     if sensitive and release.suppressed > _MANY_LEFT_OUT * release.rows:
         yield (
@@ -69,8 +99,8 @@ def other_cautions(release: Release) -> Iterator[str]:
         who = "1 person" if people == 1 else f"{people} people"
         yield (
             f"{who} (by {release.shared.identifier}) {'is' if people == 1 else 'are'} at two or more providers; "
-            "m-privacy takes the records of different providers for those of different people: "
-            "leave all but one record of each out"
+            "m-privacy takes the records of different providers for those of different people"
+            f"{ONE_PROVIDER.given(release, ': ')}"
         )
     target = release.settings.get("class")
     if target is not None and any(
@@ -84,7 +114,7 @@ def other_cautions(release: Release) -> Iterator[str]:
         )
     for column in release.columns:
         if _is_scale(column):
-            yield f'{column.name} has a flat taxonomy of numbers; type = "continuous" would make intervals of them'
+            yield f"{column.name} has a flat taxonomy of numbers{AS_NUMBERS.given(release)}"
 
 
 def class_is_sensitive(target: str) -> str:

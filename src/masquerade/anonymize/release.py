@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.cautions import cautions
+from masquerade.anonymize.cautions import FollowedBy, cautions
 from masquerade.anonymize.outcome import Choice, Step
 from masquerade.anonymize.sensitive_values import CountsBefore
 from masquerade.anonymize.shared_people import SharedPeople
@@ -54,6 +54,7 @@ class Release:
     )
     error: float | None = None  # of classifying by the release alone, where somebody measured it
     suppressed: int = 0  # kept rows that are not in the release
+    followed_by: FollowedBy = "anything"  # where parties' ledgers have it: what they let follow
     boundaries: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # how far values may go, of taxonomies that are given

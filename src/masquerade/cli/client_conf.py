@@ -118,7 +118,8 @@ def insist(session: Session, conf: Path | None, *, decides: bool = True) -> None
 
     if session.status == "awaiting_client":
         words = [f"{what}: {command}" for what, command in (_decisions(session, conf) if decides else ())]
-        why = "; ".join([f"session {session.id}: {_missed(session)}", _waits(session, decides), *words])
+        told = [_missed(session), *waiting_lines(session), _waits(session, decides), *words]
+        why = "; ".join([f"session {session.id}: {told[0]}", *told[1:]])
         raise AnswerIsNo(why, *map(one_line, session.reasons))
     unless_failed(session)
     if session.problems:
@@ -126,14 +127,28 @@ def insist(session: Session, conf: Path | None, *, decides: bool = True) -> None
 
 
 def _missed(session: Session) -> str:
-    """By how much a session missed the wished quality."""
+    """Why a session waits for its client."""
     if session.missed is None:
         return session.cause or "the release misses the wished quality"
-    from masquerade.service.quality import missed_terms, said_of, said_of_lost
+    from masquerade.service.quality import why_waits
+
+    return "; ".join(why_waits(dict(session.missed)))
+
+
+def waiting_lines(session: Session) -> list[str]:
+    """What a release that waits for its client has lost, costs, and means for later requests."""
+    if session.missed is None:
+        return []
+    from masquerade.service.quality import said_of_binding, said_of_losses
 
     told = dict(session.missed)
-    figures = [f"the {said_of(term, told)}" for term in missed_terms(told)]
-    return "; ".join([*figures, *said_of_lost(told)])
+    lines = {
+        "losses": said_of_losses(told) or None,
+        "rows": None if told["rows"] is None else f"{told['rows']:,}",
+        "cost": None if told["cost"] is None else f"{told['cost']} cents",
+        "later": said_of_binding(told),
+    }
+    return [f"{name}: {text}" for name, text in lines.items() if text is not None]
 
 
 def _waits(session: Session, decides: bool) -> str:
@@ -142,7 +157,7 @@ def _waits(session: Session, decides: bool) -> str:
 
 def _decisions(session: Session, conf: Path | None) -> list[tuple[str, str]]:
     """What can be decided, each with its command, to be typed as it stands."""
-    choices = [("take it as it is", "accept"), ("do without it", "withdraw")]
+    choices = [("take it as it is", "accept"), ("decline it", "withdraw")]
     if session.missed is not None:
         from masquerade.service.quality import missed_terms
 
@@ -201,6 +216,7 @@ def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True
         lines.append(f"  waits for the approval of a person at {', '.join(session.approvals)}")
     if session.status == "awaiting_client":
         lines.append(f"  {_missed(session)}; {_waits(session, decides)}")
+        lines += [f"  {line}" for line in waiting_lines(session)]
         lines += [f"  {what}: {command}" for what, command in (_decisions(session, conf) if decides else ())]
     reasons = session.reasons or ((session.cause,) if session.cause else ())
     return [one_line(line) for line in (*lines, *(f"  {reason}" for reason in reasons))]

@@ -262,14 +262,17 @@ def ledger(
     from masquerade.service.node.state import State
 
     settings = Settings.load(conf)
-    records = Ledger.load(State(settings.state).ledger).records
+    known = Ledger.load(State(settings.state).ledger)
     if forget:
         _forget(settings, forget, json)
         return
     if json:
-        print_json({"party": settings.name, "releases": [msgspec.to_builtins(each) for each in records]})
+        released, declined = (
+            [msgspec.to_builtins(each) for each in found] for found in (known.records, known.declined)
+        )
+        print_json({"party": settings.name, "releases": released, "declined": declined})
         return
-    for each in records:
+    for each in sorted(known.shown, key=lambda each: each.time):
         terms = each.terms
         moment = datetime.fromtimestamp(each.time, UTC)
         say_plainly(
@@ -281,8 +284,9 @@ def ledger(
             f"  {KINDS[terms.kind].made} by {described(terms.method)}"
             if terms.source is None
             else f"  rolled up from the release {terms.source[:12]}; nothing left this machine",
+            *(["  declined: shown to peers and not released"] if each in known.declined else []),
         )
-    if not records:
+    if not known.shown:
         say("nothing was released yet")
 
 

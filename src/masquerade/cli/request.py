@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.client_conf import ROLLED_UP, again, connected, guarded, insist, wait_for
+from masquerade.cli.client_conf import ROLLED_UP, again, connected, guarded, insist, lines_of, wait_for
 from masquerade.cli.output import Json, print_json, progress, say
 from masquerade.errors import ParameterError, one_line
 
@@ -25,6 +26,10 @@ def request(
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait for the session's end, or only begin it.")
     ] = True,
+    estimate: Annotated[
+        bool,
+        typer.Option("--estimate", help="Stop before publishing, with the losses and the cost; then decide."),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -42,16 +47,26 @@ def request(
 ) -> None:
     """Ask for an integrated table: the parties negotiate, compute, and the verified release is published to you.
 
-    Exit code 0 when it is published (or begun, with --no-wait); 1 when it is refused or fails, with one line a reason,
-    or waits for your word because it misses the wished quality; 3 when it fails because a party cannot be reached, is
+    The first release of a table binds later ones: until the table changes, the parties release the same people once
+    more only in the same groups, or in coarser ones. A release that would lose nearly all of a column, or misses the
+    wished quality, waits for your word before it is published, and so does every release with --estimate: see
+    `masquerade decide`.
+
+    Exit code 0 when it is published (begun, with --no-wait; estimated, with --estimate); 1 when it is refused or fails,
+    with one line a reason, or waits for your word; 3 when it fails because a party cannot be reached, is
     not who it should be, or breaks the protocol. Ctrl-C leaves the session running.
 
     Example: masquerade request client.toml --output release.csv --report report.html
     """
     from masquerade.data.write import check_target
     from masquerade.library.client.calls import MODEL_SUFFIX
+    from masquerade.library.client.requests import whole_request
     from masquerade.library.client.settings import read_settings
 
+    if estimate and (output is not None or report is not None):
+        raise ParameterError(
+            "--estimate: nothing is published yet; take it with `masquerade download` once you have accepted it"
+        )
     if not wait and (output is not None or report is not None):
         raise ParameterError(
             "--no-wait: there is nothing to write yet; take it later with `masquerade download`"
@@ -62,7 +77,9 @@ def request(
         raise ParameterError(f"{report}: cannot be written: there is no folder {report.parent}")
     settings = read_settings(conf, with_request=True)
     with connected(settings) as client:
-        session = client.request(conf)
+        if sys.stderr is not None and sys.stderr.isatty() and whole_request(conf).get("privacy"):
+            typer.echo(BINDS, err=True)  # for people; what reads standard error finds problems alone
+        session = client.request(conf, estimate=estimate)
         if not wait:
             if json:
                 print_json(session.content())
@@ -82,7 +99,17 @@ def request(
             say(*written_lines(session.id, written))
             if output is None:
                 say(f"take it: {again('download SESSION', session.id, conf)}")
+        if estimate and session.status == "awaiting_client":
+            if not json:
+                say(*lines_of(session, conf))
+            return
         insist(session, conf)
+
+
+BINDS = (
+    "note: the first release of a table binds later ones: until it changes, the same people are released again only in"
+    " the same groups or in coarser ones; --estimate shows losses and cost before anything is published"
+)
 
 
 def take(

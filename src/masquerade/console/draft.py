@@ -120,6 +120,7 @@ class Draft:
     most_error: str = ""
     most_ncp: str = ""
     most_query_error: str = ""
+    estimate: bool = False
     budget: str = ""
     recipients: str = ""
     method: str = ""  # "": the default of the kind
@@ -334,7 +335,8 @@ class Draft:
         return _number(getattr(self, name), whole=True)
 
     def _quality(self) -> dict[str, Any]:
-        return {term.key: _number(getattr(self, term.key)) for term in QUALITY_TERMS}
+        limits = {term.key: _number(getattr(self, term.key)) for term in QUALITY_TERMS}
+        return {**limits, "estimate": self.estimate}
 
     def _algorithm(self) -> dict[str, Any]:
         """Return what differs from the default method and its default parameters."""

@@ -29,6 +29,7 @@ def refilled(offered: Sequence[Column], request: Mapping[str, Any], user: str) -
         setattr(draft, term.key, _text(request.get(term.key)))
     draft.budget = _amount(int(request.get("budget") or 0))
     draft.recipients = ", ".join(each for each in request.get("recipients") or () if each != user)
+    draft.estimate = bool(request.get("estimate"))
     draft.show_progress = bool(request.get("show_progress"))
     draft.m = _text(request.get("m")) or draft.m
     parties = request.get("parties") or ()

@@ -155,6 +155,14 @@ class _Form:
                     self._set("recipients"),
                     hint="Names of users, separated by commas or spaces. Empty: you alone",
                 )
+            if terms:
+                tick(
+                    "Show me losses and cost first",
+                    self._draft.estimate,
+                    self._estimate,
+                    note="The release is made and waits for your word. Without this it waits only if it loses nearly"
+                    " all of a column, or misses a limit above",
+                )
 
     def _draw_roles(self) -> None:
         """Draw the columns that the method takes apart from the others."""
@@ -234,6 +242,10 @@ class _Form:
             self._changed()
 
         return change
+
+    def _estimate(self, wanted: bool) -> None:
+        self._draft.estimate = wanted
+        self._changed()
 
     def _show_progress(self, wanted: bool) -> None:
         self._draft.show_progress = wanted

@@ -12,6 +12,11 @@ from masquerade.service.resources import RequestPreview
 
 Money = Callable[[int], str]
 
+BINDS = (
+    "The first release of these tables binds later ones: until a table changes, the parties release the same people"
+    " again only in the same groups or in coarser ones. A release that you decline does not bind."
+)
+
 
 def draw_preview(shown: RequestPreview, problems: list[str], draft: Draft, money: Money) -> None:
     """Draw what is to be fixed, what will be refused, and what happens if nobody objects."""
@@ -39,6 +44,8 @@ def draw_preview(shown: RequestPreview, problems: list[str], draft: Draft, money
         bullets(lines)
     if shown.parties:
         tag("h3", "What will happen")
+        if draft.has_groups and not shown.released_before:
+            tag("p", BINDS, "asked")
         facts(
             [
                 ("Purpose", draft.purpose.strip() or "–"),
@@ -93,6 +100,4 @@ def _ledger(shown: RequestPreview, draft: Draft) -> str:
     each = "Each party notes the columns, the requirement and who gets them, before anything leaves."
     if shown.released_before:
         return f"{each} You were given a release of these tables before: you get the same, or one made of it alone."
-    return (
-        f"{each} Until a table changes, further releases of it are this one again, or made of this one alone."
-    )
+    return each

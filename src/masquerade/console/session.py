@@ -26,9 +26,9 @@ from masquerade.console.session_parts import (
 )
 from masquerade.console.session_progress import SessionProgress
 from masquerade.console.signed_in import SignedOut
-from masquerade.console.wording import STATUS, asked_product, look_of, moment, short
+from masquerade.console.wording import STATUS, asked_product, look_of, moment, number, short
 from masquerade.errors import MasqueradeError
-from masquerade.service.quality import limits_of, missed_terms, said_of, said_of_lost
+from masquerade.service.quality import limits_of, missed_terms, said_of_binding, said_of_losses, why_waits
 from masquerade.service.resources import Event, PartyOffer, RequestPreview, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
@@ -224,13 +224,26 @@ class _Shown:
                 bullets(lines)
 
     def _draw_question(self, mine: bool) -> None:
-        quality = self._progress.quality or {}
+        told = limits_of(self.session.request) | dict(self._progress.quality or {})
         with tag("section", look="asked"):
-            tag("h2", "The wished quality was missed")
-            told = limits_of(self.session.request) | dict(quality)
-            missed = [f"The {said_of(term, told)}." for term in missed_terms(told)]
-            bullets([*missed, *(f"{lost}." for lost in said_of_lost(told))])
-            tag("p", "Nothing is published before you say so.")
+            tag(
+                "h2", "The release is made, and waits for you" if mine else "The release waits for its client"
+            )
+            bullets([f"{line[0].upper()}{line[1:]}." for line in why_waits(told)])
+            losses = said_of_losses(told)
+            facts(
+                [
+                    *([("Detail lost", losses)] if losses else []),
+                    *([("Rows", number(told["rows"]))] if told.get("rows") is not None else []),
+                    *(
+                        [("Cost", self._view.money(int(told["cost"])))]
+                        if told.get("cost") is not None
+                        else []
+                    ),
+                ]
+            )
+            binding = said_of_binding(told)
+            tag("p", f"Nothing is published before you say so{f': {binding}' if binding else ''}.")
             if not mine:
                 tag("p", f"{self.session.client} decides.")
                 return
@@ -238,10 +251,12 @@ class _Shown:
             with tag("div", look="row"):
                 button("Accept it as it is", self._does(self._view.coordinator.accept), "first")
                 button(
-                    "Withdraw",
+                    "Decline it",
                     self._does(self._view.coordinator.withdraw),
-                    sure="Withdraw the request? The table is thrown away, and nothing is charged.",
+                    sure="Decline the release? It is deleted, nobody is given it, and nothing is charged.",
                 )
+            if not self._relaxed:
+                return
             with tag("div", look="cols"):
                 for term in missed_terms(told):
                     text_field(

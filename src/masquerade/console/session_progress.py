@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from masquerade.report.charts import TreeNode
-from masquerade.service.quality import QUALITY_TERMS, said_of, said_of_lost
+from masquerade.service.quality import QUALITY_TERMS, said_of, said_of_losses
 from masquerade.service.resources import Event
 from masquerade.service.session_states import Status
 
@@ -77,6 +77,7 @@ class SessionProgress:
         match event.kind:
             case "status":
                 self._moved(Status(data["to"]))
+                self.quality = data.get("missed") or self.quality  # with what the release costs
                 cause = f": {data['cause']}" if data.get("cause") else ""
                 return f"{str(data['to']).replace('_', ' ')}{cause}"
             case "offer":
@@ -121,7 +122,8 @@ def _quality(told: Mapping[str, Any]) -> str:
         term for term in QUALITY_TERMS if told.get(term.figure) is not None or told.get(term.key) is not None
     ]
     figures = [said_of(term, told) for term in terms] or ["the quality could not be measured"]
-    return "; ".join([*figures, *said_of_lost(told)])
+    losses = said_of_losses(told)
+    return "; ".join([*figures, *([f"losses: {losses}"] if losses else [])])
 
 
 def step_tree(steps: Iterable[tuple[str, tuple[str, ...]]]) -> list[TreeNode]:

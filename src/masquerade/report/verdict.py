@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from masquerade.anonymize.cautions import HELP, nearly_lost, other_cautions
+from masquerade.anonymize.cautions import (
+    HELP,
+    IN_A_QID,
+    OVER_ALL,
+    PROTECT,
+    PROTECT_CLASS,
+    nearly_lost,
+    other_cautions,
+)
 from masquerade.anonymize.release import Release
 from masquerade.report.wording import bare_name, count, counted, duration, figure, percent
 from masquerade.risk.attacks.attack import Finding
@@ -118,33 +126,32 @@ def _advice(release: Release, pure: Mapping[str, float]) -> Iterator[str]:
         yield "Do not publish it. Make it again with the requirement, or verify it against the right job."
     lost = list(nearly_lost(release))
     if lost:
-        yield f"{_some(lost)} {'is' if len(lost) == 1 else 'are'} hardly worth releasing like this: {HELP}."
+        which = f"{_some(lost)} {'is' if len(lost) == 1 else 'are'}"
+        yield f"{which} hardly worth releasing like this{HELP.given(release, ': ')}."
     yield from (f"{caution}." for caution in other_cautions(release))
     if release.unique:
         yield (
-            f"{counted(release.unique, 'record')} can be found by who knows all QIDs' attributes together; "
-            "one requirement over all of them would prevent that."
+            f"{counted(release.unique, 'record')} can be found by who knows all QIDs' attributes together"
+            f"{OVER_ALL.given(release)}."
         )
     if release.settings.get("job", {}).get("output", {}).get("order") == "input":
         yield 'The rows are in the order of the input, for `evaluate`: publish one made without order = "input".'
     open_columns = [name for name in release.unchanged if name not in release.sensitive]
     if open_columns:
         yield (
-            f"{_some(open_columns)} {'is' if len(open_columns) == 1 else 'are'} published as in the input: "
-            "what somebody could know of a person belongs in a QID."
+            f"{_some(open_columns)} {'is' if len(open_columns) == 1 else 'are'} published as in the input"
+            f"{IN_A_QID.given(release, ': ')}."
         )
     unprotected = [name for name in release.sensitive if name not in _protected(release)]
     if unprotected:
         yield (
             f"No requirement protects {_some(unprotected)}: a group whose records all have the same value gives it "
-            "away; ℓ-diversity or t-closeness would prevent that."
+            f"away{PROTECT.given(release)}."
         )
     target = release.settings.get("class")
     if target is not None and pure.get(target) and target not in {*release.sensitive, *_protected(release)}:
-        yield (
-            f"{target} is the class, and no requirement protects it: if nobody's {target} may be learned, name it as "
-            "sensitive and add ℓ-diversity or confidence bounding; a classifier then learns less."
-        )
+        advice = PROTECT_CLASS.given(release, f": if nobody's {target} may be learned, ")
+        yield f"{target} is the class, and no requirement protects it{advice}."
 
 
 def _protected(release: Release) -> set[str]:

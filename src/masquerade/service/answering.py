@@ -83,7 +83,7 @@ def answer(
         reasons.append(f"{load.running} sessions are running; at most {policy.sessions} at once are allowed")
     earlier = None
     if source is not None:
-        known = _released(card, ledger).get(source)
+        known = _binding(policy, card, ledger).get(source)
         if known is not None:
             method, draft = _as_agreed(known, request, method, card, mine, draft)
         reasons += against_roll_up(known, draft)
@@ -116,6 +116,7 @@ def answer(
         joint_k=kind.joint_k(policy, request) if request.method.makes.has_groups else 0,
         service=policy.service,
         methods=tuple(map(written_method, method.possible)) if request.algorithm is None else (),
+        declines=_declines(policy, request, card, ledger) if source is None else None,
     )
 
 
@@ -184,7 +185,7 @@ def accepts(
     if product_of(terms) is ANSWER:
         reasons += against_number(policy, terms, card, ledger, runs=runs)
     if terms.source is not None:
-        reasons += against_roll_up(_released(card, ledger).get(terms.source), terms)
+        reasons += against_roll_up(_binding(policy, card, ledger).get(terms.source), terms)
     else:
         against = [against_second(each, terms) for each in _earlier(policy, request, card, ledger)]
         fewest: list[str] = min(against, key=len, default=[])
@@ -215,15 +216,41 @@ def _earlier(policy: Policy, request: Request, card: SchemaCard, ledger: Ledger)
     """Return the terms of the releases that a further one must repeat or be made of, if it has groups to cut."""
     if policy.allow_rerelease or not request.method.makes.has_groups:
         return ()
-    return tuple(_released(card, ledger).values())
+    return tuple(_binding(policy, card, ledger).values())
 
 
-def _released(card: SchemaCard, ledger: Ledger) -> dict[str, Terms]:
-    """Return the terms of this snapshot's releases by their hash; roll-ups of them add nothing to intersect."""
+def _binding(policy: Policy, card: SchemaCard, ledger: Ledger) -> dict[str, Terms]:
+    """Return the terms of this snapshot's releases by their hash; what is declined too often is one of them."""
+    released, declined = _shown(card, ledger)
+    return released | dict([*declined.items()][policy.max_declined :])
+
+
+def _declines(policy: Policy, request: Request, card: SchemaCard, ledger: Ledger) -> int | None:
+    """Return how many releases of this snapshot may still be declined; None where no release binds a later one."""
+    if policy.allow_rerelease or not request.method.makes.has_groups:
+        return None
+    return max(policy.max_declined - len(_shown(card, ledger)[1]), 0)
+
+
+def _shown(card: SchemaCard, ledger: Ledger) -> tuple[dict[str, Terms], dict[str, Terms]]:
+    """Return the terms of what was released of this snapshot, and of what was declined, by their hash.
+
+    Roll-ups add nothing to intersect, and the same terms declined twice show the same groups.
+    """
     if card.snapshot is None:
-        return {}
-    terms = (each.terms for each in ledger.of_snapshot(card.dataset, card.snapshot))
-    return {each.hash.hex(): each for each in terms if each.source is None and product_of(each).has_groups}
+        return {}, {}
+    released, declined = (
+        {
+            each.terms.hash.hex(): each.terms
+            for each in found
+            if each.terms.source is None and product_of(each.terms).has_groups
+        }
+        for found in (
+            ledger.of_snapshot(card.dataset, card.snapshot),
+            ledger.declined_of(card.dataset, card.snapshot),
+        )
+    )
+    return released, {name: terms for name, terms in declined.items() if name not in released}
 
 
 def _permitted(

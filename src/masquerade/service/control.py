@@ -8,6 +8,7 @@
     POST   /v1/sessions/{contract}/start    Start -> Progress
     GET    /v1/sessions/{contract}          -> Progress
     DELETE /v1/sessions/{contract}          -> Progress
+    POST   /v1/sessions/{contract}/decline  -> Noted
 
 are served by a node; the coordinator serves `/v1/health`, `POST /v1/datasets` where nodes push what they publish, and
 `GET /v1/parties` (Parties), with which a node compares its trust store; nobody takes a certificate from it. None of
@@ -142,6 +143,10 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     problems: tuple[Problem, ...] = ()
     kind: str | None = None
     culprit: str | None = None
+
+
+class Noted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The party's ledger has it that the client declined what the contract's session made."""
 
 
 def read_said(data: bytes, kind: Any, source: str) -> Any:

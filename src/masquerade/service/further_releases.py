@@ -63,11 +63,16 @@ def rolls_up(earlier: Terms, asked: Terms) -> bool:
         and wanted <= had
         and asked.class_name in (None, earlier.class_name)
         and asked.m <= earlier.m
-        # Merging groups makes values more general, and nobody could tell which records would have to leave.
-        and not any(each.is_bounded for each in (*asked.attributes, *earlier.attributes))
+        and can_be_rolled_up(asked)
+        and can_be_rolled_up(earlier)
         and all(any(covers(new, old) for new in asked.parts) for old in agreed_before(earlier, wanted))
         and (wanted < had or asked.parts != earlier.parts)
     )
+
+
+def can_be_rolled_up(terms: Terms) -> bool:
+    """Return whether groups may be merged: that makes values more general, and a boundary may forbid it."""
+    return not any(each.is_bounded for each in terms.attributes)
 
 
 def against_roll_up(earlier: Terms | None, asked: Terms) -> list[str]:

@@ -1,14 +1,17 @@
 """What a party has released from which snapshot: a chained file beside the dataset, and the queries a policy makes.
 
 A line is written **before** the peers see anything of the columns: what is not in the ledger has not left, and a
-session that is broken off later counts as released. A line without its end was not finished, so its release never
-started: it does not count. The chain and the head beside it (`ledger.head`) reveal accidental damage, an edited line,
+session that is broken off later counts as released. Each session that shows a release again has a line of its own. When
+the client has declined what a session made, a further line says so: a release of which every session was declined was
+shown to the peers and not released. A line without its end was not finished, so its release never started: it does not
+count. The chain and the head beside it (`ledger.head`) reveal accidental damage, an edited line,
 or an old copy put back. Anyone who may write the folder can forge both: the sealed audit log is the proof.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Self
@@ -23,7 +26,10 @@ from masquerade.forms.decoders import convert
 from masquerade.methods import product_of
 from masquerade.service.terms import Deal, Terms
 
-_RELEASE = "release"
+_RELEASE, _DECLINED = "release", "declined"
+_Key = tuple[
+    str, str, bytes, tuple[str, ...]
+]  # of releases that are the same: another attempt is not another one
 
 
 class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,83 +40,158 @@ class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     terms: Terms
     recipients: tuple[str, ...]
     time: int
+    session: str = ""  # the session that showed it, as the coordinator calls it, and
+    contract: str = ""  # the hash of the contract that it ran by
+
+
+class Declined(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the session of this contract made was declined by its client: nobody was given it."""
+
+    contract: str
+    time: int
+
+
+_Line = Released | Declined | None
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """All releases of a party, earliest first."""
+    """All releases of a party, earliest first; what was shown to peers and not released, as it was declined."""
 
     records: tuple[Released, ...] = ()
+    declined: tuple[Released, ...] = ()
+    contracts: frozenset[str] = field(default=frozenset(), repr=False)  # by which any of them was shown
+
+    @property
+    def shown(self) -> tuple[Released, ...]:
+        """Everything that peers have seen something of, released or not."""
+        return (*self.records, *self.declined)
 
     def of_snapshot(self, dataset: str, snapshot: str) -> tuple[Released, ...]:
         """Return the releases from this snapshot."""
-        return tuple(each for each in self.records if (each.dataset, each.snapshot) == (dataset, snapshot))
+        return _of_snapshot(self.records, dataset, snapshot)
 
-    def has(self, record: Released) -> bool:
-        """Return whether the same release, for the same recipients, is in it: another attempt is not another one."""
-        known = self.of_snapshot(record.dataset, record.snapshot)
-        return any((each.terms, each.recipients) == (record.terms, record.recipients) for each in known)
+    def declined_of(self, dataset: str, snapshot: str) -> tuple[Released, ...]:
+        """Return what was shown of this snapshot and then declined."""
+        return _of_snapshot(self.declined, dataset, snapshot)
 
     def last_of_others(self, dataset: str, snapshot: str) -> Released | None:
-        """Return the latest release from another snapshot of the dataset; a roll-up shows nothing of it anew."""
+        """Return what was shown last of another snapshot of the dataset; a roll-up shows nothing of it anew."""
         others = [
             each
-            for each in self.records
+            for each in self.shown
             if each.dataset == dataset and each.snapshot != snapshot and each.terms.source is None
         ]
         return max(others, key=lambda each: each.time, default=None)
 
     def releases(self, dataset: str) -> int:
-        """Count the releases of a dataset, from any snapshot."""
-        return sum(each.dataset == dataset for each in self.records)
+        """Count what was shown of a dataset, from any snapshot."""
+        return sum(each.dataset == dataset for each in self.shown)
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read a ledger (empty if the file does not exist yet); DataError names the first invalid line."""
         if not path.exists() and read_head(path) is None:
             return cls()
-        found: list[Released | None] = []
+        found: list[_Line] = []
         with reading(path) as (lines, head):
             check = ChainCheck(head)
             try:
                 for line in lines:
                     if line.endswith(b"\n"):  # the last one may be unfinished
-                        record, released = _read(line[:-1])
+                        record, told = _read(line[:-1])
                         check.take(record)
-                        found.append(released)
+                        found.append(told)
                 check.end()
             except LineError as error:
                 raise DataError(Problem(str(error), source=str(path), line=check.last.number + 1)) from None
         if found and not head_path(path).exists():
             text = "is missing: nobody can tell whether the ledger's last lines are"
             raise DataError(Problem(text, source=str(head_path(path))))
-        return cls(tuple(each for each in found if each is not None))
+        return cls.of(found)
+
+    @classmethod
+    def of(cls, lines: Iterable[_Line]) -> Self:
+        """Put a ledger together from its lines."""
+        shown: dict[object, list[Released]] = {}  # by release, the lines of each session that showed it
+        declined: dict[str, int] = {}  # by contract, when
+        for number, told in enumerate(lines):
+            if isinstance(told, Declined):
+                declined.setdefault(told.contract, number)  # said twice, it was said once
+            elif told is not None:
+                place = number if product_of(told.terms).every_run_counts else _key(told)
+                shown.setdefault(place, []).append(told)
+        records, given_up = [], []
+        for sessions in shown.values():
+            when = {_by(each): declined[each.contract] for each in sessions if each.contract in declined}
+            if when.keys() == {_by(each) for each in sessions}:  # all of them, whichever attempt was the last
+                given_up.append((max(when.values()), sessions[0]))
+            else:
+                records.append(sessions[0])
+        in_order = sorted(given_up, key=lambda each: each[0])
+        contracts = frozenset(each.contract for sessions in shown.values() for each in sessions) - {""}
+        return cls(tuple(records), tuple(each for _, each in in_order), contracts)
 
 
 def append(path: Path, record: Released) -> None:
-    """Append one line to an intact ledger, unless the release is in it; return once it is on disk."""
-    known = Ledger.load(path).has(record)
-    if known and not product_of(record.terms).every_run_counts:
-        return
-    with ChainedFile(path, "ledger") as file:
-        file.append((_RELEASE, msgspec.to_builtins(record)))
+    """Append one line to an intact ledger, unless the release is in it; return once it is on disk.
+
+    A session that shows a release again has a line of its own, as it may be declined; a roll-up shows nothing.
+    """
+    if not product_of(record.terms).every_run_counts:
+        ledger = Ledger.load(path)
+        plain = not record.contract or record.terms.source is not None
+        if plain and any(_key(each) == _key(record) for each in ledger.records):
+            return
+        if not plain and record.contract in ledger.contracts:
+            return
+    else:
+        Ledger.load(path)  # an intact one
+    _write(path, _RELEASE, record)
 
 
-def record_of(deal: Deal, party: str, time: int) -> Released:
+def decline(path: Path, contract: str, time: int) -> bool:
+    """Enter that what a contract's session made was declined; return False when no release was shown by it."""
+    if contract not in Ledger.load(path).contracts:
+        return False
+    _write(path, _DECLINED, Declined(contract, time))
+    return True
+
+
+def record_of(deal: Deal, party: str, time: int, session: str = "", contract: str = "") -> Released:
     """Make the record that a party writes before it shows anything of its columns."""
     terms = deal.terms
     provision = terms.provision(party)
     assert provision is not None  # only parties hand columns in
-    return Released(provision.dataset, provision.snapshot, terms, deal.recipients, time)
+    return Released(provision.dataset, provision.snapshot, terms, deal.recipients, time, session, contract)
+
+
+def _write(path: Path, event: str, told: Released | Declined) -> None:
+    with ChainedFile(path, "ledger") as file:
+        file.append((event, msgspec.to_builtins(told)))
+
+
+def _key(record: Released) -> _Key:
+    return record.dataset, record.snapshot, record.terms.hash, record.recipients
+
+
+def _by(record: Released) -> str:
+    return record.session or record.contract
+
+
+def _of_snapshot(records: Iterable[Released], dataset: str, snapshot: str) -> tuple[Released, ...]:
+    return tuple(each for each in records if (each.dataset, each.snapshot) == (dataset, snapshot))
 
 
 @lru_cache(maxsize=1 << 14)  # the ledger is read for every answer, and hardly changes
-def _read(line: bytes) -> tuple[Record, Released | None]:
-    """Decode a line; the release is None for the marker of a line that a crash cut short."""
+def _read(line: bytes) -> tuple[Record, _Line]:
+    """Decode a line; it tells None when it is the marker of a line that a crash cut short."""
     record = read_line(line)
     if record.event == RECOVERED:
         return record, None
     try:
+        if record.event == _DECLINED:
+            return record, msgspec.convert(record.fields, Declined)
         if record.event != _RELEASE:
             raise ParameterError(f"the event {record.event}")
         released = convert(record.fields, Released)

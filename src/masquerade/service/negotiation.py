@@ -317,6 +317,7 @@ def _deal(
         signed=request.signed,
         service={offer.party: offer.service for offer in offers if offer.service != ServiceLevel()},
         choice=agreed.choice,
+        estimate=request.estimate,
     )
 
 

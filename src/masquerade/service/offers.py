@@ -17,6 +17,7 @@ from masquerade.service.request import Kind
 from masquerade.service.terms import Axis, Price, Provision, ServiceLevel, read_parts
 
 LeastK = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
+Declines = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"):
@@ -40,6 +41,9 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     methods: tuple[
         dict[str, object], ...
     ] = ()  # where the request leaves it open: those that it takes; (): any
+    declines: Declines | None = (
+        None  # so many releases of this snapshot may still be declined; None: any number
+    )
 
     @property
     def party(self) -> str:

@@ -31,6 +31,7 @@ ANY = "*"  # in `purposes`: any purpose; in a requirement's qid: all attributes 
 
 WEEK = 7 * 86_400  # seconds
 MOST_RATIOS = 1_000_000
+MOST_DECLINED = 1000
 MOST_SECONDS = 3_600  # of a response time: what takes longer is no answer
 
 _CENTS = "a whole number of cents, of at least 0"
@@ -102,6 +103,11 @@ class Policy(Form):
     needs_approval: bool = key(False, description="true or false")
     signed_requests: bool = key(False, description="true or false")
     allow_rerelease: bool = key(False, description="true or false")
+    max_declined: Annotated[int, Field(ge=0, le=MOST_DECLINED)] = key(
+        3,
+        description=f"a whole number from 0 to {MOST_DECLINED}: so many releases of one snapshot may be declined by"
+        " their client, and do not count as released",
+    )
     least_snapshot_interval: Annotated[int, Field(ge=0, le=MOST_WHOLE)] = key(
         WEEK, description="a whole number of seconds, of at least 0"
     )

@@ -1,6 +1,7 @@
 """The quality terms of a request: for each figure of a release, the largest that its client takes unasked.
 
-A release that misses one is held, uncharged, until the client decides. A figure that could not be measured meets no
+A release that misses one is held, uncharged, until the client decides; so is one in which a column lost nearly all
+detail, and any that is asked for as an estimate. A figure that could not be measured meets no
 limit.
 
 | term | figure | who measures it |
@@ -16,15 +17,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from masquerade.anonymize.cautions import nearly_lost, said_of_loss
+from masquerade.anonymize.cautions import HELP, nearly_lost, said_of_loss
 from masquerade.anonymize.release import Release
 from masquerade.service.request import Request
 from masquerade.service.terms import Deal, Terms
 from masquerade.utility.release_error import release_error
 
 Figures = dict[str, float | None]
-LOST = "lost"  # beside the figures: columns that lost nearly all detail
-KEPT = "kept"  # and how much of their information these keep, where it is known
+LOSSES = "losses"  # beside the figures: what each column lost, and
+KEPT = "kept"  # how much of its information it keeps, where that is known
+LOST = "lost"  # those that lost nearly all detail
 
 
 @dataclass(frozen=True)
@@ -78,20 +80,57 @@ def figures_of(release: Release, terms: Terms) -> Figures:
     return found
 
 
-def lost_columns(release: Release, terms: Terms) -> dict[str, dict[str, float]]:
-    """Return the columns that lost nearly all detail, in hundredths, to be named beside the figures."""
-    lost = nearly_lost(release) if terms.source is None else {}
-    kept = {name: share for name, share in release.attribute_information.items() if name in lost}
-    told = {LOST: lost, KEPT: kept}
+def losses_of(release: Release, terms: Terms) -> dict[str, dict[str, float]]:
+    """Return what each column lost and keeps, in hundredths, and those that lost nearly all: told beside the figures.
+
+    Nothing in a roll-up compares with the originals.
+    """
+    if terms.source is not None:
+        return {}
+    found = {
+        LOSSES: release.attribute_losses,
+        KEPT: release.attribute_information,
+        LOST: nearly_lost(release),
+    }
     return {
-        key: {name: round(each, 2) for name, each in shares.items()} for key, shares in told.items() if shares
+        key: {name: round(each, 2) for name, each in shares.items()}
+        for key, shares in found.items()
+        if shares
     }
 
 
-def said_of_lost(told: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each column that lost nearly all detail, with what would help, without a full stop."""
+def why_waits(told: Mapping[str, Any]) -> list[str]:
+    """Return why a release waits for its client, a sentence each without a full stop; then what would help."""
+    found = [f"the {said_of(term, told)}" for term in missed_terms(told)]
+    lost, kept = told.get(LOST) or {}, told.get(KEPT) or {}
+    found += [said_of_loss(name, float(loss), kept.get(name)) for name, loss in lost.items()]
+    if lost and told.get("declines") != 0:  # otherwise the ledgers take nothing else any more
+        found.append(HELP.text)
+    return found or (["an estimate was asked for"] if told.get("estimate") else [])
+
+
+def said_of_losses(told: Mapping[str, Any]) -> str:
+    """Return what each column lost, the most first; nothing of a roll-up, which compares with no original."""
     kept = told.get(KEPT) or {}
-    return [said_of_loss(name, float(loss), kept.get(name)) for name, loss in (told.get(LOST) or {}).items()]
+    losses = sorted((told.get(LOSSES) or {}).items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(
+        f"{name} {float(loss):.0%}"
+        + (f" (keeps {float(kept[name]):.0%} of its information)" if name in kept else "")
+        for name, loss in losses
+    )
+
+
+def said_of_binding(told: Mapping[str, Any]) -> str | None:
+    """Return what it means for later requests to accept or decline a release, without a full stop."""
+    left = told.get("declines")
+    if left is None:
+        return None
+    if left == 0:
+        return (
+            "so much of these tables was declined before that it binds later requests even if you decline it"
+        )
+    more = "none can be declined after it" if left == 1 else f"{left - 1} more can be declined after it"
+    return f"it binds later requests for these tables if you accept it, and not if you decline it; {more}"
 
 
 def limits_of(wished: Mapping[str, Any] | Request | Deal) -> Figures:

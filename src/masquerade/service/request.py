@@ -53,7 +53,7 @@ Kind = Arrangement
 
 MOST_COLLUDING = 1_000
 DEFAULT_KIND: Kind = "vertical"
-_OF_TABLES = ("most_error", "most_ncp", "most_query_error", "m", "boundaries")
+_OF_TABLES = ("most_error", "most_ncp", "most_query_error", "estimate", "m", "boundaries")
 _NAMES = 'a list of names, such as ["age", "job"]'
 
 
@@ -119,6 +119,7 @@ class Request(Form):
         description=f"a number of at least 0 and at most {MOST_RATIO}: the largest mean relative error of counting"
         " queries",
     )
+    estimate: bool = key(False, description="true or false")
     budget: Cents = key(0, description="a whole number of cents, of at least 0")
     recipients: Texts = key((), description='a list of users, such as ["ana"]')  # none: the user alone
     providers: dict[Text, Text] = key(

@@ -32,7 +32,7 @@ _STAY = (
         "attempts",
         "normalize",
     ),
-    *("most_error", "most_ncp", "most_query_error"),
+    *("most_error", "most_ncp", "most_query_error", "estimate"),
 )
 
 

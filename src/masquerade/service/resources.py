@@ -236,7 +236,7 @@ class SessionFacts(Resource):
 
 
 class MissedQuality(Resource):
-    """How far a table is from the wished quality."""
+    """What a table that waits for its client has lost and would cost, and how far it is from the wished quality."""
 
     error: float | None = Field(
         default=None, description="the classification error; null: it could not be measured"
@@ -252,10 +252,24 @@ class MissedQuality(Resource):
     )
     most_query_error: float | None = Field(default=None, description="the one that was wished at most")
     lost: dict[str, float] = Field(
-        default_factory=dict, description="columns that lost nearly all detail, and which share of it"
+        default_factory=dict,
+        description="columns that lost nearly all detail, and which share of it: reason enough to ask its client",
+    )
+    losses: dict[str, float] = Field(
+        default_factory=dict,
+        description="every asked column and the share of its detail that it lost: 0 nothing, 1 everything",
+    )
+    estimate: bool = Field(default=False, description="whether its client asked for an estimate first")
+    rows: int | None = Field(default=None, description="how many rows it has")
+    cost: int | None = Field(default=None, description="what it costs once it is accepted, in cents")
+    declines: int | None = Field(
+        default=None,
+        description="how many releases of these tables their parties still allow to be declined, this one included;"
+        " 0: declined or not, it binds later ones; null: any number",
     )
     kept: dict[str, float] = Field(
-        default_factory=dict, description="which share of their information these keep, where it is known"
+        default_factory=dict,
+        description="by column, the share of its information that it keeps, where it is known",
     )
     information_kept: float | None = Field(
         default=None, description="the share of the columns' information that is kept; null: not measured"
@@ -308,7 +322,7 @@ class Session(SessionFacts):
     )
     missed: MissedQuality | None = Field(
         default=None,
-        description="while it awaits its client's word: by how much the wished quality is missed",
+        description="while it awaits its client's word: what it has lost, what it costs, and which wish it misses",
     )
 
     @property

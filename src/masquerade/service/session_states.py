@@ -28,7 +28,7 @@ class Status(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     ASSEMBLING = "assembling"
-    AWAITING_CLIENT = "awaiting_client"  # the wished quality was missed: accept, relax or withdraw
+    AWAITING_CLIENT = "awaiting_client"  # made, and held until its client accepts, relaxes or withdraws
     PUBLISHED = "published"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -41,7 +41,7 @@ class Status(StrEnum):
 
 
 class Decision(StrEnum):
-    """What a client can do with a table that missed the wished quality."""
+    """What a client can do with a table that waits for its word; to withdraw is to decline it."""
 
     ACCEPT = "accept"
     RELAX = "relax"

@@ -154,6 +154,7 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signed: ClientSignature | None = None  # what its client signed, if it did
     service: dict[str, ServiceLevel] = msgspec.field(default_factory=dict)  # by party that promises something
     choice: MethodChoice | None = None  # why the terms have their method, if the request leaves it open
+    estimate: bool = False  # whether the release waits for its client, whatever it has lost
 
     @property
     def most_cost(self) -> int:
@@ -186,6 +187,7 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "most_error": self.most_error,
             "most_ncp": self.most_ncp,
             "most_query_error": self.most_query_error,
+            "estimate": self.estimate,
             "budget": self.budget,
             "recipients": list(self.recipients),
             "deadline": self.deadline,

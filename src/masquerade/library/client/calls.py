@@ -70,9 +70,14 @@ class Calls:
         return found.model_copy(update={"errors": placed(found.errors, request)})
 
     @call
-    async def request(self, request: Wish) -> Session:
-        """Request a table: a dictionary, a TOML file (its [request]) or a Request. The session starts at once."""
-        ask = Ask("POST", "/sessions", body=await self._signed(whole_request(request)))
+    async def request(self, request: Wish, *, estimate: bool = False) -> Session:
+        """Request a table: a dictionary, a TOML file (its [request]) or a Request. The session starts at once.
+
+        With `estimate` it waits for `accept` or `withdraw` before anything is published, with losses and cost in
+        `missed`; otherwise it does so where a column would lose nearly all, or the wished quality is missed.
+        """
+        content = whole_request(request) | ({"estimate": True} if estimate else {})
+        ask = Ask("POST", "/sessions", body=await self._signed(content))
         try:
             return read(await self._caller.ask(ask), Session)
         except ParameterError as error:

@@ -72,6 +72,7 @@ _TYPES: dict[str, dict[str, Any]] = {
         ]
     },
     "attempts": {"type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS},
+    "estimate": {"type": "boolean"},
     "show_progress": {"type": "boolean"},
     "signed": {
         "type": "object",

@@ -21,11 +21,12 @@ router = APIRouter(tags=["sessions"])
 
 
 class DecisionBody(Body):
-    """The client's word on a table that missed the wished quality."""
+    """The client's word on a table that waits for it."""
 
     decision: Decision = Field(
         strict=False,
-        description="accept: publish it as it is; relax: negotiate another request; withdraw: end without a table",
+        description="accept: publish it as it is; relax: negotiate another request; withdraw: decline it, which"
+        " deletes it, so that it does not bind later requests",
     )
     request: RequestChange | None = Field(
         None, description="with relax, and only then: the keys of the request that change"
@@ -89,7 +90,7 @@ def cancel(id: SessionId, user: Requester, coordinator: Service) -> Session:
     "/sessions/{id}/decision", responses=error_responses(401, 403, 404, 409, 413, 422, 429, 500, 503)
 )
 def decide(id: SessionId, body: DecisionBody, user: Requester, coordinator: Service) -> Session:
-    """Decide on a table that missed the wished quality."""
+    """Decide on a table that waits for its client, because of its losses or because an estimate was asked for."""
     if (body.decision is Decision.RELAX) != (body.request is not None):
         raise ParameterError("request: relax needs it, and the other decisions have none")
     if body.decision is Decision.ACCEPT:

@@ -1,7 +1,7 @@
 """The coordinator's work in the background: everything that happens without anybody waiting for an answer.
 
-Three loops: look at the sessions (scheduler.py; woken when something happened, and every second), pull what the parties
-publish, and keep house. Beside them the server for the parties' nodes.
+Four loops: look at the sessions (scheduler.py; woken when something happened, and every second), pull what the parties
+publish, tell them what was declined, and keep house. Beside them the server for the parties' nodes.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.run import Runner
 from masquerade.service.coordinator.scheduler import LOOK_EVERY, Scheduler, cancel, own_text
+from masquerade.service.coordinator.session_moves import tell_declined
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import Signer
 from masquerade.service.coordinator.single_instance import Replaced, SingleInstance
@@ -39,6 +40,7 @@ from masquerade.service.store import Store, is_outage
 log = structlog.get_logger("masquerade.coordinator")
 
 _KEEP_HOUSE_EVERY = 30.0  # seconds
+_TELL_EVERY = 5.0  # seconds until parties hear of what was declined, where nobody asks them before
 _LAST_CALLS = 3.0  # seconds for calls that are under way when we are stopped
 
 
@@ -117,6 +119,10 @@ class Background:
                         (scheduler.look, lambda: self.wakeup.wait(LOOK_EVERY)),
                         (lambda: self.refresh(links), lambda: clock.sleep(own.timings.refresh)),
                         (self._keep_house, lambda: clock.sleep(_KEEP_HOUSE_EVERY)),
+                        (
+                            lambda: tell_declined(self.store, links, own.parties),
+                            lambda: clock.sleep(_TELL_EVERY),
+                        ),
                     )
                 ]
                 try:

@@ -184,11 +184,11 @@ class Coordinator:
         return self._decisions.cancel(user, self.session(user, session_id))
 
     def accept(self, user: User, session_id: str) -> SessionRecord:
-        """Publish the table that was held although its quality missed the wish."""
+        """Publish the table that was held, as it is."""
         return self._decisions.accept(user, self.session(user, session_id))
 
     def withdraw(self, user: User, session_id: str) -> SessionRecord:
-        """End a session without the table that was held; nothing is published or charged."""
+        """Decline the table that was held: it is deleted, and nothing is published or charged."""
         return self._decisions.withdraw(user, self.session(user, session_id))
 
     def relax(self, user: User, session_id: str, content: Any) -> SessionRecord:

@@ -1,4 +1,4 @@
-"""A client's decisions: to cancel a session, and what becomes of a table that missed the wished quality.
+"""A client's decisions: to cancel a session, and what becomes of a table that waits for its word.
 
     any state but a final one ─► cancelled
     awaiting_client ─► published (accept)  ─► cancelled (withdraw)  ─► negotiating (relax)
@@ -30,6 +30,7 @@ log = structlog.get_logger("masquerade.coordinator")
 
 _ONLY_JUDGED = (
     *(term.key for term in QUALITY_TERMS),
+    "estimate",
     "signed",
 )  # what may change without a party being asked
 _TRIES = 5  # a move is made on a session as it was read; somebody may be faster a few times, not for ever
@@ -66,14 +67,17 @@ class Decisions:
     # --- on a table that is held ---
 
     def accept(self, user: User, session: SessionRecord) -> SessionRecord:
-        """Publish the table that was held although its quality missed the wish."""
+        """Publish the table that was held, as it is."""
         _require_held(user, session)
         return self._decided(self._publisher.accept(session))
 
     def withdraw(self, user: User, session: SessionRecord) -> SessionRecord:
-        """End a session without the table that was held; nothing is published or charged."""
+        """Decline the table that was held: it is deleted, and nothing is published or charged.
+
+        The parties enter it in their ledgers as shown to peers and not released (session_moves.tell_declined).
+        """
         _require_held(user, session)
-        cause = f"withdrawn by {user.name}: the wished quality was missed"
+        cause = f"declined by {user.name}"
         return self._decided(metrics.moved(self._store.sessions.advance(session, Status.CANCELLED, cause)))
 
     def relax(self, user: User, session: SessionRecord, content: Any) -> SessionRecord:
@@ -119,6 +123,8 @@ class Decisions:
 
     def _decided(self, session: SessionRecord) -> SessionRecord:
         log.info("decided", session=session.id, status=session.status.value, cause=session.cause)
+        if session.status is Status.CANCELLED:
+            self._publisher.clear()
         self._wakeup.ring()
         return session
 

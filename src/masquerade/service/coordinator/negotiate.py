@@ -33,7 +33,14 @@ from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.earlier_releases import EarlierReleases
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.publish import ReleasePublisher
-from masquerade.service.coordinator.session_moves import cause_of, end, move, tell, tell_problem
+from masquerade.service.coordinator.session_moves import (
+    cause_of,
+    end,
+    move,
+    tell,
+    tell_declined,
+    tell_problem,
+)
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import Signer, requirements_of
 from masquerade.service.coordinator.wakeup import Wakeup
@@ -93,6 +100,7 @@ class Negotiator:
             reasons = [str(each.within(THE_REQUEST)) for each in problems]
             await self._end(session, Status.REFUSED, reasons)
             return None
+        await tell_declined(self.store, self.links, session.providers)  # so that their ledgers are up to date
         outcome = await self._agreement(session, request, found.datasets)
         if isinstance(outcome, Refused) and outcome.earlier is not None:
             outcome = await self._rolled_up(session, request, found.datasets, outcome, outcome.earlier)

@@ -17,6 +17,7 @@ from masquerade.service.control import (
     AskOffer,
     AskSignature,
     Health,
+    Noted,
     Pending,
     Prepare,
     Progress,
@@ -159,6 +160,10 @@ class PartyLinks:
             raise
         untold.discard(contract)
         return answer
+
+    async def decline(self, party: str, contract: str) -> None:
+        """Tell a party that the client declined what a contract's session made."""
+        await self._call(party, "POST", f"/v1/sessions/{contract}/decline", answer=Noted)
 
     async def _catch_up(self, party: str) -> None:
         """Tell a party which of its sessions are over, so that they keep no place there."""

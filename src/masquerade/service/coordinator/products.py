@@ -24,6 +24,7 @@ from masquerade.report.html import render_report
 from masquerade.report.model import render_model
 from masquerade.report.risks import attacks_on
 from masquerade.service import quality
+from masquerade.service.further_releases import can_be_rolled_up
 from masquerade.service.kinds import KINDS
 from masquerade.service.quality import Figures
 from masquerade.service.terms import Terms
@@ -43,14 +44,14 @@ def _(made: Release, terms: Terms) -> Figures:
 
 
 @singledispatch
-def lost_columns(made: Made, terms: Terms) -> dict[str, dict[str, float]]:
-    """Return the columns that lost nearly all detail, to be named beside the figures."""
+def losses_of(made: Made, terms: Terms) -> dict[str, dict[str, float]]:
+    """Return what each column lost, to be named beside the figures, and which lost nearly all."""
     return {}
 
 
-@lost_columns.register
+@losses_of.register
 def _(made: Release, terms: Terms) -> dict[str, dict[str, float]]:
-    return quality.lost_columns(made, terms)
+    return quality.losses_of(made, terms)
 
 
 @singledispatch
@@ -63,6 +64,17 @@ def as_asked(made: Made, columns: Sequence[str], *, show_steps: bool) -> Made:
 def _(made: Release, columns: Sequence[str], *, show_steps: bool) -> Made:
     release = replace(made, table=made.table.select(list(columns)))
     return release if show_steps else replace(release, steps=())
+
+
+@singledispatch
+def bound(made: Made, terms: Terms) -> Made:
+    """Return it with what its parties let follow it, so that nothing else is advised."""
+    return made
+
+
+@bound.register
+def _(made: Release, terms: Terms) -> Made:
+    return replace(made, followed_by="coarser" if can_be_rolled_up(terms) else "nothing")
 
 
 def rows_of(made: Made) -> int:

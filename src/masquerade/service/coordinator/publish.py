@@ -1,7 +1,8 @@
 """A release leaves: from what was assembled, from the cache, or because its client accepts a table that was held.
 
 assembling ─► published          files first, then the row with the charges, in one thread
-     └─────► awaiting_client     when the quality misses the wish: the table is held
+     └─────► awaiting_client     when it misses the wished quality, a column lost nearly all, or its client asked for
+                                 an estimate: the table is held
 agreed, queued ─► published      from the cache: the same terms, for somebody who may have the release
 awaiting_client ─► published     accepted
 """
@@ -23,12 +24,14 @@ from masquerade.methods import plain_method, product_of
 from masquerade.service.clock import Clock
 from masquerade.service.control import Progress
 from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.housekeeping import retire
 from masquerade.service.coordinator.products import (
     Made,
     as_asked,
+    bound,
     figures_of,
     kind_figures,
-    lost_columns,
+    losses_of,
     rows_of,
     summary_of,
 )
@@ -36,7 +39,7 @@ from masquerade.service.coordinator.release_files import ReleaseFiles, Written
 from masquerade.service.coordinator.session_moves import tell
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import contract_of
-from masquerade.service.quality import Figures, limits_of, missed_terms
+from masquerade.service.quality import LOST, Figures, limits_of, missed_terms
 from masquerade.service.request import read_request
 from masquerade.service.signing import SignedContract
 from masquerade.service.store import NewRelease, SessionRecord, Store, is_outage
@@ -73,9 +76,9 @@ class ReleasePublisher:
         figures = await asyncio.get_running_loop().run_in_executor(
             self._computing, figures_of, made.release, deal.terms
         )
-        lost = lost_columns(made.release, deal.terms)
+        losses = losses_of(made.release, deal.terms)
         if product_of(deal.terms).has_groups:  # of a model nothing is generalised
-            await tell(self._store, made.session, "quality", {**figures, **limits_of(deal), **lost})
+            await tell(self._store, made.session, "quality", {**figures, **limits_of(deal), **losses})
         # In one thread, so that files and row appear together even when we are being stopped meanwhile. Once begun it
         # is waited for: the coordinator that comes after us must find both or neither, and nobody at work on them.
         delivering = self._computing.submit(self._deliver, made, figures)
@@ -89,6 +92,8 @@ class ReleasePublisher:
 
     def serve_from_cache(self, session: SessionRecord) -> bool:
         """Publish an agreed or queued session from a release of the same terms; return whether there was one."""
+        if session.request.get("estimate"):  # its client is to see the cost first
+            return False
         release = self._store.releases.cached(session.terms_hash or "", session.client)
         if release is None:
             return False
@@ -119,10 +124,18 @@ class ReleasePublisher:
         _count_charges(charges)
         return session
 
+    def clear(self) -> None:
+        """Delete what was declined."""
+        retire(self._store, self._files)
+
     def _deliver(self, made: Assembled, figures: Figures) -> None:
         columns = columns_asked_for(made.session.request)
         shown = made.contract.deal.show_progress
-        made = replace(made, release=as_asked(made.release, columns, show_steps=shown))
+        release = as_asked(made.release, columns, show_steps=shown)
+        terms = made.contract.deal.terms
+        if terms.source is not None or self._declines(made.session) is not None:
+            release = bound(release, terms)
+        made = replace(made, release=release)
         summary = _summary(made, figures) | {"columns": columns}
         written = self._files.write(made.session.id, made.release, summary)
         try:
@@ -142,17 +155,28 @@ class ReleasePublisher:
             self._clock.now() + self._settings.keep_releases,
             {each.party: each.snapshot for each in deal.terms.provisions},
         )
-        judged = figures | limits_of(deal)
-        if any(missed_terms(judged)):
-            missed = {**judged, **lost_columns(made.release, deal.terms)}
-            metrics.moved(self._store.releases.hold(session, new, missed))
-            log.info("quality missed", session=session.id, **judged)
-            return
+        judged: dict[str, Any] = {**figures, **limits_of(deal), **losses_of(made.release, deal.terms)}
         charges = _charges(session, rows)
+        if deal.estimate or judged.get(LOST) or any(missed_terms(judged)):
+            told = {
+                **judged,
+                "estimate": deal.estimate,
+                "rows": rows,
+                "cost": sum(charges.values()),
+                "declines": self._declines(session),
+            }
+            metrics.moved(self._store.releases.hold(session, new, told))
+            log.info("held for its client", session=session.id, **judged)
+            return
         metrics.moved(self._store.releases.publish(session, new, charges))
         metrics.released_rows.inc(rows)
         _count_charges(charges)
         log.info("published", session=session.id, rows=rows)
+
+    def _declines(self, session: SessionRecord) -> int | None:
+        """How many releases of these tables can still be declined, by all parties' last word; None: any number."""
+        last = {each.party: each.terms.get("declines") for each in self._store.offers.of(session.id)}
+        return min((left for left in last.values() if left is not None), default=None)
 
 
 def columns_asked_for(request: Mapping[str, Any]) -> list[str]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from masquerade.errors import PeerError
+import structlog
+
+from masquerade.errors import PeerError, PeerRefused
 from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
+
+log = structlog.get_logger("masquerade.coordinator")
 
 _LONGEST_CAUSE = 3900
 
@@ -35,6 +40,19 @@ async def tell(store: Store, session: SessionRecord, kind: str, data: Mapping[st
 async def tell_problem(store: Store, session: SessionRecord, error: PeerError) -> None:
     """Append the event that a party failed."""
     await tell(store, session, "problem", {"party": error.peer, "text": "; ".join(error.reasons)})
+
+
+async def tell_declined(store: Store, links: PartyLinks, parties: Collection[str]) -> None:
+    """Tell these parties which releases were declined since they last heard; one that is away hears of it later."""
+    for party, contract in await asyncio.to_thread(store.sessions.declines, parties):
+        try:
+            await links.decline(party, contract)
+        except PeerRefused as error:  # it heard us, and will not have it: there it stays released
+            log.warning("declined, not noted", party=party, contract=contract, problem=str(error))
+        except PeerError as error:
+            log.debug("declined, not told", party=party, contract=contract, problem=str(error))
+            continue
+        await asyncio.to_thread(store.sessions.decline_known, party, contract)
 
 
 def cause_of(reasons: Sequence[str]) -> str:

@@ -50,6 +50,7 @@ def control_app(node: PartyNode) -> Starlette:
             route(f"{contract}/start", _start, "POST"),
             route(contract, _progress, "GET"),
             route(contract, _cancel, "DELETE"),
+            route(f"{contract}/decline", _decline, "POST"),
         ],
         exception_handlers={HTTPException: no_route},
     )
@@ -84,6 +85,10 @@ async def _start(node: PartyNode, request: Request, body: bytes) -> Any:
 
 async def _progress(node: PartyNode, request: Request, _body: bytes) -> Any:
     return node.sessions.progress(request.path_params["contract"])
+
+
+async def _decline(node: PartyNode, request: Request, _body: bytes) -> Any:
+    return await asyncio.to_thread(node.decline, request.path_params["contract"])
 
 
 async def _cancel(node: PartyNode, request: Request, _body: bytes) -> Any:

@@ -1,6 +1,6 @@
 """The party node's answers to the coordinator.
 
-    offer ─► signature ─► prepare ─► start ─► (session.py: the protocol runs) ─► release
+    offer ─► signature ─► prepare ─► start ─► (session.py: the protocol runs) ─► release ─► (decline)
              │ pending: a person has to approve first
 
 Whatever the coordinator brings is checked against this party's own policy, ledger, trust store and table
@@ -23,6 +23,7 @@ from masquerade.errors import (
     Conflict,
     MasqueradeError,
     NotAllowed,
+    NotFound,
     ParameterError,
     PeerRefused,
     one_line,
@@ -36,6 +37,7 @@ from masquerade.service.control import (
     AskOffer,
     AskSignature,
     Health,
+    Noted,
     Pending,
     Prepare,
     Progress,
@@ -46,7 +48,7 @@ from masquerade.service.control import (
 )
 from masquerade.service.control_answers import health_of
 from masquerade.service.control_audit import ControlNotes
-from masquerade.service.ledger import append, record_of
+from masquerade.service.ledger import append, decline, record_of
 from masquerade.service.logs import log
 from masquerade.service.network import TLS, Network
 from masquerade.service.node.admission import Admission, Admitted, unreadable
@@ -199,7 +201,7 @@ class PartyNode:
             return await asyncio.to_thread(self._refuse, user, error.lines, ask.session)
         try:
             self._tokens.verify(ask.token, audience=self.settings.name, contract_hash=name)
-            part = await asyncio.to_thread(self._part, contract)
+            part = await asyncio.to_thread(self._part, contract, ask.session)
             self.sessions.insist_on(name)
         except (Ending, OutOfTime) as error:  # another time it may go well
             return await self._busy(user, str(error), ask.session)
@@ -252,7 +254,19 @@ class PartyNode:
         self._refuse(caller, [reason], None)
         return NotAllowed(reason)
 
-    def _part(self, contract: SignedContract) -> Part:
+    def decline(self, contract: str) -> Noted:
+        """Enter in the ledger that the client declined what a contract's session made, on the coordinator's word.
+
+        How many of them do not count as released is up to the policy. Said again, it changes nothing.
+        """
+        with self._releasing:
+            if not decline(self.state.ledger, contract, self._now()):
+                raise NotFound("no release was shown by this contract")
+            self.audit.append("declined", {"session": contract})
+        log().info("declined", session=contract)
+        return Noted()
+
+    def _part(self, contract: SignedContract, session: str) -> Part:
         """What this party brings to a session; NotAllowed with every reason against it."""
         reasons, admitted = self._admission.contract(contract, for_session=True)
         if admitted is None:
@@ -265,7 +279,7 @@ class PartyNode:
             table, ids = dataset.without_rows(admitted.reading, contract.contract), []
 
         def before_showing() -> None:
-            self._note(contract, dataset.name, admitted.reading)
+            self._note(contract, session, dataset.name, admitted.reading)
 
         def on_done() -> None:
             self.readings.done(deal_id(contract.deal), self._now())
@@ -290,7 +304,7 @@ class PartyNode:
         deal = deal_id(contract.deal)
         self.readings.agreed(admitted.dataset, admitted.reading, deal, contract.expiry, self._now())
 
-    def _note(self, contract: SignedContract, dataset: str, reading: Reading) -> None:
+    def _note(self, contract: SignedContract, session: str, dataset: str, reading: Reading) -> None:
         """Check once more, with the ledger of this moment, and enter the release in the ledger: then it may leave.
 
         Peers see something of it before it is handed in, so what is broken off after this counts as released. Another
@@ -301,7 +315,9 @@ class PartyNode:
             if reasons:
                 self._refuse(contract.deal.user, reasons, contract.hash.hex())
                 raise NotAllowed(*reasons)
-            append(self.state.ledger, record_of(contract.deal, self.settings.name, self._now()))
+            own, now = self.settings.name, self._now()
+            shown = record_of(contract.deal, own, now, session, contract.hash.hex())
+            append(self.state.ledger, shown)
 
     def _now(self) -> int:
         return seconds_since_1970(self.clock)

@@ -47,7 +47,7 @@ async def running(
     look = looked_at(watched(settings))  # what changes while the tables are read is seen
     with state.locked():
         datasets = await asyncio.to_thread(open_datasets, settings, state, clock)
-        if (lost := state.lost_audit(len(Ledger.load(state.ledger).records))) is not None:
+        if (lost := state.lost_audit(len(Ledger.load(state.ledger).shown))) is not None:
             raise ParameterError(lost)
         with AuditLog(state.audit, settings.identity) as audit:
             node = PartyNode(settings, state, audit, datasets, clock, network)

@@ -16,7 +16,7 @@ from masquerade.errors import Conflict, NotFound, ParameterError, shown
 from masquerade.service.session_states import ALLOWED, NEEDS_CAUSE, WAITING, Status
 from masquerade.service.store import checks, events
 from masquerade.service.store.records import SessionRecord
-from masquerade.service.store.tables import RecipientRow, ReleaseRow, SessionRow
+from masquerade.service.store.tables import DeclineRow, RecipientRow, ReleaseRow, SessionRow
 
 # A table that was held is kept until something else is agreed.
 _HOLDING = (Status.AWAITING_CLIENT, Status.NEGOTIATING)
@@ -73,7 +73,7 @@ def move(
             raise Conflict(f"session {row.id} has used its {row.attempt_limit} attempts")
         row.queued = row.queued or now
     if was in _HOLDING and to not in (*_HOLDING, Status.PUBLISHED):
-        _discard_held(transaction, row.id, now)
+        _discard_held(transaction, row, now)
     row.status, row.cause, row.updated = to, cause, now
     row.finished = now if to.final else None
     row.version += 1
@@ -83,10 +83,18 @@ def move(
     return row
 
 
-def _discard_held(transaction: Transaction, session_id: str, now: datetime) -> None:
-    held = select(ReleaseRow).where(ReleaseRow.session == session_id, ReleaseRow.published.is_(None))
-    for release in transaction.scalars(held):
+def _discard_held(transaction: Transaction, session: SessionRow, now: datetime) -> None:
+    """Let go of the release that was held: its files are deleted, and its parties are to hear that it was declined."""
+    query = select(ReleaseRow).where(ReleaseRow.session == session.id, ReleaseRow.published.is_(None))
+    held = transaction.scalars(query).all()
+    for release in held:
         release.expires = min(release.expires, now)
+    terms = ((session.contract or {}).get("deal") or {}).get("terms") or {}
+    if (
+        held and session.contract_hash is not None and terms.get("source") is None
+    ):  # a roll-up shows nothing anew
+        for party in session.providers:
+            transaction.merge(DeclineRow(contract_hash=session.contract_hash, party=party))
 
 
 def set_contract(

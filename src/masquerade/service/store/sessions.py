@@ -7,11 +7,11 @@ must read it again.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import and_, delete, func, or_, select
 from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, NotFound, ParameterError, Problem, shown
@@ -21,7 +21,14 @@ from masquerade.service.store.database import Database
 from masquerade.service.store.providers import reachable_by
 from masquerade.service.store.records import SessionRecord
 from masquerade.service.store.session_rows import concerns, existing, move, set_contract
-from masquerade.service.store.tables import ProviderRow, RecipientRow, SessionPartyRow, SessionRow, UserRow
+from masquerade.service.store.tables import (
+    DeclineRow,
+    ProviderRow,
+    RecipientRow,
+    SessionPartyRow,
+    SessionRow,
+    UserRow,
+)
 
 # What these states need is stored in the same transaction, so `advance` alone does not reach them.
 _REACHED_BY = {
@@ -207,6 +214,21 @@ class Sessions:
             row = move(transaction, session, Status.NEGOTIATING, now, details={"relaxed": before})
             row.request, row.expires, row.attempts, row.attempt_limit = written, expires, 0, attempt_limit
             return SessionRecord.model_validate(row)
+
+    # --- what was declined ---
+
+    def declines(self, parties: Collection[str]) -> list[tuple[str, str]]:
+        """Return the contracts whose releases were declined, each with a party that does not know it yet."""
+        query = select(DeclineRow.party, DeclineRow.contract_hash).where(DeclineRow.party.in_(list(parties)))
+        with self._database.reading() as transaction:
+            return [(party, contract) for party, contract in transaction.execute(query).all()]
+
+    def decline_known(self, party: str, contract: str) -> None:
+        """Record that a party knows of a declined release."""
+        with self._database.writing() as transaction:
+            transaction.execute(
+                delete(DeclineRow).where(DeclineRow.party == party, DeclineRow.contract_hash == contract)
+            )
 
     # --- by state ---
 

@@ -274,6 +274,15 @@ class ReleaseSnapshotRow(Base):
     commitment: Mapped[str] = mapped_column(String(256))
 
 
+class DeclineRow(Base):
+    """What a client declined, until each party of its session has entered it in its ledger."""
+
+    __tablename__ = "declines"
+
+    contract_hash: Mapped[str] = mapped_column(String(HASH), primary_key=True)
+    party: Mapped[str] = mapped_column(ForeignKey("providers.party"), primary_key=True)
+
+
 class StaleSnapshotRow(Base):
     """Snapshots that their parties have replaced, until they are current again: the cache serves no release of them."""
 
