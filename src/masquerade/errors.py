@@ -150,7 +150,7 @@ def is_ours(frame: FrameType) -> bool:
 def _one_frame(error: MasqueradeError) -> list[str]:
     """Render an error for IPython: the line of the caller's own code that led to it, and what is wrong.
 
-    Our own frames tell nothing about what a person did wrong; whoever wants them raises it elsewhere, or asks `%tb`.
+    Our own frames tell nothing about what a person did wrong.
     """
     import traceback  # only errors need it
 

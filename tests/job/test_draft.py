@@ -466,6 +466,16 @@ def test_short_names_are_listed_beside_the_release(tmp_path: Path) -> None:
     for label, values in listed.items():
         assert values == {path[0] for path in paths if label in path}
     assert mq.verify_job(written.table, draft.job)
+    # Whoever reads the release back finds in the labels the nodes that they are.
+    found_again = mq.attack_job(written.table, draft.job)
+    assert next(each.value for each in found_again if each.name == "prosecutor") <= 1 / 60
+    [taxonomy] = [column.domain for column in written.release.columns if column.name == "job"]
+    assert isinstance(taxonomy, Taxonomy)
+    assert {taxonomy.find(label).name for label in found} == found
+    draft.job.write_text(draft.text.replace("[output]", '[output]\norder = "input"'), "utf-8")
+    again = mq.anonymize_job(draft.job)
+    worth = mq.evaluate_job(tmp_path / "people.csv", again.table, draft.job, queries=0)
+    assert worth["metrics"]["ncp"] == pytest.approx(again.release.metrics["ncp"])
 
 
 def test_nothing_is_listed_where_labels_say_what_they_are(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -90,6 +91,12 @@ def test_a_guess_is_what_init_drafts(tmp_path: Any) -> None:
     assert mq.verify(release.table, asked)
     assert {"ssn", "name"}.isdisjoint(release.table.column_names)
     assert release.table.column_names == [*proposed, "disease", "approved"]
+
+
+def test_what_is_made_of_a_table_is_a_table_of_the_same_kind() -> None:
+    table = mq.Table(PEOPLE.select(["hours", "salary"]))
+    for made in (table.with_schema(table.schema), table.take(np.arange(3)), table.complete(["hours"])):
+        assert isinstance(made, mq.Table)
 
 
 def test_a_guess_reads_what_stands_for_a_missing_cell() -> None:

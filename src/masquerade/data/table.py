@@ -176,7 +176,7 @@ class Table:
         for name, absent in holes.items():
             at = arrow.column_names.index(name)
             arrow = arrow.set_column(at, name, mark_missing(arrow.column(at), absent))
-        table = Table(arrow, self.schema, origin=self.origin)
+        table = type(self)(arrow, self.schema, origin=self.origin)
         table._dictionaries = {name: cells for name, cells in self._dictionaries.items() if name not in holes}
         table._source_rows, table.rows_read, table.keeps_missing = self._source_rows, self.rows_read, True
         return table
@@ -184,7 +184,7 @@ class Table:
     def take(self, rows: NDArray[np.intp]) -> Table:
         """Return the table of these rows, in this order."""
         chosen = pa.array(rows)
-        table = Table(self.arrow.take(chosen), self.schema, origin=self.origin)
+        table = type(self)(self.arrow.take(chosen), self.schema, origin=self.origin)
         table._dictionaries = {name: cells.take(chosen) for name, cells in self._dictionaries.items()}
         table._source_rows = rows if self._source_rows is None else self._source_rows[rows]
         table.rows_read, table.keeps_missing = self.rows_read, self.keeps_missing
@@ -193,7 +193,7 @@ class Table:
 
     def with_schema(self, schema: Schema) -> Table:
         """Return the same rows, whose columns mean something else."""
-        table = Table(self.arrow, schema, origin=self.origin)
+        table = type(self)(self.arrow, schema, origin=self.origin)
         table._dictionaries = dict(self._dictionaries)
         table._source_rows, table.rows_read = self._source_rows, self.rows_read
         table.keeps_missing = self.keeps_missing
