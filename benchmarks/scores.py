@@ -27,6 +27,7 @@ METHODS: dict[str, TableMethod] = {
         score: mq.TopDownSpecialization(_adult.CLASS, score)
         for score in ("gain-ratio", "info-gain", "info-gain-per-anonymity-loss")
     },
+    "mondrian, class-first": mq.Mondrian(_adult.CLASS, "class-first"),
     "mondrian, information-gain": mq.Mondrian(_adult.CLASS, "information-gain"),
 }
 GOAL = ("Top9", 100, 15.5)  # of Mondrian: the QID, k, percent

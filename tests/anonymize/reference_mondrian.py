@@ -39,6 +39,7 @@ class Plain:
     classes: Sequence[str] = ()
     priority: Mapping[str, float] | None = None  # then instead of `choose`, with the columns' weights
     weights: Sequence[float] = ()
+    least: int = 1  # the records that each group must have, for `class-first`
     large: Satisfies | None = None  # what may be cut off a value's other children, if not what satisfies
 
     def release(self) -> list[tuple[Cell, ...]]:
@@ -158,7 +159,13 @@ class Plain:
             return certainty
         told = self.uncertain(group) - sum(map(self.uncertain, parts))
         share = certainty / ONE  # as a fraction below 1 it decides between cuts that tell as much
-        return round(told / bits * 2**20) + share / (1 + share)
+        by_class = round(told / bits * 2**20) + share / (1 + share)
+        if self.choose == "information-gain":
+            return by_class
+        free = (len(parts) - 1) * (len({self.classes[record] for record in group}) - 1)
+        enough = max(free * math.log2(len(group)), 0.02 * len(group))
+        room = len(self.classes) >= 6 * self.least * len(self.columns)
+        return (1 + by_class) * 2**64 if room and round(told * 2**20) > round(enough * 2**20) else certainty
 
     def overall(self, group: Group, at: int, parts: list[Group]) -> float:
         """O_i, Equation 4.4; of Equation 4.3 what the cut takes away."""

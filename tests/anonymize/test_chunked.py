@@ -66,6 +66,11 @@ CASES: dict[str, tuple[mq.Requirement, Any, dict[str, Any]]] = {
         mq.Mondrian("approved", choose="information-gain"),
         {},
     ),
+    "mondrian, the class first": (
+        mq.KAnonymity(QID, k=5),
+        mq.Mondrian("approved", choose="class-first"),
+        {},
+    ),
     "mondrian, widest, small parts merged": (
         mq.KAnonymity(QID, k=5) & mq.TCloseness(QID, t=0.5, sensitive="disease"),
         mq.Mondrian(choose="widest", merge="small"),

@@ -26,7 +26,7 @@ from masquerade.errors import RequirementUnreachable
 from masquerade.privacy.requirement import Conjunction, without_redundant
 from strategies import CLASS, SENSITIVE, requirements, tables
 
-PREFERENCES = st.sampled_from(["certainty", "widest", "information-gain"])
+PREFERENCES = st.sampled_from(["certainty", "widest", "class-first", "information-gain"])
 
 
 @settings(max_examples=examples(100), deadline=None)

@@ -46,7 +46,7 @@ def test_what_looks_alike_in_the_release_satisfies_as_one_group(
     table = with_providers(table, providers[: len(table)])
     requirement = mq.MPrivacy(m, inner(table.schema.names)[model], PROVIDER)
     algorithm = mq.ProviderAwareMondrian(
-        CLASS, data.draw(st.sampled_from(["certainty", "fitness", "information-gain"])), strict
+        CLASS, data.draw(st.sampled_from(["certainty", "fitness", "class-first", "information-gain"])), strict
     )
     try:
         release = mq.anonymize(table, requirement, algorithm, sensitive=[PROVIDER], order="input")

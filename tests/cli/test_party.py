@@ -309,7 +309,7 @@ def test_the_ledger(folder: Folder, capsys: Capture) -> None:
     text = party(capsys, folder, "ledger", "bank").out
     assert "age, job, salary, town, disease  for ana  with bank, clinic" in text
     assert "  k-anonymity (k = 4) over age, job" in text
-    assert "  made by mondrian: align auto, choose information-gain, strict no" in text
+    assert "  made by mondrian: align auto, choose class-first, strict no" in text
 
 
 @pytest.mark.system

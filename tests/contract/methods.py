@@ -102,9 +102,10 @@ TABLE_METHODS = {
     ),
     "mondrian": TableExample(
         refuses=(
-            r'choose: must be "certainty" or "widest" \(with a class on one table also "information-gain"\); '
+            r'choose: must be "certainty" or "widest" \(with a class on one table also "class-first" or '
+            r'"information-gain"\); '
             r'got "fitness"',
-            r'choose: "information-gain" needs a class attribute; use "certainty"',
+            r'choose: "(class-first|information-gain)" needs a class attribute; use "certainty"',
             r"The choose parameter of ProviderAwareMondrian must be ",
             r"priority: gain needs a class attribute; leave it out, or name one",
         ),

@@ -258,7 +258,8 @@ WRONG = {
     ),
     "mondrian that is to choose by what it does not know": (
         JOB + '[algorithm]\nname = "mondrian"\nchoose = "fitness"\n',
-        'algorithm.choose: must be "certainty" or "widest" (with a class on one table also "information-gain"); '
+        'algorithm.choose: must be "certainty" or "widest" (with a class on one table also "class-first" or '
+        '"information-gain"); '
         'got "fitness"',
     ),
     "unknown ending of the table": (

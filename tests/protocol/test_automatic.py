@@ -27,7 +27,7 @@ AUTO = unnamed_method("vertical")
 @pytest.mark.parametrize(
     ("proposal", "class_name", "name", "settings"),
     [
-        (ONE_QID, "income", "mondrian", {"choose": "information-gain"}),
+        (ONE_QID, "income", "mondrian", {"choose": "class-first"}),
         (ONE_QID, None, "mondrian", {"choose": "certainty"}),
         (SHARED, "income", "tds", {"score": "gain-ratio", "argmax": "secure"}),
         (SHARED, None, "tds", {"score": "discernibility", "argmax": "secure"}),

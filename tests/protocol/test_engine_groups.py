@@ -35,6 +35,11 @@ CASES: dict[str, tuple[mq.Requirement, JointMondrian, dict[str, Any]]] = {
         JointMondrian(choose="information-gain"),
         {"class_name": "approved"},
     ),
+    "the class first": (
+        mq.KAnonymity(QID, k=5),
+        JointMondrian(choose="class-first"),
+        {"class_name": "approved"},
+    ),
     "the class is sensitive": (
         mq.KAnonymity(QID, k=4) & mq.LDiversity(QID, l=2, sensitive="approved"),
         JointMondrian(),

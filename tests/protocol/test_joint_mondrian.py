@@ -56,7 +56,7 @@ def table_of(rows: list[dict[str, Any]]) -> mq.Table:
     st.lists(st.integers(0, 3), min_size=5, max_size=5),
     st.integers(1, 5),
     st.booleans(),
-    st.sampled_from(["certainty", "widest", "information-gain"]),
+    st.sampled_from(["certainty", "widest", "class-first", "information-gain"]),
     st.booleans(),
 )
 @settings(max_examples=examples(60))

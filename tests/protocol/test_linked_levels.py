@@ -42,7 +42,7 @@ QIDS = [
     st.sampled_from(QIDS),
     st.lists(st.integers(1, 5), min_size=3, max_size=3),
     st.booleans(),
-    st.sampled_from(["certainty", "widest", "information-gain"]),
+    st.sampled_from(["certainty", "widest", "class-first", "information-gain"]),
     st.booleans(),
 )
 @settings(max_examples=examples(60))

@@ -58,7 +58,7 @@ def test_the_strictest_of_all() -> None:
     assert (deal.terms.class_name, deal.terms.class_from, deal.terms.method["choose"]) == (
         "income",
         "clinic",
-        "information-gain",
+        "class-first",
     )
     contract = deal.terms.contract("00" * 16)
     assert contract.parties == ("bank", "clinic")

@@ -25,7 +25,7 @@ def asked(**changes: Any) -> Request:
 
 def test_where_nothing_is_limited_the_preferred_method_is_agreed() -> None:
     deal = dealt(asked())
-    assert (deal.terms.method["name"], deal.terms.method["choose"]) == ("mondrian", "information-gain")
+    assert (deal.terms.method["name"], deal.terms.method["choose"]) == ("mondrian", "class-first")
     assert deal.choice is not None
     assert deal.choice.passed_over == ()
     assert dealt(asked(**{"class": None})).terms.method["choose"] == "certainty"

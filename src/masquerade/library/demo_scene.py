@@ -27,7 +27,7 @@ _ATTRIBUTES = {
 }
 # Few enough that each stays useful where every record is alike with nine others in all of them together.
 _WANTED = ["birth_date", "sex", "hours", "job"]
-# What is left open would be cut by what tells most about the class, which spends the detail on what predicts a loan.
+# What is left open would be cut by what tells about the class first, which spends detail on what predicts a loan.
 _METHOD = {"name": "mondrian", "choose": "certainty"}
 # Models, by the name of their file. Their attributes are categories, or numbers with fixed intervals.
 MODELS: Mapping[str, str] = {"tree": "id3", "net": "bayes-net"}

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.choices import (
-    CHOICES,
+    BY_CLASS,
+    CLASS_FIRST,
     INFORMATION_GAIN,
     MERGE_HELP,
     OR_BY_CLASS,
     MondrianVariant,
+    choice_named,
     strict,
 )
 from masquerade.anonymize.mondrian.judge import Merge
@@ -60,11 +62,11 @@ class Mondrian(MondrianVariant):
 
     `choose` says which allowed cut of a group is made: "certainty", the one that lowers the normalised certainty
     penalty most for each bit by which it tells the parts apart; "widest", the one along the attribute on which the
-    group is widest, as its authors do; or "information-gain", the one that tells most about the class for each such
-    bit. With `strict` a cut into the children of a value is made only as a whole; without, children stay at the value
-    if they violate the requirement (`merge` = "violating", the default), or if they have too few records ("small").
-    Provider-aware there is also "fitness", the cut whose least fit part has the highest privacy fitness score, and no
-    "widest".
+    group is widest, as its authors do; "class-first", the one that tells most about the class for each such bit, and
+    where none tells more than chance that of "certainty"; or "information-gain", the former throughout. With `strict` a
+    cut into the children of a value is made only as a whole; without, children stay at the value if they violate the
+    requirement (`merge` = "violating", the default), or if they have too few records ("small"). Provider-aware there is
+    also "fitness", the cut whose least fit part has the highest privacy fitness score, and no "widest".
 
     `priority` makes the release for a purpose: the cut is made that has the highest score of the group's `spread` along
     an attribute, that attribute's `weight` in the job, and the information `gain` about the class, all from 0 to 1 and
@@ -77,16 +79,17 @@ class Mondrian(MondrianVariant):
     both_ways: ClassVar[bool] = True  # of cutting QIDs that share attributes are tried; see `qids.py`
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {},
-        {"choose": INFORMATION_GAIN},
+        {"choose": CLASS_FIRST},
         {"choose": "widest"},
         {"choose": "fitness"},
     )
 
     choose: str = parameter(
-        choice("certainty", "widest", INFORMATION_GAIN, "fitness"),
+        choice("certainty", "widest", CLASS_FIRST, INFORMATION_GAIN, "fitness"),
         "certainty",
         help="which allowed cut is made: the one that lowers the certainty penalty most, the one along the widest "
-        "attribute, the one that tells most about the class, or between providers the one with the fittest parts",
+        "attribute, the one that tells most about the class and then the one by certainty, the one that tells most "
+        "about the class throughout, or between providers the one with the fittest parts",
     )
     strict: bool = strict()
     provider_aware: bool | None = parameter(
@@ -152,7 +155,7 @@ class Mondrian(MondrianVariant):
             for column in cut_by_value(
                 task,
                 parts,
-                self._choice(columns_of_parts(task, parts), table.schema, classes),
+                self._choice(columns_of_parts(task, parts), table.schema, classes, parts, task.n_rows),
                 task.n_rows,
                 self.strict,
                 classes,
@@ -181,7 +184,10 @@ class Mondrian(MondrianVariant):
         released = {}
         for parts in linked(task.parts):
             own = tuple(column for column in task.columns if any(column.name in part.qid for part in parts))
-            dimensions, choice = Dimensions(own, edges=edges), self._choice(own, table.schema, coded)
+            dimensions, choice = (
+                Dimensions(own, edges=edges),
+                self._choice(own, table.schema, coded, parts, len(task.table)),
+            )
             released.update(
                 cut_by_value_in_chunks(
                     task.table,
@@ -200,7 +206,7 @@ class Mondrian(MondrianVariant):
         """Whether cuts are chosen by the class."""
         if self.priority is not None:
             return bool(self.priority.get(GAIN)) and self.target is not None
-        return self.choose == INFORMATION_GAIN and self.target is not None
+        return self.choose in BY_CLASS and self.target is not None
 
     def counted_class(self, table: Table, task: Prepared) -> Coded | None:
         """Return the class, if cuts are chosen by it."""
@@ -219,9 +225,16 @@ class Mondrian(MondrianVariant):
         domains = {column.name: (column.domain, schema[column.name].kind) for column in columns}
         return edges_of(kept_query_log(self.workload), [*known, *schema.identifiers], domains)
 
-    def _choice(self, columns: Sequence[Column], schema: Schema, classes: Coded | None) -> Choice:
+    def _choice(
+        self,
+        columns: Sequence[Column],
+        schema: Schema,
+        classes: Coded | None,
+        parts: Sequence[GroupRequirement],
+        n_rows: int,
+    ) -> Choice:
         """Return which cut of these columns is made."""
         if self.priority is None:
-            return CHOICES[self.choose]
+            return choice_named(self.choose, parts, n_rows)
         weights = [schema[column.name].weight for column in columns]
         return by_priority(self.priority, weights, len(classes.labels) if classes is not None else 1)

@@ -1,4 +1,10 @@
-"""What all forms of Mondrian have in common: their name, the parameter `strict`, and which allowed cut is made."""
+"""What all forms of Mondrian have in common: their name, the parameter `strict`, and which allowed cut is made.
+
+By information about the class alone, columns that tell nothing of it may be cut nowhere: among many cuts one always
+tells a little more than the others by chance, until nothing can be cut any more. So `class-first` cuts for the class
+only where that tells more than chance would, and than a fiftieth of a bit of each record, and goes on by certainty. A
+small table makes too few groups for both; there it is certainty from the start.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +28,15 @@ from masquerade.forms.rules import switch
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.utility.scores import FIXED_ONE, entropy_sum
 
-INFORMATION_GAIN = "information-gain"  # the choice that needs a class
-OR_BY_CLASS = f' (with a class on one table also "{INFORMATION_GAIN}")'
+CLASS_FIRST, INFORMATION_GAIN = BY_CLASS = (
+    "class-first",
+    "information-gain",
+)  # the choices that need a class
+OR_BY_CLASS = f' (with a class on one table also "{CLASS_FIRST}" or "{INFORMATION_GAIN}")'
 _CLASS_BITS = 1 << 20  # how finely information about the class is told apart
+_TELLING = 0.02  # bits about the class that a cut tells of each record, at least, to be made for it
+_ROOM = 6  # groups of the least size for each attribute, at least, where cuts are made for the class
+_ABOVE_CERTAINTY = 2.0**64  # which no score by certainty reaches
 
 MERGE_HELP = (
     "without strict, which children of a value stay together at it where a group is cut: those that violate a "
@@ -50,15 +62,13 @@ class MondrianVariant(TableMethod):
 
     def counted_class(self, table: Table, task: Prepared) -> Coded | None:
         """Return the class, if cuts are chosen by it."""
-        return (
-            task.here(table.coded(self.target)) if self.choose == INFORMATION_GAIN and self.target else None
-        )
+        return task.here(table.coded(self.target)) if self.choose in BY_CLASS and self.target else None
 
 
 def without_class(choose: str, target: str | None) -> Iterator[Problem]:
     """Say that a choice needs a class, where there is none."""
-    if choose == INFORMATION_GAIN and target is None:
-        yield Problem(f'"{INFORMATION_GAIN}" needs a class attribute; use "certainty"', key=("choose",))
+    if choose in BY_CLASS and target is None:
+        yield Problem(f'"{choose}" needs a class attribute; use "certainty"', key=("choose",))
 
 
 def strict() -> Any:
@@ -89,6 +99,21 @@ def by_information_gain(cuts: Cuts) -> Shares:
     return np.rint(class_information(cuts) / bits * _CLASS_BITS) + certainty / (1 + certainty)
 
 
+def by_class_first(cuts: Cuts) -> Shares:
+    """Return the score by information gain of cuts that tell of the class, and that by certainty, below, of others.
+
+    What chance tells is taken to be at most twice the penalty of Schwarz's criterion (BIC): the binary logarithm of the
+    group's size for each free count, in bits over all its records.
+    """
+    starts = cuts.parts.starts(cuts.sizes.size)
+    classes = np.add.reduceat(cuts.parts.counts[-1], starts, axis=0)
+    free = (np.diff(np.append(starts, cuts.parts.group.size)) - 1) * (np.count_nonzero(classes, axis=1) - 1)
+    by_chance = free * np.log2(np.maximum(cuts.sizes, 2))
+    least = np.maximum(by_chance, _TELLING * cuts.sizes)
+    tells = np.rint(class_information(cuts) * _CLASS_BITS) > np.rint(least * _CLASS_BITS)
+    return np.where(tells, (1 + by_information_gain(cuts)) * _ABOVE_CERTAINTY, by_certainty(cuts))
+
+
 def class_information(cuts: Cuts) -> Shares:
     """Return what each cut tells about the class, in bits over all records; the class is what `Judge` counts last."""
     starts = cuts.parts.starts(cuts.sizes.size)
@@ -113,5 +138,15 @@ def by_width(cuts: Cuts) -> Shares:
 CHOICES: dict[str, Choice] = {
     "certainty": by_certainty,
     "widest": by_width,
+    CLASS_FIRST: by_class_first,
     INFORMATION_GAIN: by_information_gain,
 }
+
+
+def choice_named(choose: str, parts: Sequence[GroupRequirement], n_rows: int) -> Choice:
+    """Return which cut of n records is made, where groups must satisfy these requirements."""
+    least = max(part.implied_size for part in parts)
+    n_attributes = len({name for part in parts for name in part.qid})
+    if choose == CLASS_FIRST and n_rows < _ROOM * least * n_attributes:
+        return by_certainty
+    return CHOICES[choose]

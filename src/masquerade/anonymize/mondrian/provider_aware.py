@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.mondrian.axes import Axis, Shares, axes_of
 from masquerade.anonymize.mondrian.candidates import Cuts
-from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN, OR_BY_CLASS, MondrianVariant
+from masquerade.anonymize.mondrian.choices import BY_CLASS, OR_BY_CLASS, MondrianVariant, choice_named
 from masquerade.anonymize.mondrian.hidden_cuts import partition_with_unions
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, Merge
 from masquerade.anonymize.mondrian.partition import Choice, partition
@@ -57,16 +57,14 @@ class ProviderAwareMondrian(MondrianVariant):
 
     `choose` says which allowed cut is made. "certainty": a cut between providers at once where it makes the group
     fitter against the largest coalition, so that there is more to cut afterwards; otherwise along the attribute that
-    Mondrian chooses; where none is left, between providers. "information-gain": likewise, with the attribute that tells
-    most about the class. "fitness", as in the paper: the cut whose least fit part has the highest privacy fitness score
-    (Definition 3.1, in which sensitive values weigh `alpha`); of equals the first in the schema, providers last.
-    `strict` and `merge` are as for Mondrian.
+    Mondrian chooses; where none is left, between providers. "class-first" and "information-gain": likewise, with the
+    attribute that Mondrian chooses by these. "fitness", as in the paper: the cut whose least fit part has the highest
+    privacy fitness score (Definition 3.1, in which sensitive values weigh `alpha`); of equals the first in the schema,
+    providers last. `strict` and `merge` are as for Mondrian.
     """
 
     choose: str = parameter(
-        Rule(
-            f'"certainty" or "fitness"{OR_BY_CLASS}', choice("certainty", "fitness", INFORMATION_GAIN).check
-        ),
+        Rule(f'"certainty" or "fitness"{OR_BY_CLASS}', choice("certainty", "fitness", *BY_CLASS).check),
         "certainty",
         help="which allowed cut is made",
     )
@@ -119,7 +117,13 @@ class ProviderAwareMondrian(MondrianVariant):
                 self._cut(task, parts, providers, task.n_rows, classes)
                 if parts in apart
                 else cut_by_value(
-                    task, parts, CHOICES[self.choose], task.n_rows, self.strict, classes, self._merge
+                    task,
+                    parts,
+                    choice_named(self.choose, parts, task.n_rows),
+                    task.n_rows,
+                    self.strict,
+                    classes,
+                    self._merge,
                 )
             )
         }
@@ -141,16 +145,17 @@ class ProviderAwareMondrian(MondrianVariant):
 
         task = prepare_chunks(table, requirement, self)
         providers = place_providers(task.table, requirement.provider_columns)
-        apart, classes = cut_apart(task.parts), self.target if self.choose == INFORMATION_GAIN else None
+        apart, classes = cut_apart(task.parts), self.target if self.choose in BY_CLASS else None
         released = {}
         for parts in linked(task.parts):
             own = tuple(column for column in task.columns if any(column.name in part.qid for part in parts))
             if parts in apart:
                 judge = judge_of_chunks(task.table, parts, classes, self._merge)
-                choice, dimensions = self._choice(judge.made()), Dimensions(own, providers)
+                choice = self._choice(judge.made(), parts, len(task.table))
+                dimensions = Dimensions(own, providers)
                 released.update(cut_chunks(task.table, dimensions, judge, choice, self.strict))
                 continue
-            choice, dimensions = CHOICES[self.choose], Dimensions(own)
+            choice, dimensions = choice_named(self.choose, parts, len(task.table)), Dimensions(own)
             released.update(
                 cut_by_value_in_chunks(
                     task.table, dimensions, parts, choice, self.strict, classes, self._merge
@@ -169,14 +174,15 @@ class ProviderAwareMondrian(MondrianVariant):
         """Cut the attributes of one QID, and between providers."""
         judge = judge_of(parts, task.sensitive, n_rows, classes, self._merge)
         axes = [*axes_of(columns_of_parts(task, parts)), *providers]
-        choice = self._choice(judge)
+        choice = self._choice(judge, parts, n_rows)
         unions_satisfy = all(part.monotone_in_records for part in parts)
         cut = partition if unions_satisfy else partition_with_unions
         return cut(axes, judge, choice, n_rows, self.strict).released(axes)
 
-    def _choice(self, judge: Judge) -> Choice:
-        by_value = CHOICES.get(self.choose)
-        return _by_fitness(judge, self.alpha) if by_value is None else _by_value(judge, by_value)
+    def _choice(self, judge: Judge, parts: Sequence[GroupRequirement], n_rows: int) -> Choice:
+        if self.choose == "fitness":
+            return _by_fitness(judge, self.alpha)
+        return _by_value(judge, choice_named(self.choose, parts, n_rows))
 
 
 def may_cut_providers(parts: Sequence[GroupRequirement]) -> bool:

@@ -12,9 +12,11 @@ from typing import ClassVar, Self
 from masquerade.anonymize.method import insist
 from masquerade.anonymize.mondrian.algorithm import Mondrian
 from masquerade.anonymize.mondrian.choices import (
+    BY_CLASS,
     CHOICES,
-    INFORMATION_GAIN,
+    CLASS_FIRST,
     MERGE_HELP,
+    choice_named,
     strict,
     without_class,
 )
@@ -71,7 +73,7 @@ class JointMondrian(VerticalMethod):
         Preference(
             10,
             "cutting each group apart keeps most, and there is a class to cut for",
-            {"choose": "information-gain"},
+            {"choose": CLASS_FIRST},
         ),
         Preference(20, "cutting each group apart keeps most"),
     )
@@ -80,7 +82,8 @@ class JointMondrian(VerticalMethod):
         choice(*CHOICES),
         "certainty",
         help="which allowed cut is made: the one that lowers the certainty penalty most, the one along the widest "
-        "attribute, or the one that tells most about the class",
+        "attribute, the one that tells most about the class and then the one by certainty, or the one that tells most "
+        "about the class throughout",
     )
     strict: bool = strict()
     priority: Mapping[str, float] | None = priority()
@@ -98,17 +101,25 @@ class JointMondrian(VerticalMethod):
             insist(priority_problems(self.priority, self.choose, class_name, (), None))
         return self
 
-    def choice(self, contract: Contract, names: Sequence[str], own: Sequence[str], n_classes: int) -> Choice:
-        """Return which cut along one of `own` is made, where cuts along all of `names` compete."""
+    def choice(
+        self,
+        contract: Contract,
+        parts: Sequence[GroupRequirement],
+        own: Sequence[str],
+        n_classes: int,
+        n_records: int,
+    ) -> Choice:
+        """Return which cut along one of `own` is made, where cuts along all attributes of these QIDs compete."""
         if self.priority is None:
-            return CHOICES[self.choose]
+            return choice_named(self.choose, parts, n_records)
+        names = {name for part in parts for name in part.qid}
         weights = {name: contract.weights.get(name, 1.0) for name in names}
         return by_priority(self.priority, [weights[name] for name in own], n_classes, max(weights.values()))
 
     @property
     def counts_classes(self) -> bool:
         """Whether cuts are chosen by the class."""
-        return bool(self.priority.get(GAIN)) if self.priority is not None else self.choose == INFORMATION_GAIN
+        return bool(self.priority.get(GAIN)) if self.priority is not None else self.choose in BY_CLASS
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
         """Requirements on values elsewhere that cannot be tested, or whose QID shares attributes with another."""

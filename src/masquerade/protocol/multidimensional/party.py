@@ -119,7 +119,8 @@ def own_groups(
     judge = own_judge(method, contract, parts, common)
     first = start.groups(frozenset().union(*qids_of(parts)), common.n_records)
     names = schema_of(contract, parts).attributes
-    choice = method.choice(contract, names, [names[at] for at in axes], n_classes_of(method, common))
+    own = [names[at] for at in axes]
+    choice = method.choice(contract, parts, own, n_classes_of(method, common), common.n_records)
     return OwnGroups([*axes.values()], judge, choice, method.strict, *first)
 
 
@@ -148,7 +149,8 @@ def engine_groups(
     known = known_parts(parts, common.sensitive)
     classes = common.classes.name if method.counts_classes and common.classes is not None else None
     judge = judge_of_chunks(table, known, classes, method.merging(contract))
-    choice = method.choice(contract, names, [each.name for each in columns], n_classes_of(method, common))
+    own = [each.name for each in columns]
+    choice = method.choice(contract, parts, own, n_classes_of(method, common), common.n_records)
     first = None
     if start.values:
         labels, n_groups = start.groups(frozenset(parts[0].qid), common.n_records)
@@ -185,7 +187,7 @@ def linked_groups(
         names,
         axes,
         judges,
-        method.choice(contract, names, names, n_classes_of(method, common)),
+        method.choice(contract, parts, names, n_classes_of(method, common), common.n_records),
         common.n_records,
         method.strict,
         starts,
