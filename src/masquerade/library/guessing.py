@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from masquerade.data import table as tables
@@ -144,20 +143,20 @@ def _drafted(
     from masquerade.job.draft.toml_text import key
     from masquerade.job.model import Job
 
-    lines, words = list[str](), dict[str, str]()
-    with TemporaryDirectory() as folder:
-        job, taken = Path(folder) / "job.toml", set[Path]()
-        for name in names:
-            made = attribute_text(columns.profiles[name], None, job, taken, likeness(columns, name, target))
-            lines += [f"[attributes.{key(name)}]", *made.lines]
-            words[name] = made.tree
-            if made.file is not None:
-                made.file.parent.mkdir(exist_ok=True)
-                made.file.write_text(made.text, "utf-8")
-        problems = Problems("table")
-        drafted = read_form(Job, tomllib.loads("\n".join(lines)), "table")
-        schema = schema_of(drafted, names, job.parent, problems)
-        problems.settle()
+    lines, words, job = list[str](), dict[str, str](), Path("job.toml")
+    taxonomies = dict[Path, str]()  # which are never written
+    for name in names:
+        made = attribute_text(
+            columns.profiles[name], None, job, set(taxonomies), likeness(columns, name, target)
+        )
+        lines += [f"[attributes.{key(name)}]", *made.lines]
+        words[name] = made.tree
+        if made.file is not None:
+            taxonomies[made.file] = made.text
+    problems = Problems("table")
+    drafted = read_form(Job, tomllib.loads("\n".join(lines)), "table")
+    schema = schema_of(drafted, names, job.parent, problems, taxonomies)
+    problems.settle()
     return {each.name: _named(each) for each in schema}, words
 
 
