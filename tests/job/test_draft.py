@@ -484,3 +484,27 @@ def test_nothing_is_listed_where_labels_say_what_they_are(tmp_path: Path) -> Non
     assert "labels" not in tomllib.loads(draft.text)["output"]
     assert mq.anonymize_job(draft.job).labels is None
     assert not list(tmp_path.glob("*-labels.csv"))
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "kind"),
+    [
+        ("home", ["abroad"], "code"),
+        ("zip", ["abroad", "homeless"], "code"),
+        ("home", ["aa", "bb", "cc"] * 9, "category"),
+    ],
+)
+def test_words_among_codes_leave_them_codes(name: str, words: list[str], kind: str) -> None:
+    cells = [f"{71_000 + 10 * at}" for at in range(40)] + [
+        f"{word}{'x' * (at // 3)}" for at, word in enumerate(words)
+    ]
+    found = profile(name, column(cells), [""])
+    assert found.type == kind
+    if kind == "code":
+        paths = {path[0]: path for path in prefixes(found)}
+        assert paths["abroad"] == ["abroad", "*"]
+        assert paths["71230"] == ["71230", "7123*", "712**", "71***", "7****", "*"]
+
+
+def test_numbers_with_a_word_are_no_codes() -> None:
+    assert profile("children", column([*map(str, range(30)), "many"]), [""]).type == "category"

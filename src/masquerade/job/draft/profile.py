@@ -56,6 +56,7 @@ _AROUND = re.compile(r"[+-]?([^0-9+.,-]*)[+-]?[0-9.,' \u00a0\u202f]*[0-9]([^0-9]
 _STYLES = ((".", ""), (",", ""), (".", ","), (",", "."), (",", " "), (".", " "), (".", "'"))
 _CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./-]{0,14}")
 _LONG_TEXT, _MANY_WORDS = 30, 4
+_MOSTLY = 0.9  # of the different cells
 _LONGEST_MISSING, _PEEKED = 20, 1000
 _FEW = 10
 
@@ -243,7 +244,15 @@ def _of_words(name: str, cells: Sequence[str], counts: Counts) -> ColumnType:
     many = len(cells) > _FEW and len(cells) > int(counts.sum()) / 2
     if many and (length > _LONG_TEXT or words > _MANY_WORDS):
         return "text"
-    is_code = all(map(_CODE.fullmatch, cells)) and all(any(map(str.isdigit, cell)) for cell in cells)
-    if is_code and longest > 1 and (names_a_code(name) or len(cells) > _FEW):
-        return "code"
-    return "category"
+    codes = [cell for cell in cells if is_code(cell)]
+    if len(codes) == len(cells):
+        return "code" if longest > 1 and (names_a_code(name) or len(cells) > _FEW) else "category"
+    # A few words among codes, such as "abroad" among postcodes; numbers of any length may be anything.
+    lengths = {len(code) for code in codes}
+    alike = names_a_code(name) or (len(lengths) == 1 and min(lengths) > 2)
+    return "code" if alike and len(codes) > _FEW and len(codes) >= _MOSTLY * len(cells) else "category"
+
+
+def is_code(cell: str) -> bool:
+    """Return whether a cell looks like a code: short, of letters and digits, and not of letters alone."""
+    return _CODE.fullmatch(cell) is not None and any(map(str.isdigit, cell))

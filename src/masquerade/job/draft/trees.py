@@ -17,7 +17,7 @@ import numpy as np
 from masquerade.data.continuum import read_date
 from masquerade.engine.counts import Counts
 from masquerade.job.draft.category_order import alphabetical, natural_order
-from masquerade.job.draft.profile import Profile
+from masquerade.job.draft.profile import Profile, is_code
 
 Paths = list[list[str]]
 Edge = TypeVar("Edge", Decimal, datetime.date)
@@ -43,12 +43,20 @@ _WORDS: dict[_Order, str] = {
 
 
 def prefixes(column: Profile) -> Paths:
-    """Generalise a code by its prefixes: 94103, 9410*, 941**, … A shorter code counts as if it were filled up."""
-    longest, root = max(map(len, column.cells)), _root(column)
+    """Generalise a code by its prefixes: 94103, 9410*, 941**, … A shorter code counts as if it were filled up.
+
+    A word among the codes has no prefix: only the root is above it.
+    """
+    codes = {cell for cell in column.cells if is_code(cell)} or {*column.cells}
+    longest, root = max(map(len, codes)), _root(column)
     return [
         [
             cell,
-            *(cell[:kept].ljust(longest, "*") for kept in range(longest - 1, 0, -1) if kept < len(cell)),
+            *(
+                cell[:kept].ljust(longest, "*")
+                for kept in range(longest - 1, 0, -1)
+                if kept < len(cell) and cell in codes
+            ),
             root,
         ]
         for cell in column.cells
