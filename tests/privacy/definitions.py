@@ -22,6 +22,7 @@ from masquerade.privacy.constrained_k_anonymity import ConstrainedKAnonymity
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
+from masquerade.privacy.m_privacy.constraint import can_wrap
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
 from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
@@ -251,3 +252,5 @@ def figure(requirement: GroupRequirement, group: Group, table: Group) -> float:
 
 # Ways to make the models that look at groups as they are.
 EXAMPLES = [make for model in REQUIREMENTS.plain for make in definition_of(model).examples]
+# Of those, the ones that m-privacy can wrap.
+WRAPPED = [make for make in EXAMPLES if can_wrap(make(QID))]

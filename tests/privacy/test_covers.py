@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
+from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
-from privacy.definitions import QID, ROWS, SENSITIVE
+from privacy.definitions import QID, ROWS, SENSITIVE, definition_of
 from privacy.histograms import count, tables
 
 COVERS = [
@@ -90,6 +92,10 @@ def parameters(draw: st.DrawFn) -> tuple[GroupRequirement, GroupRequirement]:
     }
 
     def make(qid: Sequence[str]) -> GroupRequirement:
+        if name not in pools:
+            found = draw(st.sampled_from(definition_of(name).examples))(qid)
+            whole_numbers = [each for each in limits_of(type(found)) if isinstance(getattr(found, each), int)]
+            return replace(found, **{each: draw(whole) for each in whole_numbers})  # type: ignore[type-var] # a dataclass
         values = [draw(pool) for pool in pools[name]]
         if name in ("k-anonymity", "constrained-k-anonymity"):
             return KAnonymity(qid, *values)

@@ -20,7 +20,7 @@ from masquerade.privacy.m_privacy.group_check import GroupCheck
 from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.privacy.m_privacy.strategies import STRATEGIES
 from masquerade.privacy.requirement import GroupRequirement
-from privacy.definitions import EXAMPLES, QID, SENSITIVE, leftovers, private, satisfied
+from privacy.definitions import QID, SENSITIVE, WRAPPED, leftovers, private, satisfied
 
 VALUES = "abcd"
 Records = list[tuple[str, str]]  # provider and sensitive value of each record of a group
@@ -47,7 +47,7 @@ def constraints_of(parts: Sequence[GroupRequirement], table: list[str]) -> list[
 
 groups = st.lists(st.tuples(st.sampled_from("PQRST"), st.sampled_from(VALUES)), min_size=1, max_size=9)
 others = st.lists(st.sampled_from(VALUES), max_size=8)
-wrapped = st.lists(st.sampled_from(EXAMPLES), min_size=1, max_size=3)
+wrapped = st.lists(st.sampled_from(WRAPPED), min_size=1, max_size=3)
 
 
 @given(groups, others, wrapped, st.integers(0, 5))
@@ -90,7 +90,7 @@ def test_many_groups_are_judged_as_each_alone(several: list[Records], makes: lis
     assert check.holds(np.zeros_like(counts)).all()
 
 
-@given(groups, st.sampled_from(EXAMPLES), st.integers(1, 5))
+@given(groups, st.sampled_from(WRAPPED), st.integers(1, 5))
 @settings(max_examples=examples(150), deadline=None)
 def test_more_colluders_never_breach_less(records: Records, make: object, m: int) -> None:
     """Observation 2.1, and how many colluders a group withstands."""
@@ -111,7 +111,7 @@ rows = st.tuples(
 
 @given(
     st.lists(rows, min_size=1, max_size=14),
-    st.lists(st.sampled_from(EXAMPLES), min_size=1, max_size=2),
+    st.lists(st.sampled_from(WRAPPED), min_size=1, max_size=2),
     st.integers(0, 3),
 )
 @settings(max_examples=examples(150), deadline=None)

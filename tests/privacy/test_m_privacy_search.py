@@ -29,7 +29,7 @@ from masquerade.privacy.m_privacy.group_check import GroupCheck
 from masquerade.privacy.m_privacy.strategies import STRATEGIES, exact, strategy_named
 from masquerade.privacy.m_privacy.surviving_values import worst_coalition
 from masquerade.privacy.recursive_l_diversity import largest_ratios
-from privacy.definitions import EXAMPLES, QID, ROWS, SENSITIVE
+from privacy.definitions import QID, ROWS, SENSITIVE, WRAPPED
 
 
 def group_of(matrix: np.ndarray, k: int = 1, l: int = 1) -> Group:  # noqa: E741 # the papers' name
@@ -123,7 +123,7 @@ def test_the_search_stays_small_for_two_hundred_providers() -> None:
     assert most <= 20
 
 
-@given(matrices, st.lists(st.sampled_from(EXAMPLES[1:]), min_size=1, max_size=2), st.integers(1, 4))
+@given(matrices, st.lists(st.sampled_from(WRAPPED[1:]), min_size=1, max_size=2), st.integers(1, 4))
 @settings(max_examples=examples(200), deadline=None)
 def test_exact_agrees_with_every_search_on_larger_groups(matrix: np.ndarray, makes: list, m: int) -> None:
     """Too large for the definition's subsets, so the two ways in count space check each other."""
@@ -346,7 +346,7 @@ def test_equation_1() -> None:
 
 @given(
     arrays(np.int64, (5, 4), elements=st.integers(0, 6)),
-    st.lists(st.sampled_from(EXAMPLES), min_size=1, max_size=3),
+    st.lists(st.sampled_from(WRAPPED), min_size=1, max_size=3),
 )
 @settings(max_examples=examples(200), deadline=None)
 def test_a_score_of_1_means_that_all_hold(histogram: np.ndarray, makes: list) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from masquerade.errors import BadInput, ParameterError
+from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.service.policy import read_policy
 from masquerade.service.request import read_request
 from service.parties import OPEN, K, L, request
@@ -60,8 +61,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         "ask.toml: most_error: must be a number of at least 0 and at most 1: the largest classification error; "
         "got 1.5",
         'ask.toml: privacy[1].model: no model "k-anonimity" (did you mean "k-anonymity"?); available: '
-        "k-anonymity, l-diversity, entropy-l-diversity, recursive-l-diversity, t-closeness, alpha-k-anonymity, "
-        "confidence-bounding, p-sensitive-k-anonymity, constrained-k-anonymity, m-privacy",
+        + ", ".join(REQUIREMENTS),
         "ask.toml: privacy[2].k: must be a whole number of at least 1; got 0",
         'ask.toml: providers: must be a table of attributes and who contributes them, such as { age = "bank" }; '
         "got 7",

@@ -12,6 +12,7 @@ from masquerade.data.schema import AttributeKind
 from masquerade.forms.declared import Parameter, parameters_of, words_of
 from masquerade.methods import requestable_methods, unnamed_method
 from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.m_privacy.constraint import can_wrap
 from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.collaborate.criterion import testable_models
@@ -258,7 +259,8 @@ class Draft:
     def models(self) -> list[str]:
         """The privacy models that can be requested."""
         if self.setting("third_party") != "secure":
-            return list(REQUIREMENTS.plain)
+            pooled = self.kind == "horizontal"  # where each is wrapped in m-privacy
+            return [name for name, each in REQUIREMENTS.plain.items() if can_wrap(each) or not pooled]
         return list(testable_models(m=0 if self.number("m") == 0 else 1))  # a text that is no number is not 0
 
     @property
