@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from masquerade.utility.release_error import release_error
+from masquerade.utility import release_error as release_error_module
+from masquerade.utility.classification import Classification
+from masquerade.utility.release_error import SPLITS, release_error
 
 
 def people(rows: int, noise: float) -> pa.Table:
@@ -30,6 +34,22 @@ def test_a_release_has_one_figure_however_it_is_shuffled(coded: bool) -> None:
 
     errors = {release_error(shuffled(seed), "income") for seed in range(3)}
     assert errors == {release_error(table.select(["income", "job", "age"]), "income")}
+
+
+def test_few_trees_are_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each split, and some on fewer records to choose the price of a leaf once."""
+    grown: list[int] = []
+    wrong = Classification._wrong
+
+    def counting(self: Classification, features: Any, classes: Any, train: Any, *more: Any) -> Any:
+        grown.append(train.size)
+        return wrong(self, features, classes, train, *more)
+
+    monkeypatch.setattr(Classification, "_wrong", counting)
+    monkeypatch.setattr(release_error_module, "_TUNED_ON", 600)
+    release_error(people(3000, 0.2), "income")
+    assert len(grown) == 2 * SPLITS
+    assert sum(size <= 600 for size in grown) == SPLITS
 
 
 def test_the_error_on_held_out_rows_is_what_was_put_in() -> None:

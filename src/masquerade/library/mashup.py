@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,6 +84,7 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
 
     Nothing is written unless the joined release passes its check.
     """
+    begun = time.perf_counter()
     plan = Plan(Path(path))
     check_parties(plan)
     plan.schema()
@@ -99,13 +101,14 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
     assert contract is not None  # otherwise settle has raised
     with run_folder() as folder:
         on_stage(Stage("starting the parties"))
-        run = MashupRun(plan, contract, folder, on_stage, on_party or nobody)
+        run = MashupRun(plan, contract, folder, on_stage, on_party or nobody, begun=begun)
         try:
             release = run_async(run.run())
         except ParameterError as error:  # with a trusted third party
             tell_values(plan.job, plan.problems, error, plan.base)
             plan.settle()
             raise
+        run.account(release)
         return _written(run, release, outputs, transcripts)
 
 

@@ -62,6 +62,7 @@ class PartiesRun(ABC, Generic[Result]):
     on_party: OnParty
     dropped_rows: dict[str, int] = field(default_factory=dict)  # for missing cells, by party
     gains: dict[str, Gain] = field(default_factory=dict)  # by party, where there is a class
+    read_seconds: float = 0.0  # of the party that took longest
     rows_on_engine: dict[str, str] = field(default_factory=dict)  # by party: how its engine got its rows
     _failures: dict[str, MasqueradeError] = field(default_factory=dict)  # by party, as reported by each
 
@@ -140,8 +141,9 @@ class PartiesRun(ABC, Generic[Result]):
         """Process a party's messages until it ends."""
         while line := await party.hear():
             match json_decoder(Said).decode(line):
-                case Listening(address, dropped_rows, rows):
+                case Listening(address, dropped_rows, rows, read_seconds):
                     self.dropped_rows[party.name] = dropped_rows
+                    self.read_seconds = max(self.read_seconds, read_seconds)
                     if rows:
                         self.rows_on_engine[party.name] = rows
                     if not listening.done():  # otherwise cancelled with the mashup

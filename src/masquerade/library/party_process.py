@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,11 +101,12 @@ class Setup(msgspec.Struct, frozen=True):
 
 
 class Listening(msgspec.Struct, frozen=True, tag="listening"):
-    """The party's address, and for its launcher alone how many rows it dropped, and how its engine got them, if any."""
+    """The party's address; for its launcher alone the rows that it dropped, how its engine got them, and the time."""
 
     address: str
     dropped_rows: int
     rows: str = ""
+    read_seconds: float = 0.0
 
 
 class Doing(msgspec.Struct, frozen=True, tag="doing"):
@@ -174,11 +176,12 @@ async def _run(setup: Setup) -> int:
     def on_stage(stage: Stage) -> None:
         _tell(Doing(stage))
 
+    started = time.perf_counter()
     with own_seat(Path(setup.job), setup.name, contract, on_stage) as (seat, rows):
-        return await _take_part(setup, contract, seat, rows)
+        return await _take_part(setup, contract, seat, rows, time.perf_counter() - started)
 
 
-async def _take_part(setup: Setup, contract: Contract, seat: Seat, rows: str) -> int:
+async def _take_part(setup: Setup, contract: Contract, seat: Seat, rows: str, read_seconds: float) -> int:
     identity = Identity(setup.certificate.encode(), setup.key.encode())
     trust = TrustStore({name: pem.encode() for name, pem in setup.trust.items()})
     records = Records(Path(setup.folder), setup.name)
@@ -186,7 +189,7 @@ async def _take_part(setup: Setup, contract: Contract, seat: Seat, rows: str) ->
     write_whole(records.certificate, identity.certificate)
     async with listen(identity, trust) as listener:
         table = seat.table if seat.chunks is None else seat.chunks.table
-        _tell(Listening(listener.address, table.dropped_rows, rows))
+        _tell(Listening(listener.address, table.dropped_rows, rows, read_seconds))
         line = await asyncio.to_thread(sys.stdin.readline)
         if not line:  # another party failed before it was ready
             return STOPPED

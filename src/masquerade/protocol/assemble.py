@@ -7,6 +7,7 @@ the parties have joined their columns themselves, it sees the rows in no order o
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -85,7 +86,9 @@ def assemble(
         query_error=_query_error(contract, handed),
     )
     if assembly.judge is not None and contract.class_name is not None:
+        started = time.perf_counter()
         release = replace(release, error=assembly.judge(release.table, contract.class_name))
+        release.seconds["evaluate"] = time.perf_counter() - started
     percent = None if release.error is None else round(PERCENT * release.error)
     yield Send(contract.parties, Received(percent))
     return release

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -54,6 +55,7 @@ def joined_release(
     coordinator none), and marks the boundaries of the contract. Parties hand in no taxonomy for it: its inner nodes are
     in no released cell, and would be told to whoever reads the report.
     """
+    started = time.perf_counter()
     contract, provenance = assembly.contract, assembly.provenance
     table = Table(cells, origin=Origin("the joined release"))
     verdicts = verify(table, requirement, bind=False)
@@ -80,6 +82,7 @@ def joined_release(
         providers=table.coded(contract.provider) if contract.provider is not None else None,
         query_error=query_error,
     )
+    release.seconds["verify"] = time.perf_counter() - started
     return replace(release, columns=_drawn(assembly, released), boundaries=_named(contract))
 
 

@@ -98,6 +98,11 @@ class Classification:
         self.bits_per_leaf = bits_per_leaf
         self._raw: dict[str, Features] = {}
 
+    def tune(self, rows: Rows) -> None:
+        """Choose the bits per leaf by these records, once for all errors and splits."""
+        raw = self._together(self.raw(name) for name in self.attributes)
+        self.bits_per_leaf = self._price(raw[rows], self.classes[rows])
+
     @cached_property
     def base_error(self) -> float:
         """Return BE: all attributes, raw."""
