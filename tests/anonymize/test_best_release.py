@@ -264,3 +264,10 @@ def test_it_tells_what_it_tries_and_how_long_each_may_take() -> None:
     for text, each in zip(told, choice.tried, strict=True):
         assert f": {each.method['name']} (" in text or f": {each.method['name']}," in text
         assert "may take" in text
+
+
+def test_what_could_not_lose_less_is_one_line() -> None:
+    same = mq.anonymize(mq.Table(pa.Table.from_pylist(people(60, seed=3)[:1] * 6), STEPWISE), K3)
+    (line,) = [line for line in choice_lines(same) if line.startswith("not tried, as no release")]
+    assert line.count("datafly") <= 1
+    assert "cheapest-box" in line

@@ -165,7 +165,9 @@ def choice_lines(release: Release, *, quick: bool = False) -> list[str]:
     value = f"{choice.measure.replace('_', ' ')}: {_figure(choice.chosen.value)}"
     lines = [f"method: {described(choice.chosen.method)} ({best}{value})"]
     lines += [f"not tried, over the budget: {described(each)}" for each in choice.left_out]
-    lines += [f"not tried, as nothing is lost: {described(each)}" for each in choice.spared]
+    if choice.spared:
+        names = dict.fromkeys(str(each["name"]) for each in choice.spared)
+        lines.append(f"not tried, as no release can lose less: {', '.join(names)}")
     lines += [f"warning: {described(each.method)} {each.reason}" for each in choice.failed]
     return lines
 
