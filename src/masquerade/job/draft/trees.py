@@ -286,7 +286,7 @@ def _short_name(column: Profile, group: Sequence[int]) -> str:
     if not _is_short(column, group):
         return " | ".join(column.cells[at] for at in sorted(group))
     most = max(group, key=lambda at: (int(column.counts[at]), -at))
-    return f"{_cell(column.cells[most])} + {len(group) - 1:,} more"
+    return f"{_cell(column.cells[most])} + {len(group) - 1} more"
 
 
 def _is_short(column: Profile, group: Sequence[int]) -> bool:
