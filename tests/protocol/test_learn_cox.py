@@ -138,6 +138,17 @@ def test_a_step_of_the_baseline_is_a_grid_with_straight_lines() -> None:
         assert middle == pytest.approx(ends.mean())
 
 
+def test_too_fine_a_step_of_the_baseline_is_refused() -> None:
+    records = patients(20, seed=5)
+    for fit in (
+        lambda: pooled_cox(records, curve=Curve(step=1e-9)),
+        lambda: learned(split(records, (12, 8)), curve=Curve(step=1e-9)),
+    ):
+        with pytest.raises(ParameterError) as caught:
+            fit()
+        assert {each.key for each in caught.value.problems} == {("algorithm", "baseline_step")}
+
+
 def test_one_table_keeps_every_time_of_death() -> None:
     records = heavily_censored(seed=2)
     model, reference = pooled_cox(records), pooled(records)

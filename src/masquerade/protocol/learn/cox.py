@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from masquerade.crypto.bits import digits
 from masquerade.crypto.reciprocal import MANTISSA, reciprocal_circuit
 from masquerade.crypto.rings import Elements
-from masquerade.errors import AnswerIsNo
+from masquerade.errors import AnswerIsNo, ParameterError, Problem
 from masquerade.net.script import Script
 from masquerade.protocol.learn.aggregate import Aggregation, Numbers
 from masquerade.protocol.learn.arithmetic import combined
@@ -79,7 +79,11 @@ class Curve:
         """Return the times to tell, each by the last time of death until it (−1: none), and in the durations' unit."""
         if self.step is None:
             return np.arange(deaths.size), np.asarray(deaths * unit, np.float64)
-        grid = self.step * np.arange(1, ceil(deaths[-1] * unit / self.step - ROUNDING) + 1, dtype=np.float64)
+        number = ceil(deaths[-1] * unit / self.step - ROUNDING)
+        if number > MOST_TIMES:
+            text = f"makes {number:,} times until the last death; at most {MOST_TIMES:,}: set a larger one"
+            raise ParameterError(Problem(text, key=("algorithm", "baseline_step")))
+        grid = self.step * np.arange(1, number + 1, dtype=np.float64)
         return np.searchsorted(deaths * unit, grid * (1 + ROUNDING), "right") - 1, grid
 
     def told(self, times: Numbers, hazards: Numbers) -> tuple[tuple[float, float], ...]:
@@ -119,11 +123,11 @@ def cox_model(
     every, curve = (yield from moments(sums, records.x)), curve or Curve()
     known = determined(columns or Columns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
     deaths = yield from _deaths(sums, shared, records)
+    until, times = curve.times(deaths.times, unit)
     standard = records.standardised(known, every)
     fit = _Fit(shared, sums, standard, deaths, _Places.of(every.n, deaths.total), known, every, ridge)
     at, steps = yield from fit.run()
     hessian, hazards = yield from fit.final(at)
-    until, times = curve.times(deaths.times, unit)
     found = yield from fit.baseline(hazards, until, curve.error)
     return fitted_model(known, every, at, hessian, curve.told(times, found), unit, steps, deaths.total)
 

@@ -40,6 +40,7 @@ def pooled_cox(
     deaths = Deaths(found[:, 0], counts)
     if not deaths.total:
         raise AnswerIsNo(NOBODY)
+    until, times = curve.times(deaths.times, unit)
     dead = standard.x[records.died].sum(axis=0)
     if not ridge:
         refuse_one_sided(known, every, dead, deaths.total, events=True)
@@ -57,7 +58,6 @@ def pooled_cox(
         direction *= min(1.0, LONGEST / max(np.abs(direction).max(initial=0.0), 1e-300))
         at = at + direction
         if np.abs(direction).max(initial=0.0) <= _SETTLED:
-            until, times = curve.times(deaths.times, unit)
             cumulative = np.append(np.cumsum(hazards), 0.0)[until]
             told = curve.told(times, cumulative)
             return fitted_model(known, every, at, hessian, told, unit, step, deaths.total)
