@@ -239,7 +239,7 @@ def postgres() -> Iterator[Postgres]:
     finally:
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGINT)  # "fast" shutdown: disconnect everybody, then stop cleanly
-            process.wait(timeout=60)
+            process.wait(timeout=300)
         shutil.rmtree(home)
 
 

@@ -92,7 +92,7 @@ class Doomed:
         return int(self._process.stdout.readline())
 
     def __exit__(self, *_error: object) -> None:
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=300)
 
 
 def serve() -> None:

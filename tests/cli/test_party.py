@@ -95,7 +95,7 @@ def test_the_page_for_approvals_is_served_until_an_interrupt(folder: Folder) -> 
             assert refused.value.code == 404
             refused.value.close()
             running.send_signal(signal.SIGINT)
-            out, err = running.communicate(timeout=120)
+            out, err = running.communicate(timeout=300)
         finally:
             running.kill()
     assert (running.returncode, out, err) == (0, "", "")

@@ -47,6 +47,6 @@ async def _asked(
         nonlocal status, content
         status, content = message.get("status", status), content + message.get("body", b"")
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         await app(scope, receive, send)
     return status, content
