@@ -14,6 +14,7 @@ from masquerade.console.kinds import kind_of
 from masquerade.console.request_preview import acceptable
 from masquerade.console.session_parts import (
     draw_contract,
+    draw_held,
     draw_lines,
     draw_offers,
     draw_progress,
@@ -26,9 +27,9 @@ from masquerade.console.session_parts import (
 )
 from masquerade.console.session_progress import SessionProgress
 from masquerade.console.signed_in import SignedOut
-from masquerade.console.wording import STATUS, asked_product, look_of, moment, number, short
+from masquerade.console.wording import STATUS, asked_product, look_of, moment, short
 from masquerade.errors import MasqueradeError
-from masquerade.service.quality import limits_of, missed_terms, said_of_binding, said_of_losses, why_waits
+from masquerade.service.quality import limits_of, missed_terms, said_of_binding
 from masquerade.service.resources import Event, PartyOffer, RequestPreview, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
@@ -229,19 +230,7 @@ class _Shown:
             tag(
                 "h2", "The release is made, and waits for you" if mine else "The release waits for its client"
             )
-            bullets([f"{line[0].upper()}{line[1:]}." for line in why_waits(told)])
-            losses = said_of_losses(told)
-            facts(
-                [
-                    *([("Detail lost", losses)] if losses else []),
-                    *([("Rows", number(told["rows"]))] if told.get("rows") is not None else []),
-                    *(
-                        [("Cost", self._view.money(int(told["cost"])))]
-                        if told.get("cost") is not None
-                        else []
-                    ),
-                ]
-            )
+            draw_held(told, self._view.money)
             binding = said_of_binding(told)
             tag("p", f"Nothing is published before you say so{f': {binding}' if binding else ''}.")
             if not mine:

@@ -26,7 +26,7 @@ from masquerade.protocol.method import RoleName
 from masquerade.protocol.method_choice import chosen_lines
 from masquerade.report.charts import tree_chart
 from masquerade.service.kinds.horizontal import against
-from masquerade.service.quality import QUALITY_TERMS
+from masquerade.service.quality import KEPT, LOSSES, QUALITY_TERMS, why_waits
 from masquerade.service.resources import PartyOffer
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
@@ -218,3 +218,24 @@ def _why(offer: PartyOffer) -> Any:
 def _said(requirements: Any) -> list[str]:
     """Describe requirements in words; those that already are texts stay as they are."""
     return [each if isinstance(each, str) else requirement(each) for each in requirements or ()]
+
+
+def draw_held(told: Mapping[str, Any], money: Callable[[int], str]) -> None:
+    """Draw why a release waits for its client, what it has lost, and what it costs."""
+    losses, kept = dict(told.get(LOSSES) or {}), dict(told.get(KEPT) or {})
+    whole = (
+        line if line.split()[0] in losses else f"{line[0].upper()}{line[1:]}" for line in why_waits(told)
+    )
+    bullets([f"{line}." for line in whole])
+    if losses:
+        rows = [
+            (name, f"{loss:.0%}", f"{kept[name]:.0%}" if name in kept else "–")
+            for name, loss in sorted(losses.items(), key=lambda each: (-each[1], each[0]))
+        ]
+        columns = ["Column", "Detail lost", "Information kept"]
+        table("What each column lost", columns, rows, numbers=(1, 2))
+    figures = [
+        ("Rows", number(told["rows"]) if told.get("rows") is not None else None),
+        ("Cost", money(int(told["cost"])) if told.get("cost") is not None else None),
+    ]
+    facts([(name, text) for name, text in figures if text is not None])

@@ -129,8 +129,10 @@ def said_of_binding(told: Mapping[str, Any]) -> str | None:
         return (
             "so much of these tables was declined before that it binds later requests even if you decline it"
         )
-    more = "none can be declined after it" if left == 1 else f"{left - 1} more can be declined after it"
-    return f"it binds later requests for these tables if you accept it, and not if you decline it; {more}"
+    more = (
+        "the next one binds them in any case" if left == 1 else f"{left - 1} more may be declined after that"
+    )
+    return f"accepted, it binds later requests for these tables; declined, it does not, and {more}"
 
 
 def limits_of(wished: Mapping[str, Any] | Request | Deal) -> Figures:
