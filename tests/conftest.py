@@ -63,6 +63,7 @@ _SESSIONS = (
                 "service",
                 "signed",
                 "store",
+                "waiting",
             ),
         )
     ),

@@ -191,7 +191,7 @@ def _read(line: bytes) -> tuple[Record, _Line]:
         return record, None
     try:
         if record.event == _DECLINED:
-            return record, msgspec.convert(record.fields, Declined)
+            return record, convert(record.fields, Declined)
         if record.event != _RELEASE:
             raise ParameterError(f"the event {record.event}")
         released = convert(record.fields, Released)

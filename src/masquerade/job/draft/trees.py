@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from masquerade.data.continuum import read_date
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, value_counts, weighted_counts
 from masquerade.job.draft.category_order import alphabetical, natural_order
 from masquerade.job.draft.profile import Profile, is_code
 
@@ -97,9 +97,9 @@ def _below_root(levels: Sequence[list[Edge]]) -> list[list[Edge]]:
 def _is_skewed(numbers: Sequence[Decimal], counts: Counts, edges: Sequence[Decimal]) -> bool:
     """Return whether one interval has far more than its share of the rows, and of different numbers."""
     leaf = np.searchsorted(np.array(edges, np.float64), np.array(numbers, np.float64), side="right")
-    rows = np.bincount(leaf, weights=counts)
+    rows = weighted_counts(leaf, counts, len(edges) + 1)
     crowded = rows > max(_CROWDED, _TIMES_FAIR / (len(edges) - 1)) * rows.sum()
-    return bool((crowded & (np.bincount(leaf) > 1)).any())
+    return bool((crowded & (value_counts(leaf, len(edges) + 1) > 1)).any())
 
 
 def _quantiles(numbers: Sequence[Decimal], counts: Counts, first: Decimal, last: Decimal) -> Paths:

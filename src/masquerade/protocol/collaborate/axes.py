@@ -17,6 +17,7 @@ from masquerade.data.column import Column, Generalised
 from masquerade.data.continuum import Kind, Number, write_interval
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import value_counts
+from masquerade.engine.numbering import distinct_values
 from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import AttributeLoss, information_loss, losses_of, rounded
@@ -170,7 +171,8 @@ class HalvingAxis(PublicAxis):
         counts = value_counts(of_row, len(cells))
         mean = rounded(float(counts @ widths), of_row.size)
         lo, hi = np.array(cells, np.int64).reshape(-1, 2).T
-        occurring, times = np.unique(ranks, return_counts=True)
+        occurring, places = distinct_values(ranks)
+        times = value_counts(places, occurring.size)
         information = information_loss(times, lo, hi, counts, ranks=occurring)
         return AttributeLoss(mean, mean, mean, 0, 0, information)
 

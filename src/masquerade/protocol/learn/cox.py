@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from masquerade.crypto.bits import digits
 from masquerade.crypto.reciprocal import MANTISSA, reciprocal_circuit
 from masquerade.crypto.rings import Elements
+from masquerade.engine.numbering import distinct_values
 from masquerade.errors import AnswerIsNo, ParameterError, Problem
 from masquerade.net.script import Script
 from masquerade.protocol.learn.aggregate import Aggregation, Numbers
@@ -271,7 +272,7 @@ class _Fit:
         Of a hazard h that is off by d, a survival exp(−θ·h) is off by at most d / (e·h), whatever θ. So each is opened
         in as many digits as its own size takes, which a few digits of it tell.
         """
-        until, back = np.unique(until, return_inverse=True)
+        until, back = distinct_values(until)
         shares = np.cumsum(hazards, dtype=np.uint64)[np.maximum(until, 0)]
         most, spare = min(_OPENED, self.places.reciprocals), 57 - self.places.reciprocals
         first = max(1, floor(-log2(np.e * error * _LARGE_HAZARD)))
