@@ -251,14 +251,20 @@ class _LinkedChunks:
         """Count the records of groups by rank along dimensions, and unless told otherwise by what judges count."""
         kernels, pairs = [], 0
         for at, each in asked.items():
-            for qid, groups in zip(self._of_axis[at], each.groups, strict=False):
+            ranks = self._ranks_of_linked(at, each)
+            for qid, groups, linked in zip(self._of_axis[at], each.groups, each.linked, strict=False):
                 index = np.full(qid.sizes.size, -1, np.int32)
                 index[groups] = np.arange(groups.size)
                 size = max(axes[at].column.domain.size, 1)
                 counted = qid.counted if codes else ()
                 kernels.append(CountRanks(qid.label, index, (ranks_of(axes[at].name),), (size,), counted))
                 records = int(qid.sizes[groups].sum())
-                pairs += kernels[-1].most_pairs(records, max(groups.size, records // self._most_rows))
+                most = kernels[-1].most_pairs(records, max(groups.size, records // self._most_rows))
+                if self._narrowed:  # many groups, each with few of the ranks
+                    there = qid.sizes[groups]
+                    each_code = [n_codes for _, n_codes in counted] or [1]
+                    most = min(most, sum(int(np.minimum(there, ranks[linked] * n).sum()) for n in each_code))
+                pairs += most
         if not kernels:
             return {}
         insist_on_pairs(self._table, pairs, _BYTES_PER_PAIR)
@@ -282,6 +288,13 @@ class _LinkedChunks:
             ]
             for at, each in asked.items()
         }
+
+    def _ranks_of_linked(self, at: int, asked: _Asked) -> Counts:
+        """Return how many ranks the cell of each group that may be cut along a dimension has, by what is linked."""
+        cells = self._of_axis[at][0].cells[at]  # the first QID with a dimension keeps its cells
+        ranks = np.zeros(asked.n_linked, np.int64)
+        ranks[asked.linked[0]] = cells[1, asked.groups[0]] - cells[0, asked.groups[0]]
+        return ranks
 
     def _settled(self, cuts: Mapping[int, CountedCuts]) -> dict[int, Flags]:
         """Return which linked records are cut along which dimension: where it is the best of all their groups."""

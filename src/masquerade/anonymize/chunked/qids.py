@@ -41,11 +41,11 @@ def cut_by_value_in_chunks(
     if len(qids) == 1:
         return cut_chunks(table, dimensions, whole, choice, strict)
     judges = {qid: judge_of_chunks(table, own, classes, merge) for qid, own in qids.items()}
-    made: list[Released] = []
+    # From the top first, while nothing else is beside the records: it needs most room for counts.
+    made = [cut_linked_chunks(table, dimensions, judges, choice, strict)]
     if begins_with_union(parts, whole_groups(table, dimensions.columns, "linked").sizes):
         union = groups_of_chunks(table, dimensions, whole, choice, strict)
-        made.append(cut_linked_chunks(table, dimensions, judges, choice, strict, union))
-    made.append(cut_linked_chunks(table, dimensions, judges, choice, strict))
+        made.insert(0, cut_linked_chunks(table, dimensions, judges, choice, strict, union))
     records = table.chunks.total(_CountValues(tuple(made)))
     lost = [
         certainty_lost(zip((column for column, _ in released.values()), counts, strict=True))
