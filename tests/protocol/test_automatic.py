@@ -42,7 +42,7 @@ def test_the_first_that_takes_the_requirements(
     assert not [*AUTO.refusals(proposal)]
     assert agreed.choice is not None
     assert [each.method["name"] for each in agreed.choice.passed_over] == (
-        [] if name == "mondrian" else ["mondrian"] * (1 if class_name is None else 2)
+        [] if name == "mondrian" else ["mondrian"] * (1 if class_name is None else 3)
     )
     assert all(each.refuses for each in agreed.choice.passed_over)
 
@@ -69,6 +69,12 @@ def test_a_contract_has_the_method_by_its_own_name_and_the_reason() -> None:
 
 def test_providers_of_the_same_columns_have_one_method() -> None:
     assert unnamed_method("horizontal") == Collaboration()
+
+
+def test_parties_may_keep_to_what_was_preferred_before() -> None:
+    """A release that was made by information gain binds later ones."""
+    before = AUTO.restricted(lambda each: each.settings().get("choose") == "information-gain")
+    assert before.agreed(ONE_QID, "income").method.settings()["choose"] == "information-gain"
 
 
 def test_nobody_may_be_left_without_a_method() -> None:

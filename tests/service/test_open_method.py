@@ -48,6 +48,7 @@ def test_only_what_every_policy_allows_is_chosen_and_who_does_not_is_named() -> 
     assert [(each.method["name"], each.not_allowed_by) for each in deal.choice.passed_over] == [
         ("mondrian", ("bank",)),
         ("mondrian", ("bank",)),
+        ("mondrian", ("bank",)),
     ]
     limited = dealt(asked(), bank=policy(methods={"mondrian": {"choose": ["certainty", "widest"]}}))
     assert limited.terms.method["choose"] == "certainty"

@@ -36,4 +36,4 @@ def chosen_lines(choice: Mapping[str, Any]) -> list[str]:
         lines += [f"not {name}: {reason}" for reason in each.get("refuses") or ()]
         if by := each.get("not_allowed_by"):
             lines.append(f"not {name}: not allowed by {', '.join(by)}")
-    return lines
+    return list(dict.fromkeys(lines))  # a method may be passed over with several settings

@@ -15,6 +15,7 @@ from masquerade.anonymize.mondrian.choices import (
     BY_CLASS,
     CHOICES,
     CLASS_FIRST,
+    INFORMATION_GAIN,
     MERGE_HELP,
     choice_named,
     strict,
@@ -76,6 +77,8 @@ class JointMondrian(VerticalMethod):
             {"choose": CLASS_FIRST},
         ),
         Preference(20, "cutting each group apart keeps most"),
+        # What was preferred before, so that parties can go on with a release that was made so.
+        Preference(21, "a release was made so before, or no other is allowed", {"choose": INFORMATION_GAIN}),
     )
 
     choose: str = parameter(
