@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.crypto.rings import Elements
+from masquerade.engine.numbering import distinct_values
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import number, optional
 from masquerade.net.script import Script
@@ -145,7 +146,7 @@ def concordance_metrics(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the concordance, and the curve of an average record's survival."""
     right, pairs = counts
-    shown = np.unique(np.linspace(0, len(baseline) - 1, _MOST_SHOWN).astype(int)).tolist()
+    shown = distinct_values(np.linspace(0, len(baseline) - 1, _MOST_SHOWN).astype(int))[0].tolist()
     curve = {
         "times": [0.0, *(baseline[at][0] for at in shown)],
         "shares": [1.0, *(float(np.exp(-baseline[at][1])) for at in shown)],

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 
+from masquerade.engine.numbering import distinct_values
 from masquerade.protocol.learn.models.inference import (
     Coefficient,
     InferenceRow,
@@ -114,7 +115,7 @@ def usual_times(baseline: Sequence[tuple[float, float]]) -> tuple[float, ...]:
     times = np.array([time for time, _ in baseline])
     if times.size > _MOST_USUAL:
         even = times[-1] * np.arange(1, _MOST_USUAL + 1) / _MOST_USUAL
-        times = np.unique(times[np.searchsorted(times, even)])
+        times = distinct_values(times[np.searchsorted(times, even)])[0]
     return tuple(times.tolist())
 
 
