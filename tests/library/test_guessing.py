@@ -127,6 +127,9 @@ def test_the_method_of_a_job_file_and_that_of_python_take_the_same_words() -> No
     asked = mq.MPrivacy(1, mq.KAnonymity(["age"], 4), "hospital")
     release = mq.anonymize(table, asked, mq.Mondrian(choose="fitness"))
     assert release.settings["algorithm"]["choose"] == "fitness"
+    assert (
+        mq.anonymize(table, asked, mq.Mondrian(choose="widest")).settings["algorithm"]["choose"] == "widest"
+    )
     assert mq.verify(table.select(["hospital"]).append_column("age", pa.array(["*"] * 120)), asked)
     with pytest.raises(mq.ParameterError, match='must be "certainty" or "widest"'):
         mq.anonymize(table, mq.KAnonymity(["age"], 4), mq.Mondrian(choose="fitness"))

@@ -121,7 +121,9 @@ class Mondrian(MondrianVariant):
         named = any(part.provider_column is not None for part in parts)
         if self._has_purpose:  # by value alone: a cut between providers serves no purpose of the release
             return self
-        if named and (self.provider_aware or (self.provider_aware is None and may_cut_providers(parts))):
+        # Between providers there is no "widest": who asks for it without more has the cuts by value alone.
+        possible = self.choose != "widest" and may_cut_providers(parts)
+        if named and (self.provider_aware or (self.provider_aware is None and possible)):
             return ProviderAwareMondrian(self.target, self.choose, self.strict, merge=self.merge)
         return self
 
