@@ -362,3 +362,19 @@ def test_the_genetic_search_keeps_k_and_finds_the_cut_that_tells_the_classes_apa
     assert {job for _, job in cells} == {"cook", "judge"}
     nothing = np.zeros(search._genome.size, bool)
     assert search.cost(nothing) == pytest.approx(6 / 14)  # one group, in which eight of fourteen are right
+
+
+@needs_adult
+def test_no_recoding_is_below_the_bound_of_its_table() -> None:
+    """One measure on one table; a larger table has a lower bound."""
+    recoding, adult = load("recoding"), load("_adult").adult().select(load("recoding").QID)
+    bounds = []
+    for rows in (400, 1200):
+        table = mq.Table(adult.slice(0, rows), recoding.arx_schema())
+        bounds.append(recoding.lower_bounds(table))
+        for k, bound in bounds[-1].items():
+            for method in (mq.CheapestBox(), mq.Mondrian()):
+                penalty = mq.anonymize(table, mq.KAnonymity(recoding.QID, k), method).metrics["ncp"]
+                assert penalty is not None
+                assert 0 < bound <= penalty
+    assert all(bounds[1][k] < bounds[0][k] for k in recoding.KS)
