@@ -25,7 +25,7 @@ from protocol.test_mashup import run_mashup
 from service.parties import BANK, CLINIC, IDLE, carried, dealt, policy, request
 
 ATTRIBUTES = ["age", "job", "salary", "town"]
-ASKED = request(privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": 2}])
+ASKED = request(privacy=[{"model": "k-anonymity", "qid": ["age"], "k": 2}])
 STRICT, LAX = policy(least_k=10), policy(least_k=10, joint_qid="asked")
 
 
