@@ -60,7 +60,7 @@ def test_no_protocol_runs_by_a_contract_for_a_roll_up(folder: Folder) -> None:
     [
         ({"source": "0" * 64}, "the release that is to be rolled up was not made from this table"),
         ({"normalize": "casefold"}, "does not follow from the earlier release alone"),
-        ({"source": None}, "can break the first"),
+        ({"source": None}, "could be combined with it"),
     ],
     ids=["of nothing", "of other people", "without saying so"],
 )

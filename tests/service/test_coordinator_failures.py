@@ -239,7 +239,7 @@ class OffersForeignColumns(PartyNode):
         (
             OffersForeignColumns,
             Status.REFUSED,
-            "clinic: offers columns that are not its own or not wanted: age, town",
+            "offers columns that are not its own or not wanted: age, town (clinic)",
         ),
     ],
     ids=["signature", "name", "columns"],

@@ -193,7 +193,7 @@ def test_a_refusal_lists_every_reason_of_every_party(house: House, coordinator: 
         done = house.finished(coordinator, coordinator.ask(ana, wish).id)
         assert done.status is Status.REFUSED
         reasons = coordinator.reasons(done)
-        assert [each.partition(":")[0] for each in reasons] == ["bank", "bank", "shop"]
+        assert [each.rpartition(" ")[2] for each in reasons] == ["(bank)", "(bank)", "(shop)"]
         assert 'purpose "research" is not allowed' in reasons[0]
         assert 'adversary "malicious" is not allowed' in reasons[1]
         assert 'purpose "research" is not allowed' in reasons[2]
@@ -385,7 +385,7 @@ def test_a_party_that_wants_a_person_to_look_is_waited_for(house: House, coordin
         assert house.finished(coordinator, asked.id).status is Status.PUBLISHED
         done = house.finished(coordinator, unwanted.id)
         assert done.status is Status.REFUSED
-        assert coordinator.reasons(done) == ("shop: a person has refused it: ask the data office first",)
+        assert coordinator.reasons(done) == ("a person has refused it: ask the data office first (shop)",)
         assert coordinator.ledger(ana, session=unwanted.id) == []
         assert json.loads(masquerade("party", "preview", conf, "--json"))["waiting"] == []
     finally:

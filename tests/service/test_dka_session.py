@@ -120,6 +120,6 @@ def test_a_party_whose_numbers_have_no_steps_refuses(house: House, coordinator: 
     refused = ended(house, coordinator, wish(house, ["job", "age"]))
     assert refused.status is Status.REFUSED
     assert coordinator.reasons(refused) == (
-        'clinic: "age": dka with local = datafly generalises step by step; give a taxonomy, '
-        "for a number a tree of fixed intervals",
+        '"age": dka with local = datafly generalises step by step; give a taxonomy, '
+        "for a number a tree of fixed intervals (clinic)",
     )

@@ -65,7 +65,7 @@ def test_conflicts_between_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(ended, Refused)
     reason = '"age": bank and clinic have it; name one contributor in providers'
     assert ended.reasons == {"bank": (reason,), "clinic": (reason,)}
-    assert ended.lines == (f"bank: {reason}", f"clinic: {reason}")
+    assert ended.lines == (f"{reason} (bank, clinic)",)
     ended, _ = carried(request(providers={"age": "bank"}), open_to_all, (both, CLINIC))
     assert isinstance(ended, Agreed)
     assert ended.deal.terms.columns[0].holder == "bank"
@@ -153,7 +153,7 @@ def test_rounds_are_bounded() -> None:
     assert isinstance(ended, Refused)
     assert len(earlier) == MOST_ROUNDS
     assert list(ended.reasons) == ["bank"]
-    assert ended.lines[0].startswith("bank: still asks for more after 8 rounds: k-anonymity (k = 18)")
+    assert ended.lines[0].startswith("still asks for more after 8 rounds: k-anonymity (k = 18)")
 
 
 # --- what the parties' numbers of records show ---
@@ -196,3 +196,26 @@ def test_a_number_of_records_that_is_not_told_refuses_nothing() -> None:
 def test_a_refusal_does_not_hide_a_k_that_is_too_large() -> None:
     told = refused(_k(5_001), bank=policy(purposes=["care"]))
     assert set(told) == {"bank", "request"}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "lines"),
+    [
+        ({"bank": ("no",), "clinic": ("no",)}, ("no (bank, clinic)",)),
+        ({"bank": ("no", "later", "no"), "clinic": ("later",)}, ("no (bank)", "later (bank, clinic)")),
+        (
+            {"bank": ("the table of bank changed",), "clinic": ("the table of clinic changed",)},
+            ("the table of this party changed (bank, clinic)",),
+        ),
+        (
+            {"bank": ("clinic has it",), "clinic": ("bank has it",)},
+            ("clinic has it (bank)", "bank has it (clinic)"),
+        ),
+        ({"request": ("too dear",), "bank": ("no",)}, ("request: too dear", "no (bank)")),
+    ],
+    ids=["equal", "some equal", "equal but for their own name", "about each other", "of the whole"],
+)
+def test_a_reason_is_told_once_with_all_who_give_it(
+    reasons: dict[str, tuple[str, ...]], lines: tuple[str, ...]
+) -> None:
+    assert Refused(reasons).lines == lines

@@ -126,7 +126,7 @@ def test_a_killed_node_is_named_and_starts_again(folder: Folder, started: dict[s
             await coordinator.ended("bank", retry)
             other = await coordinator.offer("bank", wish(attributes=["age", "job"]))
             assert isinstance(other, Refusal)
-            assert "another list of columns" in other.reasons[0]
+            assert "already released" in other.reasons[0]
 
     run(again())
     assert [started[name].end(signal.SIGTERM) for name in ("bank", "clinic")] == [0, 0]

@@ -203,7 +203,7 @@ def test_a_second_release_that_breaks_the_first(folder: Folder) -> None:
             for late in (await coordinator.prepare("bank", second), await coordinator.offer("bank", other)):
                 assert isinstance(late, Refusal)
                 assert not late.busy
-                assert any("a second release with another requirement" in reason for reason in late.reasons)
+                assert any("; a second release with" in reason for reason in late.reasons)
             again = [await coordinator.signed(), await coordinator.signed()]
             for contract in again:
                 await coordinator.prepare_all(contract)  # the same is no harm, also at the same time
@@ -213,7 +213,10 @@ def test_a_second_release_that_breaks_the_first(folder: Folder) -> None:
     run(part())
     (record,) = Ledger.load(folder.state("bank") / "ledger.jsonl").records
     assert record.terms.parts
-    assert any("another requirement" in each["reasons"][0] for each in audited(folder, "bank", "refusal"))
+    assert any(
+        "; a second release with" in each["reasons"][0]
+        for each in audited(folder, "bank", "refusal")
+    )
 
 
 def test_a_release_that_is_noted_while_another_runs(folder: Folder) -> None:
@@ -232,7 +235,7 @@ def test_a_release_that_is_noted_while_another_runs(folder: Folder) -> None:
                     await coordinator.assembled(first, listener, addresses)
             end = await coordinator.ended("bank", first)
             assert (end.state, end.kind) == ("failed", "NotAllowed")
-            assert "a second release with another requirement" in end.problems[0].text
+            assert "; a second release with" in end.problems[0].text
 
     run(part())
 
@@ -317,7 +320,7 @@ def test_a_contract_runs_once(folder: Folder) -> None:
             with pytest.raises(NotFound):
                 await here.coordinator.progress("bank", contract)
             other = await here.coordinator.offer("bank", wish(attributes=["age", "job"]))
-            assert "a second release with another list of columns" in str(other)  # the ledger is kept
+            assert "already released" in str(other)  # the ledger is kept
 
     run(part())
     whole(folder, "bank")

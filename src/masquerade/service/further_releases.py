@@ -10,7 +10,8 @@ which the holders of the others' columns are left empty.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import ARRANGEMENTS
@@ -19,7 +20,16 @@ from masquerade.service.boundaries import written_terms
 from masquerade.service.terms import Terms
 
 
-def differences(earlier: Terms, asked: Terms) -> list[str]:
+@dataclass(frozen=True)
+class Difference:
+    """What makes terms another release than an earlier one: how the earlier one was made, and what is asked for."""
+
+    aspect: str
+    before: str
+    now: str
+
+
+def differences(earlier: Terms, asked: Terms) -> list[Difference]:
     """Name what makes the terms (or a draft) another release than an earlier one; empty if they are the same."""
     if asked.hash == earlier.hash:
         return []
@@ -28,16 +38,25 @@ def differences(earlier: Terms, asked: Terms) -> list[str]:
         for word in sorted({*earlier.method, *asked.method} - {"name"}):
             before[word], now[word] = (str(terms.method.get(word, "none")) for terms in (earlier, asked))
     found = [
-        f"another {name} ({before[name]} before, {each} now)"
+        Difference(name, f"with {name} = {before[name]}", f"with {name} = {each}")
         for name, each in now.items()
         if name in before and before[name] != each
     ]
-    return found or ([] if _is_draft(asked) else ["other terms"])
+    found = [*_other_columns(earlier, asked), *_other_parts(earlier, asked), *found]
+    return found or ([] if _is_draft(asked) else [Difference("terms", "on other terms", "on these terms")])
 
 
 def against_second(earlier: Terms, asked: Terms) -> list[str]:
-    """Say why these terms may not be released after the earlier ones; nothing if they are the same."""
-    return [f"a second release with {each} can break the first" for each in differences(earlier, asked)]
+    """Say in one sentence why these terms may not be released after the earlier ones; nothing if they are the same."""
+    found = differences(earlier, asked)
+    if not found:
+        return []
+    before, now = (" and ".join(texts) for texts in ([d.before for d in found], [d.now for d in found]))
+    if len(found) == 1:
+        now = now.replace(f"with {found[0].aspect} = ", "with ", 1)
+    return [
+        f"already released {before}; a second release {now} could be combined with it to single people out"
+    ]
 
 
 def agreed_before(earlier: Terms, wanted: Iterable[str]) -> list[GroupRequirement]:
@@ -93,19 +112,47 @@ def _released(terms: Terms) -> set[str]:
     return names if terms.class_name is None else {*names, terms.class_name}
 
 
+def _other_columns(earlier: Terms, asked: Terms) -> Iterator[Difference]:
+    """Yield the columns that come or go, or that they are in another order."""
+    raw = {column.name for column in earlier.columns if column.role == "sensitive"}  # they come last in terms
+    before = [column.name for column in earlier.columns]
+    now = sorted((column.name for column in asked.columns), key=lambda name: name in raw)
+    gone = ", ".join(name for name in before if name not in now)
+    new = ", ".join(name for name in now if name not in before)
+    if gone:
+        yield Difference("columns", f"with {gone}", f"without {gone}")
+    if new:
+        yield Difference("columns", f"without {new}", f"with {new}")
+    if before != now and not gone and not new:
+        yield Difference(
+            "columns", *(f"with the columns in the order {', '.join(each)}" for each in (before, now))
+        )
+
+
+def _other_parts(earlier: Terms, asked: Terms) -> Iterator[Difference]:
+    """Yield what only one of the requirements has."""
+    before, now = [*map(str, earlier.parts)], [*map(str, asked.parts)]
+    gone = " & ".join(part for part in before if part not in now)
+    new = " & ".join(part for part in now if part not in before)
+    if gone or new:
+        yield Difference(
+            "requirement",
+            f"with {gone}" if gone else f"without {new}",
+            f"with {new}" if new else f"without {gone}",
+        )
+    elif before != now:
+        yield Difference("requirement", *(f"with {' & '.join(each)}" for each in (before, now)))
+
+
 def _aspects(terms: Terms, earlier: Terms) -> dict[str, str]:
     """Describe what can make other groups, by name; a draft does not know who the parties are."""
-    raw = {column.name for column in earlier.columns if column.role == "sensitive"}  # they come last in terms
-    columns = sorted((column.name for column in terms.columns), key=lambda name: name in raw)
     aspects = {
-        "list of columns": ", ".join(columns),
-        "requirement": " & ".join(map(str, terms.parts)),
         "class": terms.class_name or "none",
         "kind": terms.kind,
         "m": str(terms.m),
         "normalize": terms.normalize,
         "method": str(terms.method.get("name")),
-        "version of the protocol": str(terms.version),
+        "protocol version": str(terms.version),
     }
     known = {column.name for column in terms.columns if column.holder} or {c.name for c in terms.columns}
     for name in sorted(known & {c.name for c in earlier.columns}):
@@ -115,4 +162,4 @@ def _aspects(terms: Terms, earlier: Terms) -> dict[str, str]:
     for each in terms.provisions:
         aspects[f"table of {each.party}"] = each.snapshot[:12]
         aspects[f"schema of {each.party}"] = each.schema[:12]
-    return aspects if _is_draft(terms) else aspects | {"list of parties": ", ".join(terms.parties)}
+    return aspects if _is_draft(terms) else aspects | {"parties": ", ".join(terms.parties)}

@@ -9,6 +9,7 @@ round. The order of the answers does not matter. No I/O here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -51,6 +52,29 @@ class CounterOffer:
     insisted: Mapping[str, tuple[GroupRequirement, ...]]  # by party: what it added to the previous round
 
 
+def said_by(reasons: Reasons) -> tuple[str, ...]:
+    """Return each reason once, with the parties that give it in brackets; those of `THE_REQUEST` name nobody.
+
+    Reasons that differ only in the name of the party that gives them are told once, of "this party".
+    """
+    by_text: dict[str, list[str]] = {}
+    for who, each in reasons.items():
+        for reason in dict.fromkeys(each):
+            by_text.setdefault(reason, []).append(who)
+    alike: dict[
+        str, list[tuple[str, str]]
+    ] = {}  # by the reason without the name of the only one who gives it
+    for reason, names in by_text.items():
+        common = re.sub(rf"\b{re.escape(names[0])}\b", "\0", reason) if len(names) == 1 else reason
+        alike.setdefault(common, []).append((reason, ", ".join(names)))
+    lines = []
+    for common, told in alike.items():
+        text = told[0][0] if len(told) == 1 else common.replace("\0", "this party")
+        whom = ", ".join(names for _, names in told)
+        lines.append(f"{THE_REQUEST}: {text}" if whom == THE_REQUEST else f"{text} ({whom})")
+    return tuple(lines)
+
+
 @dataclass(frozen=True)
 class Refused:
     """Every reason of every party; those of `THE_REQUEST` concern the whole. `busy`: may succeed later.
@@ -64,8 +88,8 @@ class Refused:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """One line for each reason."""
-        return tuple(f"{who}: {reason}" for who, each in self.reasons.items() for reason in each)
+        """One line for each reason, with everybody who gives it."""
+        return said_by(self.reasons)
 
 
 def negotiate(

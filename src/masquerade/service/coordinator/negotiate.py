@@ -46,7 +46,7 @@ from masquerade.service.coordinator.sign import Signer, requirements_of
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.kinds.kind import THE_REQUEST
-from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate, said_by
 from masquerade.service.offers import Offer, Refusal
 from masquerade.service.request import Request, read_request
 from masquerade.service.session_states import Status
@@ -106,7 +106,7 @@ class Negotiator:
             outcome = await self._rolled_up(session, request, found.datasets, outcome, outcome.earlier)
         if isinstance(outcome, Refused):
             clocks = await differing_clocks(self.links, self.clock, {*outcome.reasons} & {*session.providers})
-            lines = [*outcome.lines, *(f"{each.party}: {each.reason}" for each in clocks)]
+            lines = [*outcome.lines, *said_by({each.party: (each.reason,) for each in clocks})]
             await self._end(session, Status.REFUSED, lines)
             return None
         deal = outcome.deal
@@ -116,8 +116,10 @@ class Negotiator:
         if isinstance(signed, SessionRecord):
             return signed
         clocks = await differing_clocks(self.links, self.clock, [each.party for each in signed])
-        lines = [f"{each.party}: {reason}" for each in signed for reason in each.reasons]
-        lines += [f"{each.party}: {each.reason}" for each in clocks]
+        lines = [
+            *said_by({each.party: each.reasons for each in signed}),
+            *said_by({each.party: (each.reason,) for each in clocks}),
+        ]
         await self._end(session, Status.REFUSED, lines)
         return None
 

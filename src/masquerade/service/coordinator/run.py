@@ -22,7 +22,7 @@ import msgspec
 import structlog
 
 from masquerade.audit.log import AuditLog
-from masquerade.errors import Conflict, MasqueradeError, NotAllowed, PeerError, PeerRefused, Problem
+from masquerade.errors import Conflict, MasqueradeError, NotAllowed, PeerError, PeerRefused
 from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import Listener
@@ -43,6 +43,7 @@ from masquerade.service.coordinator.publish import Assembled, ReleasePublisher
 from masquerade.service.coordinator.session_moves import cause_of, end, move, tell_problem
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import Signer, Unsigned, contract_of
+from masquerade.service.negotiation import said_by
 from masquerade.service.network import Network
 from masquerade.service.offers import Refusal
 from masquerade.service.session_states import Status
@@ -316,5 +317,7 @@ class Attempt:
 
 
 def _refused(refusals: Sequence[Refusal], clocks: Sequence[ClockDiffers]) -> NotAllowed:
-    reasons = (Problem(reason, party=each.party) for each in refusals for reason in each.reasons)
-    return NotAllowed(*reasons, *(each.problem for each in clocks))
+    return NotAllowed(
+        *said_by({each.party: each.reasons for each in refusals}),
+        *said_by({each.party: (each.reason,) for each in clocks}),
+    )
