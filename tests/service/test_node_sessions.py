@@ -213,10 +213,7 @@ def test_a_second_release_that_breaks_the_first(folder: Folder) -> None:
     run(part())
     (record,) = Ledger.load(folder.state("bank") / "ledger.jsonl").records
     assert record.terms.parts
-    assert any(
-        "; a second release with" in each["reasons"][0]
-        for each in audited(folder, "bank", "refusal")
-    )
+    assert any("; a second release with" in each["reasons"][0] for each in audited(folder, "bank", "refusal"))
 
 
 def test_a_release_that_is_noted_while_another_runs(folder: Folder) -> None:

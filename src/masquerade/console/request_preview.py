@@ -56,10 +56,16 @@ def draw_preview(shown: RequestPreview, problems: list[str], draft: Draft, money
         )
 
 
+def sentence(text: str) -> str:
+    """Write what a party would say as a sentence of its own."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def foreseen_refusals(shown: RequestPreview, money: Money) -> list[str]:
     """Say why a request that is complete would still come to nothing."""
-    doubts = []
-    if shown.refused_by:
+    doubts: list[str] = []
+    doubts += map(sentence, shown.refusals)
+    if shown.refused_by and not shown.refusals:
         doubts.append(f"{', '.join(shown.refused_by)} will not allow this purpose. {_purposes(shown)}")
     if shown.price > shown.budget:
         doubts.append(f"It may cost {money(shown.price)}, and the budget is {money(shown.budget)}.")

@@ -79,7 +79,9 @@ def _request(client: Client, path: Path, away: Sequence[str]) -> Iterator[Check]
             "would fail",
             f"ask again once {'it is' if one else 'they are'} back",
         )
-    elif not preview.problems:
+    elif not preview.problems and not preview.refusals:
         yield fine("request", f"can be asked of {', '.join(preview.parties) or 'the parties'}")
     for problem in preview.problems:
         yield error("request", problem)  # names the key to correct
+    for refusal in preview.refusals:
+        yield error("request", f"would be refused: {refusal}")

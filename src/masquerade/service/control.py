@@ -73,6 +73,7 @@ class AskOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dataset: str
     request: dict[str, Any]  # Request.content()
     source: str | None = None  # the hash of the earlier release's terms
+    preview: bool = False  # no session follows from it: nothing is kept ready
 
 
 class AskSignature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

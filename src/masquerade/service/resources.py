@@ -182,6 +182,14 @@ class RequestPreview(Resource):
         default=False,
         description="whether you were given a release of a table as it is now: you get the same, or one made of it",
     )
+    asked: bool = Field(
+        default=False, description="whether the parties were asked what they would answer to it now"
+    )
+    refusals: tuple[str, ...] = Field(
+        default=(),
+        description="what they would answer against it, each sentence once with who says it in brackets",
+        examples=[['purpose "research" is not allowed; allowed: billing (bank, clinic)']],
+    )
     expected: ExpectedQuality | None = Field(
         default=None,
         description="what can be expected of the table, from what the parties publish; null: that is not enough",

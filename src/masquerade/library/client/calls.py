@@ -7,7 +7,7 @@ import io
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -64,8 +64,11 @@ class Calls:
 
     @call
     async def preview(self, request: Wish) -> RequestPreview:
-        """Return what a request would lead to, without sending it to any party."""
-        ask = Ask("POST", "/previews", body=keys_of(request))  # errors in the request are part of the answer
+        """Return what a request would lead to, and what the parties would answer to it now, without making it."""
+        body = keys_of(request)
+        with suppress(ParameterError):  # errors in the request are part of the answer
+            body = await self._signed(body)
+        ask = Ask("POST", "/previews", body=body)
         found = read(await self._caller.ask(ask), RequestPreview)
         return found.model_copy(update={"errors": placed(found.errors, request)})
 

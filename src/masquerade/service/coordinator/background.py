@@ -26,6 +26,7 @@ from masquerade.service.coordinator.party_backoff import PartyBackoff
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.party_server import party_app
 from masquerade.service.coordinator.publish import ReleasePublisher
+from masquerade.service.coordinator.rehearsal import Rehearsal
 from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.run import Runner
 from masquerade.service.coordinator.scheduler import LOOK_EVERY, Scheduler, cancel, own_text
@@ -58,6 +59,7 @@ class Background:
     wakeup: Wakeup
     clock: Clock
     network: Network
+    rehearsal: Rehearsal
     party_address: str | None = None  # where nodes push, once it is served
     _pulling: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -110,6 +112,7 @@ class Background:
             await asyncio.to_thread(housekeeping.after_restart, self.store, self.files, own.parties)
             app = party_app(own, self.directory, self.wakeup, clock, notes)
             async with links, self._served(app) as self.party_address:
+                self.rehearsal.attach(links)
                 backoff = PartyBackoff(own, links, self.wakeup, clock)
                 scheduler = self.scheduler(links, audit, backoff)
                 # In the group: what ends a loop ends the block.
@@ -128,6 +131,7 @@ class Background:
                 try:
                     yield
                 finally:
+                    self.rehearsal.detach()
                     for loop in loops:
                         cancel(loop)
                     await asyncio.gather(*loops, return_exceptions=True)

@@ -26,9 +26,11 @@ from masquerade.service.clock import SYSTEM_CLOCK, Clock, iso
 from masquerade.service.coordinator.background import Background
 from masquerade.service.coordinator.decisions import Decisions
 from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.earlier_releases import EarlierReleases
 from masquerade.service.coordinator.intake import Intake
 from masquerade.service.coordinator.outage import Outage
 from masquerade.service.coordinator.publish import ReleasePublisher
+from masquerade.service.coordinator.rehearsal import Rehearsal
 from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.session_summary import reasons_of, summaries
 from masquerade.service.coordinator.settings import Settings, open_store
@@ -66,7 +68,9 @@ class Coordinator:
         self.wakeup = Wakeup(clock)
         self.single_instance = SingleInstance(settings, self.store)
         self._publisher = ReleasePublisher(settings, self.store, self.files, clock)
-        self._intake = Intake(settings, self.store, self.directory, self.wakeup)
+        earlier = EarlierReleases(self.store, self.files, self.directory)
+        rehearsal = Rehearsal(clock, earlier)
+        self._intake = Intake(settings, self.store, self.directory, self.wakeup, rehearsal)
         self._decisions = Decisions(self.store, self._intake, self._publisher, self.wakeup)
         self._outage = Outage(self.store, self.single_instance)
         self.background = Background(
@@ -80,6 +84,7 @@ class Coordinator:
             self.wakeup,
             clock,
             network,
+            rehearsal,
         )
 
     def close(self) -> None:
@@ -124,7 +129,7 @@ class Coordinator:
         raise NotFound(f'there is no provider "{party}"')
 
     def preview(self, user: User, content: Any) -> RequestPreview:
-        """Say what a request would come to. Nothing is stored, and no party is asked."""
+        """Say what a request would come to, and what the parties would answer to it now. Nothing is stored."""
         return self._intake.preview(user, content)
 
     def ask(self, user: User, content: Any) -> SessionRecord:

@@ -15,6 +15,7 @@ from masquerade.service.clock import iso
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.foresight import foresee
+from masquerade.service.coordinator.rehearsal import Foretold, Rehearsal
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.expectation import expected
@@ -50,11 +51,17 @@ class Reading:
 class Intake:
     """Takes in requests, and compares them with what the parties have published."""
 
-    def __init__(self, settings: Settings, store: Store, directory: Directory, wakeup: Wakeup) -> None:
+    def __init__(
+        self, settings: Settings, store: Store, directory: Directory, wakeup: Wakeup, rehearsal: Rehearsal
+    ) -> None:
         self._settings, self._store, self._directory, self._wakeup = settings, store, directory, wakeup
+        self._rehearsal = rehearsal
 
     def preview(self, user: User, content: Any) -> RequestPreview:
-        """Say what a request would come to. Nothing is stored, and no party is asked."""
+        """Say what a request would come to. Nothing is stored.
+
+        The parties are asked what they would answer, once nothing else stands against it.
+        """
         try:
             reading = self.read(user.name, content)
         except ParameterError as error:
@@ -71,6 +78,11 @@ class Intake:
         foreseen = foresee(request, asked)
         snapshots = {party: each.card.snapshot for party, each in asked.items() if each.card.snapshot}
         reachable = {party: seen for party, (_, seen) in self._directory.sights().items()}
+        away = [party for party in found.parties if not reachable.get(party, False)]
+        foretold = None
+        if not problems and not away:
+            foretold = self._rehearsal.of(request, found.datasets, snapshots)
+        told = foretold or Foretold()
         return RequestPreview(
             contributors=dict(found.contributors),
             parties=found.parties,
@@ -80,7 +92,9 @@ class Intake:
             budget=request.budget,
             purposes=foreseen.purposes,
             refused_by=foreseen.refused_by,
-            unreachable=tuple(party for party in found.parties if not reachable.get(party, False)),
+            unreachable=(*away, *told.unreachable),
+            asked=foretold is not None,
+            refusals=told.refusals,
             released_before=self._store.releases.has_any(user.name, snapshots),
             errors=problems,
         )

@@ -90,9 +90,11 @@ class PartyLinks:
         found: Published = await self._call(party, "GET", "/v1/datasets", answer=Published)
         return found
 
-    async def offer(self, party: str, asked: AskOffer) -> Offer | Refusal:
+    async def offer(self, party: str, asked: AskOffer, within: float | None = None) -> Offer | Refusal:
         """A party's answer to a request; PeerRefused unless it is for itself and the dataset that it was asked for."""
-        said: Offer | Refusal = await self._call(party, "POST", "/v1/offers", asked, answer=Offer | Refusal)
+        said: Offer | Refusal = await self._call(
+            party, "POST", "/v1/offers", asked, answer=Offer | Refusal, timeout=within
+        )
         if said.party != party:
             raise PeerRefused(party, f"answers in the name of {said.party}")
         if isinstance(said, Offer) and said.provision.dataset != asked.dataset:

@@ -53,8 +53,11 @@ class Admission:
         self._datasets = datasets  # those of this moment
         self._tell_changed = tell_changed  # a table is found to be another one than was published
 
-    def request(self, request: Request, name: str, source: str | None = None) -> Offer | Refusal:
-        """Answer a request by the policy of a dataset; the table that an offer names is kept for a while.
+    def request(
+        self, request: Request, name: str, source: str | None = None, *, keep: bool = True
+    ) -> Offer | Refusal:
+        """Answer a request by the policy of a dataset; the table that an offer names is kept for a while
+        if `keep`.
 
         With `source` the release of those terms is to be rolled up. The load is not looked at: sessions queue at the
         coordinator.
@@ -74,7 +77,7 @@ class Admission:
         if against:
             more = given.reasons if isinstance(given, Refusal) else ()
             return Refusal(self._settings.name, (*against, *more))
-        if isinstance(given, Offer):
+        if keep and isinstance(given, Offer):
             self._readings.offered(dataset, reading, self._now())
         return given
 

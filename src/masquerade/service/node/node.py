@@ -130,7 +130,7 @@ class PartyNode:
     def offer(self, ask: AskOffer) -> Offer | Refusal:
         """Answer a request by the policy."""
         request = read_request(ask.request)
-        given = self._admission.request(request, ask.dataset, ask.source)
+        given = self._admission.request(request, ask.dataset, ask.source, keep=not ask.preview)
         if isinstance(given, Offer):
             return given
         refusal = self._refuse(request.user, given.reasons, ask.session)
