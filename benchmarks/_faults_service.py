@@ -114,7 +114,8 @@ class House:
         while True:
             try:
                 with Client(self.url, self.token) as client:
-                    return client.wait(client.request(_WISH).id, patience=_PATIENCE)
+                    ended = client.wait(client.request(_WISH).id, patience=_PATIENCE)
+                    return client.accept(ended.id) if ended.status == "awaiting_client" else ended
             except SessionFailed as failed:
                 return failed.session
             except MasqueradeError:  # the coordinator or a node is away for the moment

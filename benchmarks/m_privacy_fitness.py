@@ -8,7 +8,7 @@ The paper's provider-aware error stays where it is for every m, and at or below 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from _figures import Figure, Say, duration, save_chart, tell
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice
+from masquerade.privacy.requirement import GroupRequirement
 from masquerade.report.charts import Series, line_chart
 from masquerade.utility.scores import FIXED_ONE
 
@@ -56,7 +57,7 @@ class Fittest(mq.ProviderAwareMondrian):
     way: str = "least fit part"
     first: bool = False
 
-    def _choice(self, judge: Judge) -> Choice:
+    def _choice(self, judge: Judge, parts: Sequence[GroupRequirement], n_rows: int) -> Choice:
         def score(cuts: Cuts) -> Scores:
             if self.first and not cuts.released:
                 return np.full(cuts.sizes.size, np.inf)

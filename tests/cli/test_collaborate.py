@@ -116,6 +116,11 @@ def test_with_and_without_a_third_party(tmp_path: Path, capsys: Capture) -> None
     assert {row[-1] for row in trusted} == set(HOUSES)
     assert Counter(row[:-1] for row in trusted.elements()) == secure
     told = done.json
+    for metrics in (
+        told["metrics"],
+        summary["metrics"],
+    ):  # of all records together, and of each provider's own
+        assert 0 < metrics.pop("information_kept") < 1
     assert told["metrics"] == pytest.approx(summary["metrics"])
     assert (told["rows"], told["dropped_rows"], told["query_error"]["queries"]) == (301, 1, 2500)
     kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "north.jsonl")}

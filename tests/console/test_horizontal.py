@@ -280,7 +280,7 @@ def test_a_pooled_release_tells_how_many_providers_are_in_a_group(site: Site, vi
         expect(page.get_by_text("Every requirement was checked again")).to_be_visible()
         groups = page.get_by_role("table", name="Groups by how many providers have records in them")
         expect(groups.locator("tbody tr")).to_have_text(
-            [f"{fed} providers{count}" for fed, count in told.items()]
+            [f"{fed} provider{'' if fed == '1' else 's'}{count}" for fed, count in told.items()]
         )
         expect(
             page.get_by_text("still satisfy the requirements when any provider takes its own records out")

@@ -116,7 +116,9 @@ def test_one_that_fails_breaks_no_run_that_did_not_name_it(tmp_path: Path) -> No
     modules = {"odd.py": METHOD.replace("NAME", "odd")}
     installed = install(tmp_path / "installed", "odd_package", modules, entry_points)
     (tmp_path / "people.csv").write_text("job\nbaker\ncook\n")
-    (tmp_path / "job.toml").write_text(JOB)
+    (tmp_path / "job.toml").write_text(
+        JOB.replace("k = 1", "k = 2")
+    )  # with 1 nothing can be better than the first
     done = python(installed, tmp_path, "-m", "masquerade", "anonymize", "job.toml")
     assert done.returncode == 0, done.stderr
     assert "warning: odd failed with AttributeError (package odd_package)" in done.stdout.splitlines()

@@ -150,7 +150,8 @@ def test_the_whole_path_over_https_with_postgresql_and_users_who_see_their_own(
         server = house.serve()
         with mq.Client(server.ready["address"], tokens["ana"], ca=web) as ana:
             assert ana.table(done.id).equals(table)
-            assert ana.wait(held).status == "published"
+            assert ana.wait(held).status == "awaiting_client"  # it would lose nearly all of a column
+            assert ana.accept(held).status == "published"
         assert server.stop() == 0
         logs = "".join((tmp_path / f"{name}.log").read_text() for name in ("coordinator", "bank", "clinic"))
         for secret in (DATABASE_PASSWORD, quote(DATABASE_PASSWORD, safe=""), PASSWORD, *tokens.values()):

@@ -77,5 +77,5 @@ def test_a_method_hands_in_a_message_of_its_own(house: House) -> None:
             done = house.finished(coordinator, coordinator.ask(ana, wish).id)
             assert (done.status, done.cause) == (Status.PUBLISHED, None)
             moves = [e.data["to"] for e in coordinator.store.events.after(done.id) if e.kind == "status"]
-            assert moves[-3:] == ["running", "assembling", "published"]
+            assert moves[-4:] == ["running", "assembling", "awaiting_client", "published"]
             assert coordinator.summary(ana, done.id)["algorithm"]["name"] == name
