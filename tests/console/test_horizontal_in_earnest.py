@@ -25,7 +25,11 @@ expect.set_options(timeout=PATIENCE)
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
     folder = tmp_path_factory.mktemp("hospitals")
     learn = {"learn": ["logistic"]}
-    policies = {"north": learn, "south": learn, "west": {"least_m": 2, **learn}}
+    policies = {
+        "north": learn,
+        "south": learn,
+        "west": {"least_m": 2, "methods": {"mondrian": {"third_party": ["secure"]}}, **learn},
+    }
     with Hospitals(folder, policies=policies, console=True, processes=True) as house:
         house.start_nodes()
         yield house
@@ -133,3 +137,23 @@ def test_hospitals_learn_a_model_at_the_press_of_a_button(
         model = json.loads(coming.value.path().read_text())
     assert set(model["coefficients"]) == {"age", "cost"}
     assert model["records"] == sum(len(house.records(party)) for party in house.parties)
+
+
+def test_what_the_parties_would_refuse_is_changed_at_the_press_of_a_button(
+    house: Hospitals, site: Served, visit: Visit
+) -> None:
+    with visit("ana") as page:
+        page.goto(site.console("/request"))
+        page.get_by_role("radio", name="The same columns about different people").check()
+        page.get_by_role("group", name="Who takes part").wait_for()
+        for name in ("age", "ward"):
+            columns = page.get_by_role("group", name="Columns", exact=True)
+            columns.get_by_role("checkbox", name=name).check()
+        page.get_by_label("Purpose").fill("research")
+        page.get_by_label("Third party").select_option("trusted")
+        preview = page.get_by_role("complementary", name="Preview")
+        expect(preview).to_contain_text("is not allowed; allowed: secure (west)")
+        page.get_by_role("button", name="Change it to what is possible").click()
+        expect(preview).to_contain_text("This can be sent.")
+        expect(page.get_by_label("Third party")).to_have_value("secure")
+        expect(page.get_by_label("Purpose")).to_have_value("research")

@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
+import masquerade as mq
+from masquerade.service.answering import answer
 from masquerade.service.coordinator import rehearsal
 from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.coordinator.rehearsal import less
 from masquerade.service.ledger import Ledger
+from masquerade.service.offers import Refusal
 from masquerade.service.resources import RequestPreview
 from masquerade.service.session_states import Status
+from service.parties import BANK, IDLE, policy, request
 from service_house import House
 
 STRICT = {"allow_rerelease": False}
@@ -73,7 +78,12 @@ def test_what_the_ledgers_refuse_is_foretold_and_enters_nothing(
     found = previewed(house, coordinator, **other)
     assert any("already released" in each for each in found.refusals)
     assert (len(coordinator.sessions(house.user("ana"))), ledgers(house)) == (sessions, before)
+    assert found.possible is not None
+    assert found.possible["algorithm"]["name"] == "tds"
+    assert found.changes
+    assert previewed(house, coordinator, **other, purpose="gardening").possible is None  # it stays as it is
     assert found.refusals == told(house, coordinator, **other)
+    assert told(house, coordinator, algorithm=found.possible["algorithm"]) == ()
 
 
 def test_a_user_asks_a_few_times_a_minute(
@@ -88,3 +98,34 @@ def test_without_anybody_to_ask_nothing_is_foretold(house: House) -> None:
     with Coordinator(house.settings(), network=house.memory.network) as resting:
         found = resting.preview(house.user("ana"), house.request(purpose="gardening"))
     assert (found.asked, found.refusals) == (False, ())
+
+
+# --- what could be asked instead ---
+
+
+def test_what_all_parties_could_accept_keeps_the_columns_that_each_of_them_leaves() -> None:
+    asked = request(algorithm={"name": "mondrian"}, providers={"age": "bank"})
+    kept = [name for name in asked.attributes if name not in ("age", "town")]
+    first, *_ = less(
+        asked,
+        [
+            {"attributes": [name for name in asked.attributes if name != "age"]},
+            {"attributes": [name for name in asked.attributes if name != "town"], "normalize": "none"},
+        ],
+    )
+    assert [*first.attributes] == kept
+    assert first.normalize == "none"
+    assert not {"age", "town"} & {name for part in first.privacy for name in part.qid}
+    assert (first.user, first.purpose, first.budget) == (asked.user, asked.purpose, asked.budget)
+
+
+def test_a_request_of_which_nothing_is_left_is_none() -> None:
+    assert not [*less(request(), [{"attributes": []}])]
+
+
+def test_columns_that_a_method_cannot_take_are_named_as_what_is_in_the_way() -> None:
+    kinds = mq.Schema([mq.Attribute("job", taxonomy="flat"), mq.Attribute("salary", "continuous")])
+    asked = request(algorithm={"name": "id3"}, privacy=[], attributes=["age", "job", "salary"])
+    refused = answer(policy(learn=["id3"]), asked, BANK, Ledger(), IDLE, kinds)
+    assert isinstance(refused, Refusal)
+    assert refused.instead == {"attributes": ["age", "job"]}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from nicegui import background_tasks, ui
+from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from masquerade.console.draft import Draft, as_json, as_toml, columns_of
-from masquerade.console.elements import Place, button, choice, radios, tag, text_field, tick
+from masquerade.console.elements import Place, bullets, button, choice, radios, tag, text_field, tick
 from masquerade.console.frame import View, page, problem_place, tell_problems
 from masquerade.console.kinds import KINDS
 from masquerade.console.refill import refilled
 from masquerade.console.request_boundaries import Boundaries
 from masquerade.console.request_columns import Columns
-from masquerade.console.request_preview import draw_preview
+from masquerade.console.request_preview import draw_preview, sentence
 from masquerade.console.request_proposals import draw_proposals, proposed_draft
 from masquerade.console.request_wishes import Wishes
 from masquerade.console.wording import PARAMETERS, ROLE_HINTS, short
@@ -24,7 +26,8 @@ from masquerade.forms.declared import Parameter, parameters_of
 from masquerade.protocol.method import RoleName
 from masquerade.service.policy import ANY
 from masquerade.service.quality import QUALITY_TERMS
-from masquerade.service.resources import Provider
+from masquerade.service.resources import Provider, RequestPreview
+from masquerade.service.session_states import Status
 
 _SETTLE = 0.25  # seconds without a change before the coordinator is asked
 
@@ -41,20 +44,27 @@ async def request_page(view: View) -> None:
     if earlier := view.query.get("again"):
         session = await view.ask(view.coordinator.session, earlier)
         draft = refilled(columns_of(found), session.request, view.user.name)
-        tag(
-            "p", f"Filled in as session {short(session.id)} was asked for. Change it, and ask again.", "quiet"
-        )
+        filled = f"Filled in as session {short(session.id)} was asked for."
+        changes: Sequence[str] = ()
+        if session.status is Status.REFUSED:
+            shown = await view.ask(view.coordinator.preview, dict(session.request))
+            if shown.possible is not None:
+                draft, changes = refilled(columns_of(found), shown.possible, view.user.name), shown.changes
+                filled = f"{filled[:-1]}, changed to what would be accepted:"
+        tag("p", f"{filled} Change it, and ask again." if not changes else filled, "quiet")
+        bullets(map(sentence, changes))
     elif kind := KINDS.get(view.query.get("proposed", "")):
         draft = proposed_draft(found, kind.name)
         draw_proposals(found, kind.name)
     else:
         draw_proposals(found, None)
-    await _Form(view, found, draft).draw()
+    with tag("div") as place:
+        await _Form(view, found, draft, place).draw()
 
 
 class _Form:
-    def __init__(self, view: View, found: list[Provider], draft: Draft) -> None:
-        self._view = view
+    def __init__(self, view: View, found: list[Provider], draft: Draft, place: Element) -> None:
+        self._view, self._place = view, place
         self._found = found
         self._draft = draft
         self._changes = 0
@@ -91,7 +101,7 @@ class _Form:
                 self._toml = _draw_text("As TOML, for masquerade request", "TOML")
                 self._json = _draw_text("As JSON, for the HTTP API", "JSON")
         self._refresh()
-        await self._preview(0)
+        await self._preview(self._changes)
 
     # --- parts ---
 
@@ -304,12 +314,22 @@ class _Form:
         started = bool(self._draft.columns or self._draft.purpose)
         with self._preview_place:
             if started:
-                draw_preview(shown, problems, self._draft, self._view.money)
+                draw_preview(shown, problems, self._draft, self._view.money, partial(self._reduce, shown))
             else:
                 tag("p", "Choose columns and say what for.", "quiet")
         self._toml.text, self._json.text = as_toml(content), as_json(content)
         if started:
             self._view.say(f"{len(problems)} to fix" if problems else "This can be sent")
+
+    async def _reduce(self, shown: RequestPreview) -> None:
+        """Fill the form with what the parties would accept."""
+        if shown.possible is None:
+            return
+        self._draft = refilled(columns_of(self._found), shown.possible, self._view.user.name)
+        self._place.clear()
+        with self._place:
+            await self.draw()
+        self._view.say(f"Changed: {'; '.join(shown.changes)}")
 
     async def _send(self) -> None:
         if self._sent:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from masquerade.console.draft import Draft
-from masquerade.console.elements import bullets, facts, tag
+from masquerade.console.elements import bullets, button, facts, tag
 from masquerade.service.expectation import said_of_expected
 from masquerade.service.policy import ANY
 from masquerade.service.resources import RequestPreview
 
 Money = Callable[[int], str]
+
+NOTHING_LIKE_IT = "Nothing like it was found that all of them would accept."
 
 BINDS = (
     "The first release of these tables binds later ones: until a table changes, the parties release the same people"
@@ -18,8 +20,17 @@ BINDS = (
 )
 
 
-def draw_preview(shown: RequestPreview, problems: list[str], draft: Draft, money: Money) -> None:
-    """Draw what is to be fixed, what will be refused, and what happens if nobody objects."""
+def draw_preview(
+    shown: RequestPreview,
+    problems: list[str],
+    draft: Draft,
+    money: Money,
+    reduce: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Draw what is to be fixed, what will be refused, and what happens if nobody objects.
+
+    `reduce` changes the form to what would be accepted.
+    """
     doubts = foreseen_refusals(shown, money)
     if problems:
         tag("h3", "Still to fix")
@@ -28,6 +39,13 @@ def draw_preview(shown: RequestPreview, problems: list[str], draft: Draft, money
     elif doubts:
         tag("p", "This can be sent, but as things stand it will not succeed:", "asked")
         bullets(doubts)
+        if shown.changes:
+            tag("h3", "What would be accepted")
+            bullets(map(sentence, shown.changes))
+            if reduce is not None:
+                button("Change it to what is possible", reduce)
+        elif shown.refusals:
+            tag("p", NOTHING_LIKE_IT, "quiet")
     else:
         tag("p", "This can be sent.", "told")
     if shown.requirement:
@@ -84,6 +102,7 @@ def acceptable(shown: RequestPreview, money: Money) -> list[str]:
         lines.append(f"A budget of {money(shown.price)} or more.")
     if shown.unreachable:
         lines.append(f"The same, once {', '.join(shown.unreachable)} can be reached again.")
+    lines += map(sentence, shown.changes)
     if shown.released_before:
         lines.append(
             "What you were given of these tables before, or part of it: fewer columns, a larger k, a stricter"

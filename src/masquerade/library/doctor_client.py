@@ -83,5 +83,6 @@ def _request(client: Client, path: Path, away: Sequence[str]) -> Iterator[Check]
         yield fine("request", f"can be asked of {', '.join(preview.parties) or 'the parties'}")
     for problem in preview.problems:
         yield error("request", problem)  # names the key to correct
+    advice = f"accepted would be: {'; '.join(preview.changes)}" if preview.changes else ""
     for refusal in preview.refusals:
-        yield error("request", f"would be refused: {refusal}")
+        yield error("request", f"would be refused: {refusal}", advice)

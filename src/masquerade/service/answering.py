@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError
@@ -23,10 +24,12 @@ from masquerade.protocol.method_choice import MethodChoice
 from masquerade.protocol.product import ANSWER
 from masquerade.service.boundaries import joint_terms, offered_terms
 from masquerade.service.card import SchemaCard
+from masquerade.service.fitness import unfit_columns
 from masquerade.service.further_releases import (
     against_roll_up,
     against_second,
     agreed_before,
+    as_released,
     differences,
     rolls_up,
 )
@@ -81,7 +84,9 @@ def answer(
     busy = load.running >= policy.sessions
     if busy:
         reasons.append(f"{load.running} sessions are running; at most {policy.sessions} at once are allowed")
-    earlier = None
+    earlier, instead = None, dict[str, Any]()
+    if unfit := _unfit(request, card, mine, schema):
+        instead = {"attributes": [name for name in request.attributes if name not in unfit]}
     if source is not None:
         known = _binding(policy, card, ledger).get(source)
         if known is not None:
@@ -94,8 +99,11 @@ def answer(
             coarser = (each.hash.hex() for each, _, asked in drafts if rolls_up(each, asked))
             earlier = next(coarser, None) if not reasons else None
             reasons += second
+            instead = {**as_released(nearest, draft), **instead}
     if reasons:
-        return Refusal(card.party, tuple(dict.fromkeys(reasons)), busy and len(reasons) == 1, earlier)
+        return Refusal(
+            card.party, tuple(dict.fromkeys(reasons)), busy and len(reasons) == 1, earlier, instead
+        )
     holds_class = request.class_name is not None and card.column(request.class_name) is not None
     names = {column.name for column in mine if column.role == "attribute"}
     return Offer(
@@ -118,6 +126,21 @@ def answer(
         methods=tuple(map(written_method, method.possible)) if request.algorithm is None else (),
         declines=_declines(policy, request, card, ledger) if source is None else None,
     )
+
+
+def _unfit(
+    request: Request, card: SchemaCard, mine: Sequence[Contribution], schema: Schema | None
+) -> set[str]:
+    """Return the columns that the method asked for cannot take; where it is left open, every one can."""
+    if request.algorithm is None:
+        return set()
+    own = {column.name for column in mine if column.role == "attribute"}
+    found = {name for name, _ in unfit_columns(request, card)}
+    return found | {name for name in own if any(against_schema(request.method, _only(mine, name), schema))}
+
+
+def _only(mine: Sequence[Contribution], name: str) -> list[Contribution]:
+    return [column for column in mine if column.name == name]
 
 
 def accepts(

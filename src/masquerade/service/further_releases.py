@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import ARRANGEMENTS
@@ -57,6 +58,27 @@ def against_second(earlier: Terms, asked: Terms) -> list[str]:
     return [
         f"already released {before}; a second release {now} could be combined with it to single people out"
     ]
+
+
+def as_released(earlier: Terms, asked: Terms) -> dict[str, Any]:
+    """Return the keys of a request that make the terms another release, with values that follow it.
+
+    They hold what `against_second` tells, of as much as a client decides. No column is added.
+    """
+    differing = {each.aspect for each in differences(earlier, asked)}
+    found: dict[str, Any] = {}
+    if differing & {"method", *earlier.method, *asked.method}:
+        found["algorithm"] = dict(earlier.method)
+    if "class" in differing and asked.class_name is not None:
+        found["class"] = None
+    if "normalize" in differing:
+        found["normalize"] = earlier.normalize
+    if "m" in differing:
+        found["m"] = earlier.m
+    if "columns" in differing:
+        wanted = {column.name for column in asked.columns}
+        found["attributes"] = [column.name for column in earlier.columns if column.name in wanted]
+    return found
 
 
 def agreed_before(earlier: Terms, wanted: Iterable[str]) -> list[GroupRequirement]:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
+from typing import Any
 
 from masquerade.errors import ParameterError
 from masquerade.methods import written_method
@@ -85,6 +86,7 @@ class Refused:
     reasons: Reasons
     busy: bool = False
     earlier: str | None = None
+    instead: Sequence[Mapping[str, Any]] = ()  # by refusal: the keys that could be otherwise
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -120,7 +122,8 @@ def negotiate(
         whole = {who: tuple(dict.fromkeys(reasons[who])) for who in sorted(reasons)}
         known = {each.earlier for each in refusals if each.party in whole}
         only = known.pop() if len(known) == 1 and {*whole} == {each.party for each in refusals} else None
-        return Refused(whole, set(whole) == {each.party for each in refusals if each.busy}, only)
+        busy = set(whole) == {each.party for each in refusals if each.busy}
+        return Refused(whole, busy, only, [each.instead for each in refusals if each.instead])
     covers = ARRANGEMENTS[request.kind].covers
     insisted = {
         party: tuple(part for part in parts if not any(covers(each, part) for each in asked))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -69,13 +69,15 @@ class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="refu
     """Why a party does not take part; `busy` when its load is the only reason, so that it may do so later.
 
     `earlier` when an earlier release is the only reason, and can be made coarser to answer the request
-    (further_releases.py): the hash of its terms.
+    (further_releases.py): the hash of its terms. `instead`: the keys of the request that are in the way of repeating
+    that release or of columns that the method can take, with what they could be; nothing that the reasons do not tell.
     """
 
     party: str
     reasons: tuple[str, ...]
     busy: bool = False
     earlier: str | None = None
+    instead: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)

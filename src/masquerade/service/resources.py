@@ -190,6 +190,16 @@ class RequestPreview(Resource):
         description="what they would answer against it, each sentence once with who says it in brackets",
         examples=[['purpose "research" is not allowed; allowed: billing (bank, clinic)']],
     )
+    possible: dict[str, Any] | None = Field(
+        default=None,
+        description="the request as they would accept it, made of this one by asking for less or for what was agreed"
+        " before; null: nothing is refused, or nothing like it was found",
+    )
+    changes: tuple[str, ...] = Field(
+        default=(),
+        description="how that differs from what is asked, one line each",
+        examples=[["without birth", "method = tds instead of mondrian"]],
+    )
     expected: ExpectedQuality | None = Field(
         default=None,
         description="what can be expected of the table, from what the parties publish; null: that is not enough",

@@ -15,7 +15,7 @@ from masquerade.service.clock import iso
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.foresight import foresee
-from masquerade.service.coordinator.rehearsal import Foretold, Rehearsal
+from masquerade.service.coordinator.rehearsal import Foretold, Rehearsal, changes
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.expectation import expected
@@ -95,6 +95,8 @@ class Intake:
             unreachable=(*away, *told.unreachable),
             asked=foretold is not None,
             refusals=told.refusals,
+            possible=None if told.possible is None else told.possible.content(),
+            changes=() if told.possible is None else changes(request, told.possible),
             released_before=self._store.releases.has_any(user.name, snapshots),
             errors=problems,
         )

@@ -12,18 +12,22 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import TimeoutError as TookTooLong
 from dataclasses import dataclass, field
+from typing import Any
 
-from masquerade.errors import PeerError, PeerUnreachable
+from masquerade.errors import ParameterError, PeerError, PeerUnreachable
+from masquerade.methods import described, written_method
+from masquerade.protocol.method import SessionMethod
+from masquerade.protocol.product import TABLE
 from masquerade.service.clock import Clock
 from masquerade.service.control import AskOffer
 from masquerade.service.coordinator.earlier_releases import EarlierReleases
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.negotiation import CounterOffer, Refused, negotiate
 from masquerade.service.offers import Offer, Refusal
-from masquerade.service.request import Request
+from masquerade.service.request import Request, read_request
 
 PREVIEW = "preview"  # in place of a session's name
 _ANSWER = 2.0  # seconds for one party's answer
@@ -39,6 +43,7 @@ class Foretold:
 
     refusals: tuple[str, ...] = ()
     unreachable: tuple[str, ...] = ()
+    possible: Request | None = None  # what they would accept instead of what they refuse, if that was found
 
 
 @dataclass
@@ -106,15 +111,25 @@ class Rehearsal:
         return True
 
     async def _outcome(self, links: PartyLinks, request: Request, datasets: Mapping[str, str]) -> Foretold:
-        """Negotiate as a session does, and keep what speaks against it."""
-        refused = await self._refused(links, request, datasets)
-        if refused is None or refused.busy:  # a busy party is waited for
+        """Negotiate as a session does, and keep what speaks against it; try what could be accepted instead."""
+        refused = await self._against(links, request, datasets)
+        if refused is None:
             return Foretold()
-        if refused.earlier is not None:
+        for each in less(request, refused.instead):
+            if await self._against(links, each, datasets) is None:
+                return Foretold(refused.lines, possible=each)
+        return Foretold(refused.lines)
+
+    async def _against(
+        self, links: PartyLinks, request: Request, datasets: Mapping[str, str]
+    ) -> Refused | None:
+        """Return what a session would be refused for; None for nothing, and where it would wait for a busy party."""
+        refused = await self._refused(links, request, datasets)
+        if refused is not None and refused.earlier is not None:
             lacking = await asyncio.to_thread(self.earlier.lacking, refused.earlier)
             if lacking is None:
                 refused = await self._refused(links, request, datasets, refused.earlier)
-        return Foretold(refused.lines if refused is not None else ())
+        return None if refused is None or refused.busy else refused
 
     async def _refused(
         self,
@@ -140,3 +155,66 @@ class Rehearsal:
             if not isinstance(outcome, CounterOffer):
                 return outcome if isinstance(outcome, Refused) else None
             earlier.append(outcome)
+
+
+def less(request: Request, instead: Iterable[Mapping[str, Any]]) -> Iterator[Request]:
+    """Yield what could be accepted instead, the nearest first; each is for the parties to judge.
+
+    Purpose, budget and recipients stay as they are, and no column is added.
+    """
+    changes: dict[str, Any] = {}
+    for each in instead:
+        kept = changes.get("attributes")
+        changes = {**each, **changes}
+        if kept is not None and "attributes" in each:
+            changes["attributes"] = [name for name in kept if name in each["attributes"]]
+    tried = [changes] if changes else []
+    if request.algorithm is not None and request.method.makes is TABLE:
+        tried.append({**changes, "algorithm": None})
+    for each in tried:
+        try:
+            yield read_request(_changed(request, each)).asked_by(request.user)
+        except ParameterError:  # nothing is left to ask for
+            continue
+
+
+def _changed(request: Request, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request's content with other values, without what is about columns that are gone."""
+    content = {key: each for key, each in request.content().items() if key != "signed"} | dict(changes)
+    gone = {*request.attributes} - {*content["attributes"]}
+    privacy = [
+        {**each, "qid": [name for name in each["qid"] if name not in gone]}
+        for each in content["privacy"]
+        if each.get("sensitive") not in gone
+    ]
+    content["privacy"] = [each for each in privacy if each["qid"]]
+    for key in ("providers", "boundaries"):
+        if content.get(key):
+            content[key] = {name: each for name, each in content[key].items() if name not in gone}
+    return content
+
+
+def changes(asked: Request, possible: Request) -> tuple[str, ...]:
+    """Say how a possible request differs from what was asked."""
+    gone = [name for name in asked.attributes if name not in possible.attributes]
+    lines = [f"without {', '.join(gone)}"] if gone else []
+    if not gone and asked.attributes != possible.attributes:
+        lines.append(f"the columns in the order {', '.join(possible.attributes)}")
+    before, now = asked.content(), possible.content()
+    if before["algorithm"] != now["algorithm"]:
+        old, new = (_described(each.algorithm) for each in (asked, possible))
+        lines.append(f"method = {new} instead of {old}")
+    lines += [
+        f"{key} = {_word(now[key])} instead of {_word(before[key])}"
+        for key in ("class", "normalize", "m")
+        if before.get(key) != now.get(key)
+    ]
+    return tuple(lines)
+
+
+def _described(method: SessionMethod | None) -> str:
+    return "any that the parties allow" if method is None else described(written_method(method))
+
+
+def _word(value: Any) -> str:
+    return "none" if value is None else str(value)

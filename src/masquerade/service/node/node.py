@@ -134,7 +134,7 @@ class PartyNode:
         if isinstance(given, Offer):
             return given
         refusal = self._refuse(request.user, given.reasons, ask.session)
-        return msgspec.structs.replace(refusal, earlier=given.earlier)
+        return msgspec.structs.replace(refusal, earlier=given.earlier, instead=given.instead)
 
     def signature(self, ask: AskSignature) -> Signature | Pending | Refusal:
         """Sign a contract that the policy accepts and, where it asks for that, a person has approved."""
