@@ -15,6 +15,7 @@ import signal
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -82,20 +83,28 @@ def _is_in_loop() -> bool:
 def _run_in_a_thread(session: Coroutine[Any, Any, Result]) -> Result:
     """Run a session beside the loop of this thread, which stands still meanwhile; an interrupt ends it in order."""
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+    given_up = threading.Event()
 
     async def stoppable() -> Result:
         task = asyncio.current_task()
         assert task is not None
         started.set_result((asyncio.get_running_loop(), task))
+        if given_up.is_set():  # whoever gave up before we had started could not cancel us
+            session.close()
+            raise asyncio.CancelledError
         return await session
 
     with ThreadPoolExecutor(1) as threads:
-        ended = threads.submit(copy_context().run, asyncio.run, stoppable())
+        # An interrupt while the pool starts its thread would make it forget the thread, and not wait for its end.
+        threads.submit(int).result()
         try:
-            return ended.result()
+            return threads.submit(copy_context().run, lambda: asyncio.run(stoppable())).result()
         except KeyboardInterrupt:
-            loop, task = started.result()
-            loop.call_soon_threadsafe(task.cancel)
+            given_up.set()
+            if started.done():
+                loop, task = started.result()
+                with suppress(RuntimeError):  # it has ended by itself
+                    loop.call_soon_threadsafe(task.cancel)
             raise
 
 
