@@ -106,7 +106,6 @@ TABLE_METHODS = {
             r'"information-gain"\); '
             r'got "fitness"',
             r'choose: "(class-first|information-gain)" needs a class attribute; use "certainty"',
-            r"The choose parameter of ProviderAwareMondrian must be ",
             r"priority: gain needs a class attribute; leave it out, or name one",
         ),
         values={

@@ -208,8 +208,9 @@ def test_what_changes_after_the_signatures_is_refused_by_name_and_leaves_the_cac
     done = house.finished(coordinator, asked.id)
     assert (done.status, done.attempts) == (Status.REFUSED, 1)
     bank, shop = coordinator.reasons(done)
-    assert bank == "party bank: people has changed: the contract is about another snapshot of it"
-    assert shop.startswith('party shop: purpose "research" is not allowed')
+    assert bank == "people has changed: the contract is about another snapshot of it (bank)"
+    assert shop.startswith('purpose "research" is not allowed')
+    assert shop.endswith("(shop)")
     assert coordinator.ledger(ana, session=asked.id) == []
     assert coordinator.store.releases.cached(kept.terms_hash, "ana") is None
     assert coordinator.table(ana, kept.id).is_file()  # who has it keeps it

@@ -41,6 +41,7 @@ from service_house import PATIENCE, House, Ports, wait_until
 pytestmark = pytest.mark.system
 
 _ks = count(3)
+OWN = {"model": "k-anonymity", "qid": ["age", "salary"], "k": 3}
 
 
 @dataclass
@@ -302,7 +303,8 @@ def test_a_release_that_was_stored_although_its_answer_was_lost_is_published_onc
         before = interrupted()
         with monkeypatch.context() as patch:
             patch.setattr(Releases, "publish", publish)
-            asked = coordinator.ask(ana, wish(house))
+            # With columns of its own, and a k so small that no column is lost: nothing waits for its client.
+            asked = coordinator.ask(ana, house.request(attributes=["age", "salary"], privacy=[OWN]))
             wait_until(lambda: interrupted() > before, "the answer is lost")
         done = house.finished(coordinator, asked.id)
         assert (done.status, done.attempts) == (Status.PUBLISHED, 1)

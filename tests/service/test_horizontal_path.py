@@ -106,7 +106,7 @@ def test_a_trusted_third_party_is_given_the_records_where_all_allow_it(
     check(rows, [*house.records("north"), *house.records("south")], k=7, values=2)
     refused = ended(house, coordinator, algorithm={"third_party": "trusted"})
     assert refused.status is Status.REFUSED
-    assert coordinator.reasons(refused) == ('west: third_party "trusted" is not allowed; allowed: secure',)
+    assert coordinator.reasons(refused) == ('third_party "trusted" is not allowed; allowed: secure (west)',)
 
 
 def test_what_nobody_can_withstand_fails_at_once(house: Hospitals, coordinator: Coordinator) -> None:
