@@ -26,7 +26,7 @@ pair of sites 128·E transfers as long as p and p + q numbers, and for each pair
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, floor, log2
+from math import ceil, e, floor, log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -275,7 +275,7 @@ class _Fit:
         until, back = distinct_values(until)
         shares = np.cumsum(hazards, dtype=np.uint64)[np.maximum(until, 0)]
         most, spare = min(_OPENED, self.places.reciprocals), 57 - self.places.reciprocals
-        first = max(1, floor(-log2(np.e * error * _LARGE_HAZARD)))
+        first = max(1, floor(-log2(e * error * _LARGE_HAZARD)))
         found, places = np.zeros(len(until)), np.full(len(until), first)
         lacks = until >= 0
         while lacks.any():
@@ -285,8 +285,8 @@ class _Fit:
             shifted = RING.multiply(shares[lacks], np.uint64(1) << (places[lacks] - fewest).astype(np.uint64))
             told = yield from self.shared.opened(shifted, self.places.reciprocals - fewest)
             found[lacks] = told / 2.0 ** places[lacks]
-            lacks &= (0.5 ** (places + 1) > np.e * error * found) & (places < most)
-            enough = np.ceil(-np.log2(np.e * error * np.maximum(found, 1e-300))) - 1
+            lacks &= (0.5 ** (places + 1) > e * error * found) & (places < most)
+            enough = np.ceil(-np.log2(e * error * np.maximum(found, 1e-300))) - 1
             places = np.where(lacks, np.where(found > 0, enough, places + first), places).astype(int)
         # What was rounded down is in the middle of where it may be.
         middle = np.where(until >= 0, found + 0.5 ** (places + 1.0), 0.0)
