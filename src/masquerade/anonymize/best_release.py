@@ -44,7 +44,7 @@ from masquerade.utility.measures import (
 
 if TYPE_CHECKING:
     from masquerade.anonymize.chunked.outcome import ChunkedOutcome
-    from masquerade.data.chunked_table import ChunkedTable
+    from masquerade.data.records import Records
 
 Made = TypeVar("Made", "Outcome", "ChunkedOutcome")
 
@@ -158,7 +158,7 @@ class BestRelease(TableMethod):
             yield Problem(key=("measure",), allowed=allowed, found=shown_value(self.chosen_by))
 
     def run_on_chunks(
-        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
     ) -> ChunkedOutcome:
         """Run every method within the budget that runs on chunks, and return the best outcome."""
         from masquerade.anonymize.chunked.counting import CountedComparison

@@ -41,7 +41,7 @@ from masquerade.privacy.requirement import (
 if TYPE_CHECKING:
     from masquerade.anonymize.chunked.combinations import Combinations
     from masquerade.anonymize.chunked.outcome import ChunkedOutcome
-    from masquerade.data.chunked_table import ChunkedTable
+    from masquerade.data.records import Records
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Datafly(TableMethod):
         return task.outcome(generalised.released(rows), (), None if rows.size == task.n_rows else rows)
 
     def run_on_chunks(
-        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
     ) -> ChunkedOutcome:
         """Generalise the different combinations of values, each of which several records have."""
         from masquerade.anonymize.chunked.combinations import Combinations

@@ -21,7 +21,7 @@ from masquerade.privacy.requirement import GroupRequirement, Requirement
 
 if TYPE_CHECKING:  # what runs on chunks is loaded when a table is in chunks
     from masquerade.anonymize.chunked.outcome import ChunkedOutcome
-    from masquerade.data.chunked_table import ChunkedTable
+    from masquerade.data.records import Records
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class TableMethod(Method):
         return self
 
     def run_on_chunks(
-        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
     ) -> ChunkedOutcome:
         """Anonymise a table in chunks: all that is known of its records are counts. Give what `run` would give."""
         raise NotImplementedError(f"{self.name} does not run on chunks")

@@ -33,7 +33,7 @@ from masquerade.utility.scores import SCORES, score_named
 
 if TYPE_CHECKING:
     from masquerade.anonymize.chunked.outcome import ChunkedOutcome
-    from masquerade.data.chunked_table import ChunkedTable
+    from masquerade.data.records import Records
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class TopDownSpecialization(TableMethod):
         return task.outcome(released, steps, kept)
 
     def run_on_chunks(
-        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
     ) -> ChunkedOutcome:
         """Specialise until no candidate is valid, by counts of the chunks."""
         from masquerade.anonymize.chunked.counting import class_counts

@@ -142,7 +142,7 @@ def _scene_of_files(
 ) -> Scene:
     """Return the scene of a release that stays in its files, of which the groups are counted on the job's engine."""
     from masquerade.anonymize.chunked.checking import count_groups
-    from masquerade.data.chunked_table import rows_of_chunks
+    from masquerade.data.records import rows_of_chunks
     from masquerade.library.chunked_jobs import opened_engine
 
     qid = plan.requirement.qid_attributes

@@ -10,9 +10,9 @@ import pyarrow as pa
 from masquerade.anonymize.chunked.counting import CountedComparison, values_of_groups
 from masquerade.anonymize.chunked.measuring import selections
 from masquerade.anonymize.chunked.read_back import read_release_back
-from masquerade.data.chunked_table import Wanted, read_chunks
 from masquerade.data.file_kinds import is_parted
 from masquerade.data.parquet_parts import PartedFiles, parted_files
+from masquerade.data.records import Wanted, read_chunks
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.engine.memory_size import read_size

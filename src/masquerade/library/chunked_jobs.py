@@ -12,11 +12,11 @@ from masquerade.anonymize.chunked.publish import publish_chunks, published_colum
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep
 from masquerade.anonymize.release import Provenance
-from masquerade.data.chunked_table import Parted, read_chunks, rows_of_chunks
 from masquerade.data.database_url import database_scheme
 from masquerade.data.file_kinds import PARQUET_SUFFIXES, is_parted
 from masquerade.data.parquet_parts import PartedFiles, parted_files
 from masquerade.data.query_parts import parted_query
+from masquerade.data.records import Parted, read_chunks, rows_of_chunks
 from masquerade.data.schema import Schema
 from masquerade.data.staged_parquet import staged_parquet
 from masquerade.data.write import write_table

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from masquerade.data.chunked_table import Parted
 from masquerade.data.database_url import database_scheme
 from masquerade.data.file_kinds import PARQUET_SUFFIXES, is_parted
 from masquerade.data.parquet_parts import parted_files
+from masquerade.data.records import Parted
 from masquerade.data.staged_parquet import staged_parquet
 from masquerade.data.table import Origin, Table
 from masquerade.engine.chunks import Engine

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from masquerade.anonymize.preparation import refuse_unreachable
-from masquerade.data.chunked_table import ChunkedTable
 from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.records import Records
 from masquerade.data.table import Origin, Table
 from masquerade.engine.chunks import Engine
 from masquerade.engine.counts import Rows
@@ -82,7 +82,7 @@ class CommonRecords:
         """Whether the party's process has its raw columns."""
         return True
 
-    def on_engine(self, engine: Engine, columns: Sequence[Column]) -> ChunkedTable:
+    def on_engine(self, engine: Engine, columns: Sequence[Column]) -> Records:
         """Put these columns, the classes and the known sensitive values into an engine's chunks."""
         coded = [*self.sensitive.values(), *([self.classes] if self.classes is not None else [])]
         return on_engine(engine, self.n_records, columns, coded)

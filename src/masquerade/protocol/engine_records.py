@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.chunked.outcome import by_cut
 from masquerade.anonymize.preparation import refuse_violating_whole
-from masquerade.data.chunked_table import ChunkedTable, codes_of, ranks_of
 from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.records import Records, codes_of, ranks_of
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Arrays, Chunk, Engine, Kernel
 from masquerade.engine.counts import Counts, Ints, Rows, value_counts
@@ -96,7 +96,7 @@ class EngineRecords(CommonRecords):
         """Refuse to leave anybody out: who is left out is found out on whole columns."""
         raise Bug("boundaries are tested in one memory")
 
-    def on_engine(self, engine: Engine, columns: Sequence[Column]) -> ChunkedTable:
+    def on_engine(self, engine: Engine, columns: Sequence[Column]) -> Records:
         """Return the chunks that there are."""
         return self.chunks.table
 
@@ -181,12 +181,12 @@ def _known_sensitive(
     return sensitive
 
 
-def _with_codes(table: ChunkedTable, name: str) -> Coded:
+def _with_codes(table: Records, name: str) -> Coded:
     """Fetch the codes of a column."""
     return replace(table.coded[name], codes=_collected(table, _Array(codes_of(name))))
 
 
-def _with_classes(table: ChunkedTable, classes: Coded) -> ChunkedTable:
+def _with_classes(table: Records, classes: Coded) -> Records:
     """Let the chunks have the classes that another party shares."""
     ends = np.cumsum(table.sizes)
     table.chunks.change(
@@ -199,7 +199,7 @@ def _with_classes(table: ChunkedTable, classes: Coded) -> ChunkedTable:
     return replace(table, coded=coded, whole={**table.whole, classes.name: classes.histogram()})
 
 
-def _collected(table: ChunkedTable, kernel: Kernel[Ints]) -> NDArray[np.int32]:
+def _collected(table: Records, kernel: Kernel[Ints]) -> NDArray[np.int32]:
     """Put together an array of all chunks, one chunk at a time."""
     found = np.empty(len(table), np.int32)
     first = 0

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from masquerade.anonymize.chunked.counting import class_counts
 from masquerade.anonymize.chunked.groups import ChunkedState, carried_by
 from masquerade.anonymize.instruction import Children, Instruction, RankSplit
-from masquerade.data.chunked_table import ChunkedTable, Wanted, codes_of, ranks_of
 from masquerade.data.column import Coded, Column
+from masquerade.data.records import Records, Wanted, codes_of, ranks_of
 from masquerade.data.schema import Schema
 from masquerade.engine.chunks import Arrays, Chunk, Engine
 from masquerade.engine.counts import Counts, Ints, Rows, pair_counts, value_counts
@@ -31,9 +31,7 @@ _BYTES_PER_CELL = 16
 _NOBODY: NDArray[np.int32] = np.empty(0, np.int32)
 
 
-def on_engine(
-    engine: Engine, n_records: int, columns: Sequence[Column], coded: Iterable[Coded]
-) -> ChunkedTable:
+def on_engine(engine: Engine, n_records: int, columns: Sequence[Column], coded: Iterable[Coded]) -> Records:
     """Put what a party knows of the common records into an engine's chunks."""
     known = {each.name: each for each in coded}
     arrays: Arrays = {ranks_of(each.name): each.ranks for each in columns}
@@ -42,7 +40,7 @@ def on_engine(
     starts = range(0, n_records, rows)
     loaders = [_Piece(min(rows, n_records - at), _sliced(arrays, at, at + rows)) for at in starts]
     chunks, sizes = engine.load(loaders)
-    return ChunkedTable(
+    return Records(
         "the common records",
         Schema([]),
         engine,
@@ -67,7 +65,7 @@ class EngineState(ChunkedState):
 
     def __init__(
         self,
-        table: ChunkedTable,
+        table: Records,
         attributes: Sequence[str],
         requirements: Sequence[GroupRequirement],
         sensitive: Mapping[str, Coded],

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from masquerade.data.chunked_table import (
-    ChunkedTable,
+from masquerade.data.column import Coded, Column
+from masquerade.data.records import (
     Parted,
+    Records,
     TablePart,
     Told,
     Wanted,
@@ -30,7 +31,6 @@ from masquerade.data.chunked_table import (
     parts_for,
     ranks_of,
 )
-from masquerade.data.column import Coded, Column
 from masquerade.data.schema import Schema
 from masquerade.data.table import Missing, Origin
 from masquerade.engine.chunks import Arrays, Chunk, Engine
@@ -55,7 +55,7 @@ def cells_of(name: str) -> str:
 class OwnChunks:
     """A party's complete rows on an engine."""
 
-    table: ChunkedTable
+    table: Records
     cells: Mapping[str, pa.Array]  # the different cells of each column that is released as it is
 
     def __len__(self) -> int:
@@ -248,7 +248,7 @@ def in_common_order(own: OwnChunks, rows: Rows) -> OwnChunks:
         numbers[codes_of(name)] = np.array([number.get(label, 0) for label in each.labels], np.int64)
     chunks.change(_Renumbered(numbers))
     sizes = [min(per, rows.size - at) for at in range(0, max(rows.size, 1), per)]
-    common = ChunkedTable(
+    common = Records(
         "the common records",
         table.schema,
         engine,

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from masquerade.data.chunked_table import Parted, TablePart, rows_of_chunks
 from masquerade.data.fingerprints import Fingerprints, coded_fingerprints, mixed
+from masquerade.data.records import Parted, TablePart, rows_of_chunks
 from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine
 from masquerade.engine.counts import Counts, value_counts
 from masquerade.engine.shares import counted_shares

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from masquerade.anonymize.boundaries import boundary_code_of_rank
 from masquerade.anonymize.chunked.counting import number_groups
 from masquerade.anonymize.chunked.outcome import ChunkedOutcome, ReleasedCodes
-from masquerade.data.chunked_table import KEPT, ChunkedTable, Histograms, codes_of, ranks_of
 from masquerade.data.column import Column, Generalised
+from masquerade.data.records import KEPT, Histograms, Records, codes_of, ranks_of
 from masquerade.engine.chunks import Arrays, Chunk
 from masquerade.engine.counts import Counts, Flags, value_counts, weighted_counts
 from masquerade.engine.shares import counted_keys
@@ -29,16 +29,14 @@ _ALL = 1 << 31  # groups; no more rows than that are numbered
 
 
 def start_labels(
-    table: ChunkedTable, columns: Sequence[Column], label: str, *, whole_columns: bool = False
+    table: Records, columns: Sequence[Column], label: str, *, whole_columns: bool = False
 ) -> Counts:
     """Give each record its group at the boundaries of these columns, as array `label`; return the groups' sizes."""
     bounded = [column for column in columns if column.boundary is not None]
     return number_groups(table, _at_boundaries(bounded, whole_columns), label, _ALL)
 
 
-def start_cells(
-    table: ChunkedTable, columns: Sequence[Column], label: str, sizes: Counts
-) -> NDArray[np.int64]:
+def start_cells(table: Records, columns: Sequence[Column], label: str, sizes: Counts) -> NDArray[np.int64]:
     """Return the cells `[lo, hi)` of those groups, by column: the most general values that their records may have."""
     bounded = [column for column in columns if column.boundary is not None]
     sums = table.chunks.total(_CodeSums(_at_boundaries(bounded, False), label, sizes.size))
@@ -60,8 +58,8 @@ def start_cells(
 
 
 def reachable(
-    table: ChunkedTable, parts: Sequence[GroupRequirement], columns: Sequence[Column], *, whole_columns: bool
-) -> ChunkedTable:
+    table: Records, parts: Sequence[GroupRequirement], columns: Sequence[Column], *, whole_columns: bool
+) -> Records:
     """Return the table of the records whose groups at the boundaries satisfy; see `reachable_rows`."""
     qids = list(dict.fromkeys(part.qid for part in parts))
     sizes = {
@@ -100,7 +98,7 @@ def _label(qid: Sequence[str]) -> str:
     return f"at boundaries {' '.join(qid)}"
 
 
-def _satisfying(table: ChunkedTable, part: GroupRequirement, n_groups: int, left: int) -> Flags:
+def _satisfying(table: Records, part: GroupRequirement, n_groups: int, left: int) -> Flags:
     """Return which groups satisfy by the records that are left; groups without any do."""
     good = np.ones(n_groups, bool)
     if part.sensitive is None:

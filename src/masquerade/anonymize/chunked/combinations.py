@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from masquerade.anonymize.chunked.counting import number_groups
 from masquerade.anonymize.chunked.outcome import ChunkedOutcome, ReleasedCodes
 from masquerade.anonymize.chunked.preparation import PreparedChunks
-from masquerade.data.chunked_table import codes_of, ranks_of
 from masquerade.data.column import Column, Generalised
+from masquerade.data.records import codes_of, ranks_of
 from masquerade.engine.chunks import Arrays, Chunk
 from masquerade.engine.counts import Counts, Rows, weighted_counts
 from masquerade.engine.shares import counted_keys

@@ -11,9 +11,8 @@ import numpy as np
 from masquerade.anonymize.chunked.outcome import ChunkedOutcome
 from masquerade.anonymize.sensitive_values import CountsBefore
 from masquerade.data.boundary import Boundary
-from masquerade.data.chunked_products import with_products
-from masquerade.data.chunked_table import ChunkedTable, codes_of, ranks_of
 from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.records import Records, codes_of, ranks_of, with_products
 from masquerade.engine.chunks import Arrays, Chunk
 from masquerade.engine.counts import Counts, Ints, pair_counts, value_counts
 from masquerade.engine.numbering import look_up
@@ -29,7 +28,7 @@ _BYTES_PER_GROUP = 48  # while groups are numbered
 _BYTES_PER_CELL = 16  # of such a table, with what is made of it
 
 
-def class_counts(table: ChunkedTable, columns: Sequence[Column], target: str | None) -> dict[str, Counts]:
+def class_counts(table: Records, columns: Sequence[Column], target: str | None) -> dict[str, Counts]:
     """Count the records with each rank and class, for each attribute; without a class all are of one."""
     n_classes = len(table.coded[target].labels) if target is not None else 1
     kernel = _ClassCounts(
@@ -88,11 +87,11 @@ class CountedComparison(Comparison):
     @classmethod
     def of(
         cls,
-        table: ChunkedTable,
+        table: Records,
         outcome: ChunkedOutcome,
         target: str | None,
         provider: str | None = None,
-        everybody: ChunkedTable | None = None,
+        everybody: Records | None = None,
     ) -> CountedComparison:
         """Count a release; `provider` is the column that names each record's provider.
 
@@ -170,7 +169,7 @@ class CountedComparison(Comparison):
 
 
 def _sizes_and_majorities(
-    table: ChunkedTable, outcome: ChunkedOutcome, classes: Coded | None
+    table: Records, outcome: ChunkedOutcome, classes: Coded | None
 ) -> tuple[Counts, int | None]:
     n_classes = _number_of(classes)
     sizes, majorities = [_NONE], 0
@@ -183,7 +182,7 @@ def _sizes_and_majorities(
     return np.concatenate(sizes), None if classes is None else majorities
 
 
-def _providers_of_groups(table: ChunkedTable, outcome: ChunkedOutcome, provider: str | None) -> Counts | None:
+def _providers_of_groups(table: Records, outcome: ChunkedOutcome, provider: str | None) -> Counts | None:
     if provider is None:
         return None
     found = [_NONE]
@@ -197,7 +196,7 @@ def _number_of(coded: Coded | None) -> int:
     return max(len(coded.labels), 1) if coded is not None else 1
 
 
-def beyond_boundaries(table: ChunkedTable, outcome: ChunkedOutcome) -> dict[str, int]:
+def beyond_boundaries(table: Records, outcome: ChunkedOutcome) -> dict[str, int]:
     """Count the released cells beyond the boundary of their original value, of each attribute that has boundaries."""
     bounded = {
         column.name: boundary
@@ -259,7 +258,7 @@ class _CountRanks:
 
 
 def released_values(
-    table: ChunkedTable, outcome: ChunkedOutcome, names: Sequence[str]
+    table: Records, outcome: ChunkedOutcome, names: Sequence[str]
 ) -> dict[str, dict[str, int]]:
     """Count the released rows with each value that they have, of columns that are not generalised."""
     coded = [table.coded[name] for name in dict.fromkeys(names)]
@@ -271,8 +270,8 @@ def released_values(
 
 
 def values_before(
-    everybody: ChunkedTable,
-    table: ChunkedTable,
+    everybody: Records,
+    table: Records,
     outcome: ChunkedOutcome,
     requirement: Requirement,
     names: Iterable[str],
@@ -307,7 +306,7 @@ def values_before(
 
 
 def values_of_groups(
-    table: ChunkedTable, outcome: ChunkedOutcome, names: Sequence[str], n_groups: int
+    table: Records, outcome: ChunkedOutcome, names: Sequence[str], n_groups: int
 ) -> dict[str, tuple[tuple[str, ...], Counts]]:
     """Count how often each group has each value of these columns; of those for which that is not too much."""
     most_cells = min(_MOST_CELLS, table.engine.summing_memory // _BYTES_PER_CELL)
@@ -341,9 +340,7 @@ class _ReleasedValues:
         )
 
 
-def groups_by_class(
-    table: ChunkedTable, outcome: ChunkedOutcome, classes: Coded | None
-) -> Iterator[SparseCounts]:
+def groups_by_class(table: Records, outcome: ChunkedOutcome, classes: Coded | None) -> Iterator[SparseCounts]:
     """Count the released rows by (group, class), whole groups at a time: their rows agree on every released attribute.
 
     Groups are numbered by their codes. Where those together exceed 64 bits, the groups of some columns are numbered
@@ -356,7 +353,7 @@ def groups_by_class(
     yield from counted_shares(table.chunks, counting, table.engine, n_classes)
 
 
-def codes_of_groups(table: ChunkedTable, outcome: ChunkedOutcome) -> tuple[Ints, ...]:
+def codes_of_groups(table: Records, outcome: ChunkedOutcome) -> tuple[Ints, ...]:
     """Return for each released column the code that every group has, in the order of `groups_by_class`."""
     kernel, numbered = _group_keys(table, outcome, 1)
     keys = counted_keys(table.chunks, _CountKeys(kernel), table.engine).keys
@@ -370,7 +367,7 @@ def codes_of_groups(table: ChunkedTable, outcome: ChunkedOutcome) -> tuple[Ints,
     return tuple(reversed(codes))
 
 
-def number_groups(table: ChunkedTable, outcome: ChunkedOutcome, name: str, most: int) -> Counts:
+def number_groups(table: Records, outcome: ChunkedOutcome, name: str, most: int) -> Counts:
     """Number the groups of a release over all chunks; return their sizes. More than the most get no numbers."""
     kernel, _ = _group_keys(table, outcome, 1)
     counted = counted_keys(table.chunks, _CountKeys(kernel), table.engine)
@@ -382,9 +379,7 @@ def number_groups(table: ChunkedTable, outcome: ChunkedOutcome, name: str, most:
     return counted.counts
 
 
-def _group_keys(
-    table: ChunkedTable, outcome: ChunkedOutcome, spare: int
-) -> tuple[_GroupKeys, dict[int, Counts]]:
+def _group_keys(table: Records, outcome: ChunkedOutcome, spare: int) -> tuple[_GroupKeys, dict[int, Counts]]:
     """Return the kernel of each row's key; `spare` times as many keys still fit 64 bits.
 
     And where the keys of the columns before one had to be numbered, those keys, in the order of their numbers.

@@ -12,8 +12,8 @@ from masquerade.anonymize.instruction import Instruction, RankSplit
 from masquerade.anonymize.partition import Partition
 from masquerade.anonymize.public_state import PublicState
 from masquerade.anonymize.tolerant_partition import TolerantPartition
-from masquerade.data.chunked_table import ChunkedTable, codes_of, ranks_of
 from masquerade.data.column import Coded, Column
+from masquerade.data.records import Records, codes_of, ranks_of
 from masquerade.engine.chunks import Arrays, Chunk
 from masquerade.engine.counts import Counts, Ints, Rows
 from masquerade.engine.numbering import look_up, rows_by_rank
@@ -31,7 +31,7 @@ class ChunkedState(PublicState):
 
     def __init__(
         self,
-        table: ChunkedTable,
+        table: Records,
         attributes: Sequence[str],
         requirements: Sequence[GroupRequirement],
         may_suppress: int,
@@ -79,7 +79,7 @@ class ChunkedState(PublicState):
 class _InChunks(Partition):
     """What a partition asks of records, where they are in chunks."""
 
-    def start(self, table: ChunkedTable, sizes: Sequence[int]) -> None:
+    def start(self, table: Records, sizes: Sequence[int]) -> None:
         """Put all records into the last of these groups."""
         self._chunks = table.chunks
         self._name = labels_of(self.qid)

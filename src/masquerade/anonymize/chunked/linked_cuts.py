@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from masquerade.anonymize.chunked.gathering import gathered, packed, placed, sent_back
 from masquerade.anonymize.chunked.linked_counts import CountedCuts, CountedGroups, Units, cuts_along
 from masquerade.anonymize.chunked.linked_kernels import (
     CountAll,
@@ -44,8 +43,8 @@ from masquerade.anonymize.chunked.top_cuts import (
 from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice
-from masquerade.data.chunked_table import ChunkedTable, codes_of, ranks_of
 from masquerade.data.column import Column, Generalised
+from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
 from masquerade.engine.counts import Counts, Flags, weighted_counts, which_occur
 from masquerade.engine.numbering import group_rows, renumber
 
@@ -55,7 +54,7 @@ _BYTES_PER_PAIR = 150  # of group and rank, and of what is made of all of them t
 
 
 def cut_linked_chunks(
-    table: ChunkedTable,
+    table: Records,
     dimensions: Dimensions,
     judges: Mapping[frozenset[str], JudgeOf],
     choice: Choice,
@@ -129,7 +128,7 @@ class _LinkedChunks:
 
     def __init__(
         self,
-        table: ChunkedTable,
+        table: Records,
         dimensions: Dimensions,
         judges: Mapping[frozenset[str], JudgeOf],
         choice: Choice,
@@ -440,7 +439,7 @@ class _LinkedChunks:
 
 
 def _alike(
-    table: ChunkedTable, of: str, groups: TopGroups, at: Sequence[int], columns: Sequence[Column], label: str
+    table: Records, of: str, groups: TopGroups, at: Sequence[int], columns: Sequence[Column], label: str
 ) -> TopGroups:
     """Put groups with equal cells along some dimensions into one; array `of` has each record's, `label` gets it."""
     numbered = [

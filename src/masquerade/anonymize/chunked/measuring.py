@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.chunked.counting import CountedComparison
 from masquerade.anonymize.chunked.outcome import ChunkedOutcome
-from masquerade.data.chunked_table import KEPT, ChunkedTable, TablePart, Wanted, complete_rows
 from masquerade.data.query_log import QueryLog, kept_query_log
+from masquerade.data.records import KEPT, Records, TablePart, Wanted, complete_rows
 from masquerade.engine.chunks import Chunk
 from masquerade.engine.counts import Counts
 from masquerade.utility.comparison import Comparison
@@ -26,7 +26,7 @@ from masquerade.utility.workload import SelectionMeasurer, Selections, selection
 
 def figure(
     name: str,
-    table: ChunkedTable,
+    table: Records,
     outcome: ChunkedOutcome,
     comparison: CountedComparison,
     workload: str | None = None,
@@ -42,7 +42,7 @@ def figure(
     return measure(comparison)[name]
 
 
-def selections(table: ChunkedTable, outcome: ChunkedOutcome, workload: str) -> Selections:
+def selections(table: Records, outcome: ChunkedOutcome, workload: str) -> Selections:
     """Return how exactly a release answers which records a workload's selections mean."""
     log = kept_query_log(workload)
     kernels = [_CountSelections(part, table.wanted, outcome, log) for part in table.parts]
@@ -51,7 +51,7 @@ def selections(table: ChunkedTable, outcome: ChunkedOutcome, workload: str) -> S
 
 
 def purpose(
-    table: ChunkedTable, outcome: ChunkedOutcome, comparison: CountedComparison, workload: str | None
+    table: Records, outcome: ChunkedOutcome, comparison: CountedComparison, workload: str | None
 ) -> dict[str, float | None]:
     """Measure what the weights and the workload are about; nothing where all attributes weigh the same, or none."""
     weighted = len(set(comparison.weights.values())) > 1

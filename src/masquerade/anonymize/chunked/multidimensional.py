@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.chunked.gathering import gathered, packed, placed, sent_back
 from masquerade.anonymize.chunked.outcome import ChunkedOutcome, ReleasedCodes
 from masquerade.anonymize.chunked.preparation import PreparedChunks
 from masquerade.anonymize.chunked.top_cuts import Cutting, TopGroups, cut_to_size, whole_groups
@@ -27,8 +26,8 @@ from masquerade.anonymize.mondrian.judge import Judge, Merge
 from masquerade.anonymize.mondrian.partition import Choice, Cutter
 from masquerade.anonymize.mondrian.predicate_axes import predicate_axes_of
 from masquerade.anonymize.mondrian.provider_axis import ProviderAxis, provider_column
-from masquerade.data.chunked_table import ChunkedTable, codes_of, ranks_of
 from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
 from masquerade.engine.chunks import Arrays, Chunk
 from masquerade.engine.counts import Counts, Flags, value_counts, weighted_counts
 from masquerade.engine.numbering import rows_by_rank
@@ -74,7 +73,7 @@ class JudgeOf:
 
 
 def judge_of_chunks(
-    table: ChunkedTable, parts: Sequence[GroupRequirement], classes: str | None, merge: Merge
+    table: Records, parts: Sequence[GroupRequirement], classes: str | None, merge: Merge
 ) -> JudgeOf:
     """Return the judge of requirements on one QID, which counts just the sensitive attributes that they name."""
     named = [part.sensitive for part in parts if part.sensitive is not None]
@@ -91,7 +90,7 @@ def judge_of_chunks(
     )
 
 
-def place_providers(table: ChunkedTable, names: Sequence[str]) -> tuple[Column, ...]:
+def place_providers(table: Records, names: Sequence[str]) -> tuple[Column, ...]:
     """Give each record its place along the providers' dimension; return those dimensions, without ranks."""
     columns = []
     for name in names:
@@ -111,17 +110,17 @@ class _Places:
         return {self.ranks: self.place.take(chunk[self.codes])}
 
 
-def rows_together(table: ChunkedTable, n_arrays: int) -> int:
+def rows_together(table: Records, n_arrays: int) -> int:
     """Return how many records may be cut in one memory, each with a number in `n_arrays` arrays."""
     return table.engine.rows_at_once(_BYTES_PER_CELL * n_arrays)
 
 
-def counts_together(table: ChunkedTable, n_axes: int) -> int:
+def counts_together(table: Records, n_axes: int) -> int:
     """Return how many counts of parts may be held at once while groups are cut along `n_axes` axes."""
     return table.engine.rows_at_once(_BYTES_PER_COUNT * n_axes)
 
 
-def insist_on_groups(table: ChunkedTable, n_axes: int, least: int) -> None:
+def insist_on_groups(table: Records, n_axes: int, least: int) -> None:
     """Raise if as many groups as there can be, of `least` records each, take more memory than is stated."""
     groups = len(table) // max(least, 1)
     table.engine.insist_on_summing(
@@ -176,7 +175,7 @@ class Dimensions:
 
 
 def cut_chunks(
-    table: ChunkedTable,
+    table: Records,
     dimensions: Dimensions,
     judge: JudgeOf,
     choice: Choice,
@@ -188,7 +187,7 @@ def cut_chunks(
 
 
 def groups_of_chunks(
-    table: ChunkedTable,
+    table: Records,
     dimensions: Dimensions,
     judge: JudgeOf,
     choice: Choice,
@@ -212,7 +211,7 @@ def groups_of_chunks(
 class _Cut:
     """How the groups of one QID are cut. Each record's group is in the array `label` of its chunk."""
 
-    table: ChunkedTable
+    table: Records
     dimensions: Dimensions
     judge: JudgeOf
     choice: Choice

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.outcome import Choice, Step
-from masquerade.data.chunked_table import ChunkedTable, ranks_of
 from masquerade.data.column import Generalised
+from masquerade.data.records import Records, ranks_of
 from masquerade.engine.chunks import Chunk, Chunks
 from masquerade.engine.counts import Ints, Rows
 
@@ -44,7 +44,7 @@ class ChunkedOutcome:
         """Return the released rows of a chunk; None for all."""
         return None if self.released is None else np.flatnonzero(chunk[self.released])
 
-    def beside(self, table: ChunkedTable) -> tuple[ChunkedTable, ChunkedOutcome]:
+    def beside(self, table: Records) -> tuple[Records, ChunkedOutcome]:
         """Return the table whose chunks have just the records of this outcome, and an outcome that kernels can take.
 
         The table still counts all records: those that are not in its chunks are suppressed.

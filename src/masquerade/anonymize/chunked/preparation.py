@@ -18,9 +18,8 @@ from masquerade.anonymize.preparation import (
     refuse_violating_whole,
     unreachable_within_boundaries,
 )
-from masquerade.data.chunked_products import with_products
-from masquerade.data.chunked_table import ChunkedTable
 from masquerade.data.column import Column, Generalised
+from masquerade.data.records import Records, with_products
 from masquerade.engine.chunks import Chunks
 from masquerade.privacy.requirement import GroupRequirement, Requirement
 
@@ -29,7 +28,7 @@ from masquerade.privacy.requirement import GroupRequirement, Requirement
 class PreparedChunks:
     """The columns to generalise, and the requirements that must hold afterwards."""
 
-    table: ChunkedTable  # the records that all this is about
+    table: Records  # the records that all this is about
     parts: tuple[GroupRequirement, ...]
     columns: tuple[Column, ...]  # in the order of the schema
     chunks: Chunks | None = None  # of those records, where they are not all
@@ -45,7 +44,7 @@ class PreparedChunks:
         return ChunkedOutcome(tuple(columns), codes, steps, released, self.chunks)
 
 
-def prepare_chunks(table: ChunkedTable, requirement: Requirement, method: TableMethod) -> PreparedChunks:
+def prepare_chunks(table: Records, requirement: Requirement, method: TableMethod) -> PreparedChunks:
     """Refuse what cannot be done, and of a method that keeps to boundaries leave out who violates even at them."""
     parts = parts_for(table.schema, requirement, method)
     insist(method.chunk_refusals(parts))

@@ -28,7 +28,7 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep
 from masquerade.anonymize.release import Provenance, Release
 from masquerade.anonymize.workload_key import WORKLOAD
-from masquerade.data.chunked_table import ChunkedTable, Wanted
+from masquerade.data.records import Records, Wanted
 from masquerade.data.schema import Schema
 from masquerade.data.table import Missing
 from masquerade.errors import Bug
@@ -68,7 +68,7 @@ def wanted_of(
 
 
 def publish_chunks(
-    table: ChunkedTable,
+    table: Records,
     requirement: Requirement,
     algorithm: TableMethod,
     folder: Path,

@@ -17,8 +17,8 @@ from masquerade.anonymize.chunked.top_cuts import whole_groups
 from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.qids import begins_with_union, by_qid, certainty_lost
-from masquerade.data.chunked_table import ChunkedTable
 from masquerade.data.column import Generalised
+from masquerade.data.records import Records
 from masquerade.engine.chunks import Chunk
 from masquerade.engine.counts import Counts, value_counts
 from masquerade.privacy.requirement import GroupRequirement
@@ -27,7 +27,7 @@ Released = dict[str, tuple[Generalised, ReleasedCodes]]
 
 
 def cut_by_value_in_chunks(
-    table: ChunkedTable,
+    table: Records,
     dimensions: Dimensions,
     parts: Sequence[GroupRequirement],
     choice: Choice,

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from masquerade.anonymize.chunked.outcome import ChunkedOutcome, ReleasedCodes
-from masquerade.data.chunked_table import ChunkedTable, TablePart, Wanted, complete_rows, ranks_of
 from masquerade.data.column import Column, Domain, Generalised
 from masquerade.data.parquet_parts import Part, PartedFiles
+from masquerade.data.records import Records, TablePart, Wanted, complete_rows, ranks_of
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Arrays, Chunk
 from masquerade.engine.counts import Counts, Ints
@@ -32,7 +32,7 @@ class _Piece:
 
 
 def read_release_back(
-    table: ChunkedTable, release: PartedFiles, qid: Sequence[str], unchanged: Sequence[str]
+    table: Records, release: PartedFiles, qid: Sequence[str], unchanged: Sequence[str]
 ) -> ChunkedOutcome:
     """Return the release as the outcome that led to it; raise DataError where it is none of this table."""
     refuse_other_rows(release.name, release.rows, table.name, len(table))

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade.anonymize.shared_people import SharedPeople
-from masquerade.data.chunked_table import ChunkedTable, TablePart
 from masquerade.data.encode import missing_rows
 from masquerade.data.fingerprints import Fingerprints, fingerprints, mixed
+from masquerade.data.records import Records, TablePart
 from masquerade.engine.chunks import Arrays, Chunk
 
 _PERSON, _PROVIDER = "person", "provider"
@@ -25,7 +25,7 @@ _DRIVER_MEMORY = 4 << 30  # of whoever does that for a cluster
 
 
 def shared_people_of_chunks(
-    table: ChunkedTable, identifier: str, provider: str, missing_values: Sequence[str]
+    table: Records, identifier: str, provider: str, missing_values: Sequence[str]
 ) -> SharedPeople:
     """Count the people who are at two or more providers, going by an identifier of all rows that were read."""
     secret = secrets.randbits(64)

@@ -22,8 +22,8 @@ from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.parts import Parts, judged
-from masquerade.data.chunked_table import ChunkedTable, codes_of, ranks_of
 from masquerade.data.column import Column
+from masquerade.data.records import Records, codes_of, ranks_of
 from masquerade.engine.chunks import Arrays, Chunk
 from masquerade.engine.counts import Counts, Flags, weighted_counts
 from masquerade.engine.numbering import look_up, occurring
@@ -79,7 +79,7 @@ class TopGroups:
         return replace(self, stuck=self.sizes == 0)
 
 
-def whole_groups(table: ChunkedTable, columns: Sequence[Column], label: str) -> TopGroups:
+def whole_groups(table: Records, columns: Sequence[Column], label: str) -> TopGroups:
     """Put all records into one group, or where there are boundaries into those at them; `label` has each row's."""
     if all(column.boundary is None for column in columns):
         table.chunks.change(_Everybody(ranks_of(columns[0].name), label))
@@ -89,7 +89,7 @@ def whole_groups(table: ChunkedTable, columns: Sequence[Column], label: str) -> 
     return TopGroups.start(sizes, start_cells(table, columns, label, sizes))
 
 
-def cut_to_size(table: ChunkedTable, how: Cutting, most_rows: int, start: TopGroups) -> TopGroups:
+def cut_to_size(table: Records, how: Cutting, most_rows: int, start: TopGroups) -> TopGroups:
     """Cut groups of more than `most_rows` records as long as one can be cut; chunks then have each row's group."""
     sizes, cells, final = start.sizes.copy(), start.cells.copy(), start.stuck.copy()
     parted = start.parted
@@ -115,7 +115,7 @@ def cut_to_size(table: ChunkedTable, how: Cutting, most_rows: int, start: TopGro
     return TopGroups(sizes, cells, final, parted)
 
 
-def insist_on_pairs(table: ChunkedTable, pairs: int, bytes_per_pair: int) -> None:
+def insist_on_pairs(table: Records, pairs: int, bytes_per_pair: int) -> None:
     """Raise if the counts of so many pairs of group and rank would take more memory than is stated."""
     table.engine.insist_on_room(pairs * bytes_per_pair, f"up to {pairs:,} counts of the values in each group")
 

@@ -25,9 +25,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
 from masquerade.anonymize.chunked.outcome import ChunkedOutcome
-from masquerade.data.chunked_table import KEPT, ChunkedTable, TablePart
 from masquerade.data.encode import is_text, mark_missing, missing_rows, without_unused
 from masquerade.data.parquet_names import part_name
+from masquerade.data.records import KEPT, Records, TablePart
 from masquerade.engine.chunks import Chunk
 from masquerade.engine.counts import Ints
 from masquerade.engine.numbering import renumber
@@ -55,7 +55,7 @@ class WrittenFile:
 
 
 def write_release(
-    table: ChunkedTable,
+    table: Records,
     outcome: ChunkedOutcome,
     published: Sequence[str],
     folder: Path,

@@ -53,7 +53,7 @@ from masquerade.utility.workload import edges_of
 
 if TYPE_CHECKING:
     from masquerade.anonymize.chunked.outcome import ChunkedOutcome
-    from masquerade.data.chunked_table import ChunkedTable
+    from masquerade.data.records import Records
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Mondrian(MondrianVariant):
         return task.outcome(released[column.name] for column in task.columns)
 
     def run_on_chunks(
-        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
     ) -> ChunkedOutcome:
         """Cut until no cut is allowed: large groups by counts of the chunks, then each in one memory."""
         from masquerade.anonymize.chunked.multidimensional import Dimensions, released_in_chunks

@@ -46,7 +46,7 @@ from masquerade.utility.scores import FIXED_ONE
 
 if TYPE_CHECKING:
     from masquerade.anonymize.chunked.outcome import ChunkedOutcome
-    from masquerade.data.chunked_table import ChunkedTable
+    from masquerade.data.records import Records
 
 _AT_ONCE, _AT_LAST = np.inf, -1.0  # scores before and after those of all attributes
 
@@ -130,7 +130,7 @@ class ProviderAwareMondrian(MondrianVariant):
         return task.outcome(released[column.name] for column in task.columns)
 
     def run_on_chunks(
-        self, table: ChunkedTable, requirement: Requirement, on_step: OnStep | None = None
+        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
     ) -> ChunkedOutcome:
         """Cut until no cut is allowed: large groups by counts of the chunks, then each in one memory."""
         from masquerade.anonymize.chunked.multidimensional import (

@@ -23,7 +23,7 @@ from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Taxo
 from masquerade.anonymize.mondrian.candidates import AxisCandidates
 from masquerade.anonymize.mondrian.groups import Cells, Open
 from masquerade.anonymize.mondrian.partition import Choice
-from masquerade.data.chunked_table import ChunkedTable, codes_of
+from masquerade.data.records import Records, codes_of
 from masquerade.engine.chunks import Kernel
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts
 from masquerade.protocol.multidimensional import group_kernels as kernels
@@ -106,7 +106,7 @@ class EngineGroups:
 
     def __init__(
         self,
-        table: ChunkedTable,
+        table: Records,
         dimensions: Dimensions,
         judge: JudgeOf,
         choice: Choice,

@@ -20,7 +20,7 @@ from masquerade.anonymize.mondrian.axes import Batch, axes_of
 from masquerade.anonymize.mondrian.candidates import AxisCandidates, candidates_along
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice
-from masquerade.data.chunked_table import ranks_of
+from masquerade.data.records import ranks_of
 from masquerade.engine.chunks import Arrays, Chunk
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, pair_counts, value_counts
 from masquerade.engine.numbering import rows_by_rank

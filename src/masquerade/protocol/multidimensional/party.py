@@ -15,8 +15,8 @@ from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.linked_qids import LinkedGroups, groups_alike
 from masquerade.anonymize.mondrian.qids import begins_with_union, by_qid, judge_of
 from masquerade.crypto.circuits_library import BidWords
-from masquerade.data.chunked_table import ChunkedTable
 from masquerade.data.column import Coded, Generalised
+from masquerade.data.records import Records
 from masquerade.engine.counts import value_counts
 from masquerade.engine.numbering import first_rows
 from masquerade.net.progress import Stage
@@ -124,7 +124,7 @@ def own_groups(
     return OwnGroups([*axes.values()], judge, choice, method.strict, *first)
 
 
-def on_party_engine(seat: Seat, common: CommonRecords) -> ChunkedTable | None:
+def on_party_engine(seat: Seat, common: CommonRecords) -> Records | None:
     """Put what the party knows of the common records on its engine, if it has one and some QID is cut there."""
     contract = seat.contract
     if seat.engine is None or all(len(qids_of(parts)) > 1 for parts in apart(contract.parts)):
@@ -140,7 +140,7 @@ def engine_groups(
     parts: Sequence[GroupRequirement],
     common: CommonRecords,
     start: Start,
-    table: ChunkedTable,
+    table: Records,
 ) -> EngineGroups:
     """Return a party's view of the groups of one QID on its engine, before anything is cut."""
     held = {column.name for column in contract.columns_of(name)}

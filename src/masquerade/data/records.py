@@ -1,14 +1,18 @@
-"""A table in chunks: the ranks and codes of its rows, wherever an engine keeps them, in domains that all chunks share.
+"""Records: the rows of one table, or of one party, in chunks that stay where an engine keeps them.
 
-Each chunk is encoded by itself, as a table of its own (`encode.py`), and tells which values it has. Those of all
-chunks together are the domain; where that differs from a chunk's own, its ranks are renumbered. So the files are read
-once, and ranks, labels and domains are those that the whole table would have.
+A chunk has ranks of the columns to generalise and codes of others that are counted, in domains that all chunks share.
+A table in memory is one chunk (`Records.of`), whose arrays are the table's own. What is in files is read part by part
+(`read_chunks`): each chunk is encoded by itself, as a table of its own (`encode.py`), and tells which values it has.
+Those of all chunks together are the domain; where that differs from a chunk's own, its ranks are renumbered. So the
+files are read once, and ranks, labels and domains are those that the whole table would have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import prod
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,18 +23,23 @@ from numpy.typing import NDArray
 from masquerade.data.column import Coded, Column, Domain
 from masquerade.data.continuum import MISSING_CELL, Continuum
 from masquerade.data.encode import MISSING_VALUES, labels_in_order, leaves_in_order
+from masquerade.data.product import Combination, Product
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Missing, Origin, Table
 from masquerade.data.taxonomy import FLAT, Taxonomy
 from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine
 from masquerade.engine.counts import Counts, Flags, value_counts
+from masquerade.engine.here import Here
 from masquerade.engine.local import LocalEngine
-from masquerade.engine.numbering import distinct_values
-from masquerade.errors import Problem
+from masquerade.engine.numbering import distinct_values, look_up, renumber
+from masquerade.engine.sparse import SparseCounts
+from masquerade.errors import DataError, ParameterError, Problem
 
 Labels = tuple[str, ...]
 
 _NOBODY: NDArray[np.int32] = np.empty(0, np.int32)
+_LARGEST_KEY = 1 << 62
+_ROW, _CHUNK = "row", "chunk"  # where each gathered record came from
 _ROW_GROUP = 4  # times the rows of a chunk: most tables need less than is reckoned with
 _BYTES_PER_CELL = (
     48  # while a chunk is encoded: Arrow's cells, their codes, and the 64-bit numbers on the way
@@ -84,24 +93,58 @@ def codes_of(name: str) -> str:
     return f"codes {name}"
 
 
+_ALL = "rows"  # an array that a chunk has, if no other
 KEPT = "kept"  # which rows of its part a chunk has; absent where all
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkedTable:
+class Records:
     """The complete rows of a table: ranks of the columns to generalise, codes of others that are counted."""
 
     name: str  # of its source
     schema: Schema
     engine: Engine
     chunks: Chunks
-    parts: tuple[TablePart, ...]  # what each chunk was read from
+    parts: tuple[TablePart, ...]  # what each chunk was read from; none where the rows are a table in memory
     sizes: tuple[int, ...]  # the rows of each chunk
     rows_read: int
     columns: Mapping[str, Column]  # without ranks: those are in the chunks
     coded: Mapping[str, Coded]  # without codes
     whole: Mapping[str, Counts]  # the histogram of each coded column
     wanted: Wanted
+    table: Table | None = None  # the rows themselves, where they are in this memory
+
+    @classmethod
+    def of(cls, table: Table, ranked: Iterable[str], coded: Iterable[str | None] = ()) -> Records:
+        """Return the rows of a table that lacks no cell of these columns, as one chunk of its own ranks and codes."""
+        columns = {each.name: each for each in table.columns(dict.fromkeys(ranked))}
+        codes = {name: table.coded(name) for name in dict.fromkeys(coded) if name is not None}
+        arrays: Arrays = {ranks_of(name): column.ranks for name, column in columns.items()}
+        arrays |= {codes_of(name): each.codes for name, each in codes.items()}
+        arrays[_ALL] = np.broadcast_to(np.uint8(0), len(table))  # of no size: how many rows there are
+        engine = Here()
+        wanted = Wanted(
+            table.schema,
+            tuple(dict.fromkeys([*columns, *codes])),
+            tuple(columns),
+            tuple(codes),
+            "keep" if table.keeps_missing else "drop",
+            table.origin.missing_values,
+        )
+        return cls(
+            table.origin.name,
+            table.schema,
+            engine,
+            engine.hold(arrays),
+            (),
+            (len(table),),
+            table.rows_read,
+            {name: replace(column, ranks=_NOBODY) for name, column in columns.items()},
+            {name: replace(each, codes=_NOBODY) for name, each in codes.items()},
+            {name: each.histogram() for name, each in codes.items()},
+            wanted,
+            table,
+        )
 
     def __len__(self) -> int:
         return sum(self.sizes)
@@ -115,6 +158,12 @@ class ChunkedTable:
     def dropped_rows(self) -> int:
         """The number of rows dropped because a used cell was missing."""
         return self.rows_read - len(self)
+
+    def together(self, who: str) -> Table:
+        """Return all rows as one table, for whoever needs them at once."""
+        if self.table is None:
+            raise ParameterError(f'"{who}" needs the whole table in one memory; {self.name} is in chunks')
+        return self.table
 
 
 @dataclass(frozen=True)
@@ -190,7 +239,7 @@ def rows_of_chunks(
     return rows
 
 
-def read_chunks(files: Parted, wanted: Wanted, engine: Engine) -> ChunkedTable:
+def read_chunks(files: Parted, wanted: Wanted, engine: Engine) -> Records:
     """Read the parts of a table into an engine's chunks."""
     parts = parts_for(files, wanted, engine)
     chunks, told = engine.load([ReadPart(part, wanted) for part in parts])
@@ -211,7 +260,7 @@ def joined_chunks(
     parts: Sequence[TablePart],
     chunks: Chunks,
     told: Sequence[Told],
-) -> ChunkedTable:
+) -> Records:
     """Return the table of loaded chunks: ranks and codes get the numbers that they have in the whole table."""
     merged = {
         name: _merged(
@@ -232,7 +281,7 @@ def joined_chunks(
             columns[name] = Column(name, _NOBODY, column.domain, boundary)
     coded = {name: Coded(name, _NOBODY, found) for name, found in labels.items()}
     whole = chunks.total(Histograms({name: len(found) for name, found in labels.items()}))
-    return ChunkedTable(
+    return Records(
         source,
         wanted.schema,
         engine,
@@ -341,3 +390,176 @@ def _places(own: Domain, merged: Domain) -> NDArray[Any] | None:
 def _narrow(numbers: NDArray[Any], bound: int) -> NDArray[Any]:
     """Return the numbers in the narrowest type that holds all below `bound`."""
     return numbers.astype(np.min_scalar_type(max(bound - 1, 0)), copy=False)
+
+
+def with_products(table: Records, names: Iterable[str | None]) -> Records:
+    """Return the table with a column of codes for each of these names that is a product."""
+    for name in dict.fromkeys(names):
+        if not isinstance(name, Product):
+            continue
+        # A product of one column goes by that column's name, and has the same codes.
+        if name not in table.coded or not isinstance(table.coded[name].name, Product):
+            table = _with_product(table, name)
+    return table
+
+
+def _with_product(table: Records, name: Product) -> Records:
+    members = [table.coded[each] for each in name.names]
+    keys = _Combine(tuple((codes_of(each.name), max(len(each.labels), 1)) for each in members))
+    if keys.bound > _LARGEST_KEY:
+        text = f"{name} has more than 2^62 possible combinations of values; name fewer sensitive columns"
+        raise DataError.about(table.name, text)
+    counted = table.chunks.total(_Count(keys))
+    places = np.unravel_index(counted.keys, [bound for _, bound in keys.columns])
+    labels = tuple(
+        Combination([each.labels[place] for each, place in zip(members, row, strict=True)], row)
+        for row in zip(*(each.tolist() for each in places), strict=True)
+    )
+    table.chunks.change(_Number(keys, counted.keys, codes_of(name)))
+    return replace(
+        table,
+        coded={**table.coded, name: Coded(name, np.empty(0, np.int32), labels)},
+        whole={**table.whole, name: counted.counts.reshape(1, -1)},
+    )
+
+
+@dataclass(frozen=True)
+class _Combine:
+    """One number for the codes that each row has in several columns, the first of which weighs most."""
+
+    columns: tuple[tuple[str, int], ...]  # the array of codes, and their bound
+
+    @property
+    def bound(self) -> int:
+        return prod(bound for _, bound in self.columns)
+
+    def __call__(self, chunk: Chunk) -> Counts:
+        keys = np.zeros(chunk[self.columns[0][0]].size, np.int64)
+        for name, bound in self.columns:
+            keys *= bound
+            keys += chunk[name]
+        return keys
+
+
+@dataclass(frozen=True)
+class _Count:
+    keys: _Combine
+
+    def __call__(self, chunk: Chunk) -> SparseCounts:
+        return SparseCounts.of(self.keys(chunk), self.keys.bound)
+
+
+@dataclass(frozen=True, eq=False)
+class _Number:
+    keys: _Combine
+    found: Counts
+    name: str
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        numbers = look_up(self.keys(chunk), self.found, np.arange(self.found.size), self.keys.bound)
+        return {self.name: numbers.astype(np.int32)}
+
+
+def packed(sizes: Counts, most_rows: int) -> Counts:
+    """Put groups, one after the other, into bins of about `most_rows` rows; none is empty."""
+    before = np.cumsum(sizes) - sizes
+    bins, _ = renumber(before // max(most_rows, 1), int(before[-1]) + 1)
+    return bins.astype(np.int64)
+
+
+def gathered(table: Records, label: str, bin_of_group: Counts, names: Sequence[str]) -> Chunks:
+    """Return a chunk for each bin, with these arrays of the records of its groups; records in bin -1 stay out.
+
+    `label` is the array with each record's group. Of one chunk whose groups are all in one bin nothing is moved.
+    """
+    n_bins = int(bin_of_group.max()) + 1
+    if len(table.chunks) == n_bins == 1 and not bin_of_group.any():
+        return table.chunks.derive(_Pick(tuple(names)))
+    kernels = [_Send(at, label, bin_of_group, n_bins, tuple(names)) for at in range(len(table.chunks))]
+    return table.chunks.exchange(kernels, n_bins)
+
+
+def sent_back(
+    table: Records, groups: Chunks, firsts: Sequence[Sequence[int]], names: Sequence[str]
+) -> Chunks:
+    """Return the numbers that gathered records got, as arrays of these names, chunk by chunk of the table.
+
+    `firsts` has for each gathered chunk, by name, what is added to its numbers.
+    """
+    kernels = [_SendBack(dict(zip(names, each, strict=True)), len(table.chunks)) for each in firsts]
+    return groups.exchange(kernels, len(table.chunks))
+
+
+def placed(table: Records, back: Chunks, others: Callable[[Chunk], Arrays]) -> None:
+    """Put the numbers that came back beside their records; `others` gives the arrays for all other records."""
+    table.chunks.join(back, _Place(others))
+
+
+@dataclass(frozen=True)
+class _Pick:
+    """Some arrays of a chunk, as they are."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        return {name: chunk[name] for name in self.names}
+
+
+@dataclass(frozen=True, eq=False)
+class _Send:
+    """Sends the records of each group to the chunk that will hold all of it."""
+
+    at: int
+    label: str
+    bin_of_group: Counts
+    n_bins: int
+    names: tuple[str, ...]
+
+    def __call__(self, chunk: Chunk) -> list[Arrays]:
+        bins = self.bin_of_group.take(chunk[self.label])
+        order = np.argsort(bins, kind="stable")
+        ends = np.cumsum(value_counts(bins + 1, self.n_bins + 1))
+        pieces = []
+        for first, last in pairwise(ends):
+            rows = order[first:last]
+            piece = {name: chunk[name].take(rows) for name in self.names}
+            piece[_ROW] = rows.astype(np.int32)
+            piece[_CHUNK] = np.full(rows.size, self.at, np.int32)
+            pieces.append(piece)
+        return pieces
+
+
+@dataclass(frozen=True)
+class _SendBack:
+    """Sends the numbers of each record to where the record came from."""
+
+    firsts: dict[str, int]
+    n_chunks: int
+
+    def __call__(self, chunk: Chunk) -> list[Arrays]:
+        numbers = {name: chunk[name] + np.int32(first) for name, first in self.firsts.items()}
+        if _CHUNK not in chunk:  # all came from one chunk, and in its order
+            return [numbers]
+        source = chunk[_CHUNK]
+        order = np.argsort(source, kind="stable")
+        ends = np.concatenate([[0], np.cumsum(value_counts(source, self.n_chunks))])
+        return [
+            {
+                _ROW: chunk[_ROW].take(order[first:last]),
+                **{name: each.take(order[first:last]) for name, each in numbers.items()},
+            }
+            for first, last in pairwise(ends)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    others: Callable[[Chunk], Arrays]
+
+    def __call__(self, chunk: Chunk, back: Chunk) -> Arrays:
+        if _ROW not in back:
+            return dict(back)
+        arrays = self.others(chunk)
+        for name, numbers in arrays.items():
+            numbers[back[_ROW]] = back[name]
+        return arrays
