@@ -9,13 +9,14 @@ import pytest
 
 import masquerade as mq
 from masquerade.anonymize.chunked import checking
-from masquerade.anonymize.chunked.checking import count_release, count_violations
+from masquerade.anonymize.chunked.checking import ReleasedRows, count_release
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.local import LocalEngine
 from masquerade.errors import DataError
 from masquerade.privacy.boundary_check import violations_alone
 from masquerade.privacy.check import verify
+from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
 from masquerade.privacy.requirement import Requirement
 
 QID = ["age", "job"]
@@ -26,6 +27,7 @@ CASES = {
     "other columns": mq.KAnonymity(["job"], k=30) & mq.KAnonymity(["age"], k=9),
     "diversity": mq.LDiversity(QID, l=5, sensitive="disease"),
     "closeness": mq.TCloseness(QID, t=0.3, sensitive="disease"),
+    "providers who breach": mq.MPrivacy(1, mq.KAnonymity(QID, k=5), "site"),
     "providers": mq.MPrivacy(
         1, mq.KAnonymity(QID, k=3) & mq.LDiversity(QID, l=2, sensitive="disease"), "site"
     ),
@@ -66,8 +68,9 @@ def test_parts_and_shares_give_what_the_whole_table_gives(requirement: Requireme
     table = _release()
     with LocalEngine(threads=1) as engine:
         engine.summing_memory = memory
-        found = count_release(engine, _parts(table), requirement, "table", bind=True)
-    assert found == verify(table, requirement)
+        rows = ReleasedRows("table", table.column_names, (engine, _parts(table)))
+        found = rows.verdicts(requirement, bind=True, complete=with_coalitions)
+    assert found == with_coalitions(mq.Table(table), verify(table, requirement))
 
 
 def test_a_share_is_a_part_of_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +95,7 @@ def test_violations_of_boundaries_are_counted_in_parts() -> None:
     jobs = ["job 0", "*", "job 1", "*", "*"] * 20
     table = pa.table({"job": jobs})
     with LocalEngine(threads=1) as engine:
-        found = count_violations(engine, _parts(table, 7), schema, ["job"], "table")
+        found = ReleasedRows("table", ["job"], (engine, _parts(table, 7))).violations(schema, ["job"])
     assert found == violations_alone(mq.Table(table, schema), ["job"])
     assert found.certain == {"job": 60}
 
@@ -103,4 +106,4 @@ def test_a_cell_that_is_no_value_is_named_with_its_row() -> None:
         LocalEngine(threads=1) as engine,
         pytest.raises(DataError, match=r"table: row 13, column job: .clown. is no"),
     ):
-        count_violations(engine, _parts(table, 5), _schema(), ["job"], "table")
+        ReleasedRows("table", ["job"], (engine, _parts(table, 5))).violations(_schema(), ["job"])

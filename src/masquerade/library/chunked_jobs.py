@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from masquerade.anonymize.chunked.checking import count_release, count_violations
 from masquerade.anonymize.chunked.publish import publish_chunks, published_columns, wanted_of
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep
@@ -16,7 +15,7 @@ from masquerade.data.database_url import database_scheme
 from masquerade.data.file_kinds import PARQUET_SUFFIXES, is_parted
 from masquerade.data.parquet_parts import PartedFiles, parted_files
 from masquerade.data.query_parts import parted_query
-from masquerade.data.records import Parted, read_chunks, rows_of_chunks
+from masquerade.data.records import Parted, read_chunks
 from masquerade.data.schema import Schema
 from masquerade.data.staged_parquet import staged_parquet
 from masquerade.data.write import write_table
@@ -30,10 +29,8 @@ from masquerade.job.outputs import Outputs
 from masquerade.job.plan import Plan, bare_source
 from masquerade.library.deliver import Written
 from masquerade.library.release import Release
-from masquerade.library.verifying import Verification, insist_on_providers
 from masquerade.methods import table_methods
 from masquerade.net.progress import OnStage, Stage, silent
-from masquerade.privacy.boundary_check import Violations, with_violations
 from masquerade.privacy.requirement import without_redundant
 
 _IN_MEMORY = 3  # how much larger a table is in memory than its pages are, with what is made on the way
@@ -137,27 +134,6 @@ def opened_engine(section: EngineSection | None, plan: Plan) -> Iterator[Engine]
         if any(problem.key[:1] == ("engine",) for problem in error.problems):
             raise error.within(str(plan.path)) from None
         raise
-
-
-def verify_chunks(
-    release: str | Path, plan: Plan, schema: Schema | None = None, on_stage: OnStage = silent
-) -> Verification:
-    """Check a release of many files by counting them part by part; see `verify_job`. A schema has boundaries."""
-    asked = [*plan.requirement.qid_attributes, *plan.requirement.special_columns]
-    insist_on_providers(str(release), parted_files(str(release), Path()).columns, plan.requirement)
-    files = parted_files(str(release), Path(), asked)
-    with opened_engine(plan.job.engine, plan) as engine:
-        engine.check_files([str(path) for path in files.paths])
-        engine.on_chunk = lambda done, total: on_stage(Stage("counting", detail=f"{done} of {total} parts"))
-        parts = files.parts(rows_of_chunks(files, len(asked), engine))
-        verdicts = count_release(engine, parts, plan.requirement, files.name, bind=True)
-        violations = Violations()
-        if schema is not None:
-            names = plan.requirement.qid_attributes
-            violations = count_violations(engine, parts, schema, names, files.name)
-            verdicts = with_violations(verdicts, violations.cells, files.name)
-    leaked = tuple(name for name in dict.fromkeys(plan.job.roles.identifiers) if name in files.columns)
-    return Verification(verdicts, files.name, leaked, violations)
 
 
 def anonymize_chunks(

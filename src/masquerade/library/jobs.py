@@ -6,7 +6,8 @@ What only some jobs need (chunks, comparing, metrics) is loaded by them: most ta
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ from masquerade.library.release import Release
 from masquerade.net.progress import OnStage, Stage, silent
 
 if TYPE_CHECKING:
+    from masquerade.anonymize.chunked.checking import ReleasedRows
     from masquerade.library.comparing import Contest
     from masquerade.library.verifying import Verification
 
@@ -107,20 +109,39 @@ def anonymize_plan(
 
 def verify_job(release: str | Path, job: str | Path) -> Verification:
     """Check whether the release satisfies the job's requirements and holds none of its identifiers."""
-    from masquerade.library.verifying import insist_on_providers, verify
+    from masquerade.library.verifying import verification_of
 
     plan = Plan(Path(job))
     schema = plan.boundaries()
     plan.settle()
-    if is_parted(str(release), Path()):
-        from masquerade.library.chunked_jobs import verify_chunks
+    with _released_rows(str(release), plan, schema) as rows:
+        return verification_of(rows, plan.requirement, schema, plan.job.roles.identifiers)
 
-        return verify_chunks(release, plan, schema)
-    source = as_released(read_source(str(release), Path()), plan)
-    insist_on_providers(source.origin.name, source.all_columns, plan.requirement)
-    found = verify(Table(source.table, schema, origin=source.origin), plan.requirement)
-    leaked = tuple(name for name in dict.fromkeys(plan.job.roles.identifiers) if name in source.all_columns)
-    return replace(found, identifiers=leaked)
+
+@contextmanager
+def _released_rows(release: str, plan: Plan, schema: Schema | None) -> Iterator[ReleasedRows]:
+    """Open a finished release for its check: a file is read, many files are counted on the job's engine."""
+    from masquerade.anonymize.chunked.checking import ReleasedRows
+    from masquerade.library.verifying import insist_on_providers
+
+    requirement = plan.requirement
+    if not is_parted(release, Path()):
+        source = as_released(read_source(release, Path()), plan)
+        insist_on_providers(source.origin.name, source.all_columns, requirement)
+        table = Table(source.table, schema, origin=source.origin)
+        yield ReleasedRows(source.origin.name, source.all_columns, table)
+        return
+    from masquerade.data.parquet_parts import parted_files
+    from masquerade.data.records import rows_of_chunks
+    from masquerade.library.chunked_jobs import opened_engine
+
+    asked = [*requirement.qid_attributes, *requirement.special_columns]
+    insist_on_providers(release, parted_files(release, Path()).columns, requirement)
+    files = parted_files(release, Path(), asked)
+    with opened_engine(plan.job.engine, plan) as engine:
+        engine.check_files([str(path) for path in files.paths])
+        parts = files.parts(rows_of_chunks(files, len(asked), engine))
+        yield ReleasedRows(files.name, files.columns, (engine, parts))
 
 
 def evaluate_job(

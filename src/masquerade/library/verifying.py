@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from masquerade.anonymize.chunked.checking import ReleasedRows
+from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import DataError, RequirementViolated
 from masquerade.library.column_names import names_of
 from masquerade.library.python_api import checked_requirement
-from masquerade.privacy import check
-from masquerade.privacy.boundary_check import Violations, violations_alone, with_violations
+from masquerade.privacy.boundary_check import Violations, with_violations
 from masquerade.privacy.check import Verdict
 from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
 from masquerade.privacy.requirement import Requirement
@@ -98,7 +99,16 @@ def verify(frame: Any, requirement: Requirement, *, sensitive: Iterable[str] = (
     """
     table = frame if isinstance(frame, Table) else Table(frame)
     asked = checked_requirement(requirement, names_of("sensitive", sensitive))
-    verdicts = with_coalitions(table, check.verify(table, asked))
-    violations = violations_alone(table, asked.qid_attributes)
-    verdicts = with_violations(verdicts, violations.cells, table.origin.name)
-    return Verification(verdicts, table.origin.name, violations=violations)
+    rows = ReleasedRows(table.origin.name, table.arrow.column_names, table)
+    return verification_of(rows, asked, table.schema)
+
+
+def verification_of(
+    rows: ReleasedRows, requirement: Requirement, schema: Schema | None, identifiers: Iterable[str] = ()
+) -> Verification:
+    """Count all rows of a release, and judge them; a schema has boundaries. `identifiers` no release may hold."""
+    verdicts = rows.verdicts(requirement, bind=True, complete=with_coalitions)
+    violations = Violations() if schema is None else rows.violations(schema, requirement.qid_attributes)
+    verdicts = with_violations(verdicts, violations.cells, rows.name)
+    leaked = tuple(name for name in dict.fromkeys(identifiers) if name in rows.columns)
+    return Verification(verdicts, rows.name, leaked, violations)

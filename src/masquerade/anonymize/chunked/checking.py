@@ -1,16 +1,16 @@
-"""The independent check of a release that is in many parts: count its cells where they lie, then judge the groups.
+"""The independent check of a finished release: count its cells where they lie, then judge the groups.
 
-Each part tells which different rows it has, and how often each. There may be as many as records (groups are small, and
-a check against providers looks at who provided each record), so where all of them would be too many, groups are judged
-share by share: a group belongs to the share that a fingerprint of its cells says, each share is counted in a pass of
-its own, and the verdicts are put together.
+A table at hand is judged as it is. Of a release in many parts, each part tells which different rows it has, and how
+often each. There may be as many as records (groups are small, and a check against providers looks at who provided each
+record), so where all of them would be too many, groups are judged share by share: a group belongs to the share that a
+fingerprint of its cells says, each share is counted in a pass of its own, and the verdicts are put together.
 """
 
 from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -46,41 +46,65 @@ class Released(Protocol):
         """Read these columns; text columns in `coded` are dictionary-encoded."""
 
 
+Complete = Callable[[Table, Sequence[Verdict], Counts | None, Whole | None], tuple[Verdict, ...]]
+
+
+class ReleasedRows:
+    """All rows of a finished release, each of which a person can read."""
+
+    def __init__(
+        self, name: str, columns: Sequence[str], rows: Table | tuple[Engine, Sequence[Released]]
+    ) -> None:
+        """`rows` is a table at hand, which needs no counting beforehand, or parts and the engine that counts them."""
+        self.name, self.columns = name, tuple(columns)
+        self._table = rows if isinstance(rows, Table) else None
+        self._counting = None if isinstance(rows, Table) else _Counting(*rows)
+
+    def verdicts(
+        self, requirement: Requirement, *, bind: bool = False, complete: Complete | None = None
+    ) -> tuple[Verdict, ...]:
+        """Return the verdicts on all rows; `bind` as for `verify`. `complete` adds what some models tell besides."""
+        judge = _Judge(self.name, bind, complete)
+        if self._table is not None:
+            return judge(self._table, requirement)
+        assert self._counting is not None
+        requirements = requirement.parts
+        alike: dict[tuple[tuple[str, ...], frozenset[str]], list[int]] = {}
+        for at, part in enumerate(requirements):
+            alike.setdefault((_looked_at(part), frozenset(part.qid)), []).append(at)
+        found: dict[int, tuple[Verdict, ...]] = {}
+        for (columns, _), places in alike.items():
+            own = [requirements[at] for at in places]
+            found |= zip(places, _judged(self._counting, columns, own, judge), strict=True)
+        return tuple(verdict for at in range(len(requirements)) for verdict in found[at])
+
+    def violations(self, schema: Schema, names: Sequence[str]) -> Violations:
+        """Count the cells beyond boundaries of the schema, of the attributes with these names."""
+        if self._table is not None:
+            own = self._table.schema is schema
+            return violations_alone(self._table if own else self._table.with_schema(schema), names)
+        assert self._counting is not None
+        found = Violations()
+        for attribute in schema:
+            if attribute.name in names and (attribute.is_bounded or attribute.is_coarsened):
+                cells = self._counting.rows((attribute.name,))
+                table, times = cells.table((attribute.name,), self.name, schema)
+                found = found.and_those(violations_alone(table, [attribute.name], times))
+        return found
+
+
 def count_release(
     engine: Engine, parts: Sequence[Released], requirement: Requirement, name: str, *, bind: bool = False
 ) -> tuple[Verdict, ...]:
-    """Return the verdicts on all rows of a release; `bind` as for `verify`."""
-    counting = _Counting(engine, tuple(part for part in parts if part.rows))
-    requirements = requirement.parts
-    alike: dict[tuple[tuple[str, ...], frozenset[str]], list[int]] = {}
-    for at, part in enumerate(requirements):
-        alike.setdefault((_looked_at(part), frozenset(part.qid)), []).append(at)
-    found: dict[int, tuple[Verdict, ...]] = {}
-    for (columns, _), places in alike.items():
-        own = [requirements[at] for at in places]
-        found |= zip(places, _judged(counting, columns, own, name, bind), strict=True)
-    return tuple(verdict for at in range(len(requirements)) for verdict in found[at])
-
-
-def count_violations(
-    engine: Engine, parts: Sequence[Released], schema: Schema, names: Sequence[str], name: str
-) -> Violations:
-    """Count the cells beyond boundaries of the schema, of the attributes with these names; see `violations_alone`."""
-    counting = _Counting(engine, tuple(part for part in parts if part.rows))
-    found = Violations()
-    for attribute in schema:
-        if attribute.name in names and (attribute.is_bounded or attribute.is_coarsened):
-            cells = counting.rows((attribute.name,))
-            table, times = cells.table((attribute.name,), name, schema)
-            found = found.and_those(violations_alone(table, [attribute.name], times))
-    return found
+    """Return the verdicts on all rows of a release in parts; `bind` as for `verify`."""
+    return ReleasedRows(name, (), (engine, parts)).verdicts(requirement, bind=bind)
 
 
 def count_groups(
     engine: Engine, parts: Sequence[Released], qid: Sequence[str], names: Sequence[str]
 ) -> tuple[Counts, dict[str, tuple[tuple[str, ...], Counts]]]:
     """Count the groups of a release: the rows of each, and how often it has each value of some columns."""
-    counting = _Counting(engine, tuple(part for part in parts if part.rows))
+    counting = _Counting(engine, parts)
     sizes, values = np.empty(0, np.int64), {}
     for name in (None, *names):
         columns = tuple(dict.fromkeys([*qid, *([name] if name is not None else [])]))
@@ -98,26 +122,37 @@ def count_groups(
     return sizes, values
 
 
+@dataclass(frozen=True)
+class _Judge:
+    """Judges rows by a requirement."""
+
+    name: str
+    bind: bool
+    complete: Complete | None
+
+    def __call__(
+        self, table: Table, requirement: Requirement, times: Counts | None = None, whole: Whole | None = None
+    ) -> tuple[Verdict, ...]:
+        verdicts = verify(table, requirement, bind=self.bind, times=times, whole=whole)
+        return verdicts if self.complete is None else self.complete(table, verdicts, times, whole)
+
+
 def _judged(
-    counting: _Counting,
-    columns: tuple[str, ...],
-    parts: Sequence[GroupRequirement],
-    name: str,
-    bind: bool,
+    counting: _Counting, columns: tuple[str, ...], parts: Sequence[GroupRequirement], judge: _Judge
 ) -> list[tuple[Verdict, ...]]:
     """Return the verdicts on requirements that look at the same columns and groups."""
     most = counting.most_rows(columns)
     rows, seen = counting.some_rows(columns, most)
     if rows.n_rows <= most:
-        table, times = rows.table(columns, name)
-        return [verify(table, part, bind=bind, times=times) for part in parts]
+        table, times = rows.table(columns, judge.name)
+        return [judge(table, part, times) for part in parts]
     whole = counting.whole(parts)
     shares = math.ceil(rows.n_rows / seen / most)
     judged: list[list[tuple[Verdict, ...]]] = []
     for share in range(shares):
         rows = counting.rows(columns, _Share(tuple(parts[0].qid), share, shares, counting.secret))
-        table, times = rows.table(columns, name)
-        of_share = [verify(table, part, bind=bind, times=times, whole=whole) for part in parts]
+        table, times = rows.table(columns, judge.name)
+        of_share = [judge(table, part, times, whole) for part in parts]
         judged.append([_located(verdicts, rows.firsts) for verdicts in of_share])
     return [_put_together(verdicts) for verdicts in zip(*judged, strict=True)]
 
@@ -143,7 +178,8 @@ def _of_all(verdicts: Sequence[Verdict]) -> Verdict:
     told = [value for value in values if value is not None]  # None is infinite
     smallest = first.requirement.worst == "smallest"
     value = min(told, default=None) if smallest else max(told) if len(told) == len(values) else None
-    return replace(first, value=value, groups=sum(each.groups for each in verdicts))
+    checks = None if first.checks is None else sum(each.checks or 0 for each in verdicts)
+    return replace(first, value=value, groups=sum(each.groups for each in verdicts), checks=checks)
 
 
 @dataclass(frozen=True)
@@ -223,8 +259,8 @@ class _Counting:
         self.secret = secrets.randbits(
             64
         )  # so that nobody can write a release whose groups are all in one share
-        self._engine, self._parts = engine, parts
-        self._sizes = [part.rows for part in parts]
+        self._engine, self._parts = engine, tuple(part for part in parts if part.rows)
+        self._sizes = [part.rows for part in self._parts]
         self._starts = np.cumsum([0, *self._sizes]).tolist()
 
     def most_rows(self, columns: Sequence[str]) -> int:

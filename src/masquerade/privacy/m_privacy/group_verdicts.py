@@ -11,10 +11,11 @@ import numpy as np
 
 from masquerade.data.product import columns_of
 from masquerade.data.table import Table
+from masquerade.engine.counts import Counts
 from masquerade.engine.numbering import first_rows
 from masquerade.forms.declared import checked, parameter_error
 from masquerade.forms.rules import number
-from masquerade.privacy.check import Reading, Verdict
+from masquerade.privacy.check import Reading, Verdict, Whole
 from masquerade.privacy.given_once import with_sensitive_given_once
 from masquerade.privacy.m_privacy.fitness import VERIFICATION_WEIGHT
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
@@ -70,12 +71,18 @@ def verify_m_privacy(
     return tuple(verdicts)
 
 
-def with_coalitions(table: Table, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """The verdicts on a table; those on m-privacy with who breaches the first violating group, and the checks made."""
+def with_coalitions(
+    table: Table, verdicts: Sequence[Verdict], times: Counts | None = None, whole: Whole | None = None
+) -> tuple[Verdict, ...]:
+    """The verdicts on a table; those on m-privacy with who breaches the first violating group, and the checks made.
+
+    `times` and `whole` as for `verify`.
+    """
     parts = [each.requirement for each in verdicts if isinstance(each.requirement, MPrivateGroups)]
     if not parts:
         return tuple(verdicts)
-    reading = Reading(table, [name for part in parts for name in (*part.qid, *columns_of(part.sensitive))])
+    names = [name for part in parts for name in (*part.qid, *columns_of(part.sensitive))]
+    reading = Reading(table, names, times, whole)
 
     def completed(verdict: Verdict) -> Verdict:
         if not isinstance(verdict.requirement, MPrivateGroups):
@@ -93,13 +100,14 @@ def _verdicts(reading: Reading, part: MPrivateGroups, strategy: Strategy | None 
     part.bind(coded.labels)
     if not n_groups:
         return []
-    whole = coded.histogram()
+    whole = reading.whole(coded)
     layout, check = part.check(whole, coded.labels, strategy)
     rows = first_rows(labels, n_groups)
-    histograms = coded.histograms(labels, n_groups)
+    n_values = len(coded.labels)
+    histograms = reading.counts(labels * n_values + coded.codes, n_groups * n_values)
     verdicts = []
     for group in np.argsort(rows):  # in the order of the rows
-        histogram = histograms[group]
+        histogram = histograms[group * n_values : (group + 1) * n_values]
         counts = layout.counts(histogram[None])[0]
         found = check.outcome(counts)
         feeding = np.flatnonzero(counts.sum(axis=1))
