@@ -150,7 +150,7 @@ _ATTRIBUTES = {
 def _made(table: mq.Table, method: mq.KMember, k: int) -> Made:
     """Make a release as it is published, verified, and measure it."""
     started = time.process_time()
-    method.run(table, mq.KAnonymity(QID, k))
+    method.run_on_table(table, mq.KAnonymity(QID, k))
     seconds = time.process_time() - started
     release = mq.anonymize(table, mq.KAnonymity(QID, k), method)
     figures = release.metrics

@@ -48,7 +48,9 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     parties = dict(_parties(training, table))
     for k in KS:
         runs = {
-            OURS: lambda k=k: mq.TopDownSpecialization(_adult.CLASS).run(table, mq.KAnonymity(QID, k)),
+            OURS: lambda k=k: mq.TopDownSpecialization(_adult.CLASS).run_on_table(
+                table, mq.KAnonymity(QID, k)
+            ),
             LM: lambda k=k: Search(columns, classes, k, "loss", SEED).run(EVALUATIONS),
             CM: lambda k=k: Search(columns, classes, k, "classification", SEED).run(EVALUATIONS),
         }
@@ -76,7 +78,7 @@ def _parties(training: pa.Table, table: mq.Table) -> Iterator[tuple[int, tuple[i
         joined = _adult.write_csv(training, Path(folder) / "adult.csv")
         mashup._write_tables(training, Path(folder), split)
         for k in KS:
-            alone = mq.TopDownSpecialization(_adult.CLASS).run(table, mq.KAnonymity(QID, k))
+            alone = mq.TopDownSpecialization(_adult.CLASS).run_on_table(table, mq.KAnonymity(QID, k))
             made = mashup_job(mashup._job(Path(folder), joined, QID, k, split, "plain", QID)).release
             assert [step.value for step in made.steps] == [step.value for step in alone.steps]
             yield k, (len(made.steps), made.seconds["protocol"])

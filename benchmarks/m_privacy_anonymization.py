@@ -114,7 +114,7 @@ class Setting:
     def _run(self, program: str, plain: Requirement, m: int) -> Outcome:
         if program == ALONE:
             return self._alone(plain)
-        return ALGORITHMS[program].run(self.table, mq.MPrivacy(m, plain, PROVIDER))
+        return ALGORITHMS[program].run_on_table(self.table, mq.MPrivacy(m, plain, PROVIDER))
 
     def _alone(self, plain: Requirement) -> Outcome:
         """Each provider's own release; one that cannot satisfy alone releases nothing."""
@@ -122,7 +122,7 @@ class Setting:
         for provider in range(len(self.providers.labels)):
             rows = np.flatnonzero(self.providers.codes == provider)
             try:
-                released.append(mq.Mondrian().run(self.table.take(rows), plain).columns)
+                released.append(mq.Mondrian().run_on_table(self.table.take(rows), plain).columns)
             except mq.RequirementUnreachable:
                 continue
             kept.append(rows)
@@ -189,7 +189,7 @@ def _verification(say: Say, save: Path | None, everything: pa.Table) -> dict[str
         for way in ways:
             requirement = mq.MPrivacy(M, plain, PROVIDER, verification=way)
             started = time.perf_counter()
-            mq.ProviderAwareMondrian().run(part.table, requirement)
+            mq.ProviderAwareMondrian().run_on_table(part.table, requirement)
             found[way][len(part.table)] = time.perf_counter() - started
     say("Figure 11: seconds by verification".ljust(40) + "".join(f"{n:>10,}" for n in FEW_RECORDS))
     for way, seconds in found.items():

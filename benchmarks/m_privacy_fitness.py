@@ -119,7 +119,7 @@ def _measure(setting: experiment.Setting, method: Any, m: int) -> tuple[float, i
     qid = experiment.QID
     plain = mq.KAnonymity(qid, experiment.K) & mq.LDiversity(qid, experiment.L, experiment.SENSITIVE)
     started = time.process_time()
-    outcome = method.run(setting.table, mq.MPrivacy(m, plain, experiment.PROVIDER))
+    outcome = method.run_on_table(setting.table, mq.MPrivacy(m, plain, experiment.PROVIDER))
     seconds = time.process_time() - started
     return (*setting.worth(outcome), seconds)
 

@@ -101,7 +101,7 @@ def _clocked(call: Callable[[], object]) -> dict[str, float]:
 
 
 def _run(table: mq.Table, k: int, algorithm: mq.Mondrian) -> Outcome:
-    return algorithm.run(table, mq.KAnonymity(table.schema.names, k))
+    return algorithm.run_on_table(table, mq.KAnonymity(table.schema.names, k))
 
 
 def _seconds(table: mq.Table, k: int) -> float:

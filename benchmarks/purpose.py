@@ -267,7 +267,7 @@ def _recoded(column: Column, ranges: int) -> Generalised:
 
 
 def _made(method: mq.Mondrian, table: mq.Table, qid: Sequence[str], k: int) -> Comparison:
-    return comparison_of(table, method.run(table, mq.KAnonymity(qid, k)), None)
+    return comparison_of(table, method.run_on_table(table, mq.KAnonymity(qid, k)), None)
 
 
 def _metrics(made: Comparison) -> Row:

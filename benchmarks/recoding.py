@@ -151,7 +151,7 @@ def _free_ages() -> Iterator[Figure]:
         requirement = mq.KAnonymity(QID, k)
         ncp, seconds = _measured(table, requirement, mq.CheapestBox())
         boxes, plain = (
-            _penalty_up_to_last(method.run(table, requirement))
+            _penalty_up_to_last(method.run_on_table(table, requirement))
             for method in (mq.CheapestBox(), mq.Mondrian())
         )
         yield Figure(
@@ -214,7 +214,7 @@ def _overlaps(table: mq.Table) -> Iterator[Figure]:
     ranks = np.stack([column.ranks for column in table.columns(QID)])
     for k in (5, 50):
         boxes, plain = (
-            _fitting(ranks, method.run(table, mq.KAnonymity(QID, k)))
+            _fitting(ranks, method.run_on_table(table, mq.KAnonymity(QID, k)))
             for method in (mq.CheapestBox(), mq.Mondrian())
         )
         yield Figure(
@@ -248,7 +248,7 @@ def _measured(
     spent = []
     for _ in range(repeats):
         started = time.process_time()
-        method.run(table, requirement)
+        method.run_on_table(table, requirement)
         spent.append(time.process_time() - started)
     penalty = mq.anonymize(table, requirement, method).metrics["ncp"]
     assert penalty is not None

@@ -176,7 +176,7 @@ def _method(method: type[Method]) -> Iterator[str]:
             facts["After a break"] = "goes on from the parties' notes"
     elif issubclass(method, TableMethod) and method.answers_queries:
         facts["Reports"] = "the error of random queries, too"
-    if issubclass(method, TableMethod) and method.takes_chunks():
+    if issubclass(method, TableMethod) and not method.needs_whole_table:
         facts["Larger than memory"] = "[runs on chunks](../howto/large-tables.md) of a table"
     base = SessionMethod if issubclass(method, SessionMethod) else TableMethod
     declines, usual = (getattr(each, "refusals") for each in (method, base))  # noqa: B009 # of either base

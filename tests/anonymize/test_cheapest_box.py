@@ -36,7 +36,7 @@ def letters(text: str, classes: str | None = None) -> mq.Table:
 
 
 def released(table: mq.Table, k: int, method: mq.CheapestBox | None = None) -> list[str]:
-    outcome = (method or mq.CheapestBox()).run(table, mq.KAnonymity(["letter"], k))
+    outcome = (method or mq.CheapestBox()).run_on_table(table, mq.KAnonymity(["letter"], k))
     return outcome.columns[0].to_arrow().to_pylist()
 
 
@@ -111,7 +111,7 @@ def test_each_group_is_the_cheapest_box_of_what_was_left(table: mq.Table, k: int
 def test_every_release_satisfies_and_covers_what_it_was(data: st.DataObject) -> None:
     table = data.draw(tables(min_rows=2, max_rows=30))
     requirement = data.draw(requirements(table))
-    outcome = mq.CheapestBox().run(table, requirement)
+    outcome = mq.CheapestBox().run_on_table(table, requirement)
     for column in outcome.columns:
         (raw,) = table.columns([column.name])
         assert (column.lo[column.codes] <= raw.ranks).all()
@@ -129,7 +129,7 @@ def test_large_tables_and_lattices_satisfy_as_well(data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(algorithm, "_BLOCK", 4)
         patch.setattr(vectors, "MOST_VECTORS", 2)
-        outcome = mq.CheapestBox().run(table, requirement)
+        outcome = mq.CheapestBox().run_on_table(table, requirement)
     cells = {column.name: column.to_arrow() for column in outcome.columns}
     cells[SENSITIVE] = table.arrow[SENSITIVE]
     assert mq.verify(pa.table(cells), requirement).holds
@@ -145,7 +145,10 @@ def test_the_order_of_rows_does_not_matter(table: mq.Table, k: int, random: obje
     first, second = (
         list(
             zip(
-                *(each.to_arrow().to_pylist() for each in mq.CheapestBox().run(rows, requirement).columns),
+                *(
+                    each.to_arrow().to_pylist()
+                    for each in mq.CheapestBox().run_on_table(rows, requirement).columns
+                ),
                 strict=True,
             )
         )
@@ -187,7 +190,7 @@ def test_boxes_that_are_known_to_violate_are_not_judged_again(monkeypatch: pytes
     for few in (search._FEW, 0):
         monkeypatch.setattr(search, "_FEW", few)
         looks.clear()
-        columns = mq.CheapestBox().run(table, requirement).columns
+        columns = mq.CheapestBox().run_on_table(table, requirement).columns
         found.append(([column.to_arrow().to_pylist() for column in columns], len(looks)))
     (quick, few_looks), (slow, many_looks) = found
     assert quick == slow
@@ -202,7 +205,7 @@ def test_vectors_without_a_large_box_are_found_together(monkeypatch: pytest.Monk
     for cells in (1 << 40, 0):
         monkeypatch.setattr(hopeless, "_CELLS_A_LOOK", cells)
         looks.clear()
-        columns = mq.CheapestBox().run(table, mq.KAnonymity(QID, 5)).columns
+        columns = mq.CheapestBox().run_on_table(table, mq.KAnonymity(QID, 5)).columns
         found.append(([column.to_arrow().to_pylist() for column in columns], len(looks)))
     (together, few_looks), (alone, many_looks) = found
     assert together == alone

@@ -348,7 +348,7 @@ class OnChunks(mq.Auto):
     """The methods that run on chunks, for one table, too."""
 
     def methods(self) -> Any:
-        return [each for each in super().methods() if each.takes_chunks()]
+        return [each for each in super().methods() if not each.needs_whole_table]
 
 
 @pytest.mark.parametrize("measure", ["ncp", "discernibility", "classification_metric", "selection_recall"])

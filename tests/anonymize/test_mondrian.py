@@ -68,7 +68,7 @@ def test_the_release_of_a_plain_mondrian(
     requirement = mq.KAnonymity(names, k) & mq.LDiversity(names, l, SENSITIVE)
     everybody = list(range(len(table)))
     assume(diverse(table, everybody, k, l))
-    found = mq.Mondrian(CLASS, choose, strict, merge=merge).run(table, requirement)
+    found = mq.Mondrian(CLASS, choose, strict, merge=merge).run_on_table(table, requirement)
     plain = Plain(table.columns(names), lambda group: diverse(table, group, k, l), choose, strict)
     plain.classes, plain.least = table.arrow[CLASS].to_pylist(), max(k, l)
     if merge == "small":
@@ -91,7 +91,7 @@ def test_counts_and_records_cut_alike(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trees, "_CELLS_PER_VALUE", cells_per_value)
         patch.setattr(trees, "_ROWS_AT_A_TIME", 7)
-        found = mq.Mondrian(choose=choose, strict=strict).run(table, mq.KAnonymity(names, k))  # type: ignore[arg-type] # one of them
+        found = mq.Mondrian(choose=choose, strict=strict).run_on_table(table, mq.KAnonymity(names, k))  # type: ignore[arg-type] # one of them
     plain = Plain(table.columns(names), lambda group: len(group) >= k, choose, strict)
     assert cells_of(found) == plain.release()
 
@@ -107,7 +107,7 @@ def test_counts_and_records_cut_adult_alike(k: int, choose: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(trees, "_CELLS_PER_VALUE", cells_per_value)
             algorithm = mq.Mondrian(choose=choose)  # type: ignore[arg-type] # one of them
-            outcome = algorithm.run(table, mq.KAnonymity(qid, k))
+            outcome = algorithm.run_on_table(table, mq.KAnonymity(qid, k))
             releases.append([column.to_arrow() for column in outcome.columns])
     assert releases[0] == releases[1] == releases[2]
 
@@ -117,10 +117,10 @@ def test_counts_and_records_cut_adult_alike(k: int, choose: str) -> None:
 def test_halved_batches_change_nothing(table: mq.Table, k: int, choose: str) -> None:
     assume(len(table) >= k)
     algorithm = mq.Mondrian(choose=choose)  # type: ignore[arg-type] # one of them
-    whole = algorithm.run(table, mq.KAnonymity(table.schema.names, k))
+    whole = algorithm.run_on_table(table, mq.KAnonymity(table.schema.names, k))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partition, "_ROWS_AT_A_TIME", 3)
-        halved = algorithm.run(table, mq.KAnonymity(table.schema.names, k))
+        halved = algorithm.run_on_table(table, mq.KAnonymity(table.schema.names, k))
     assert cells_of(whole) == cells_of(halved)
 
 
@@ -129,7 +129,7 @@ def test_halved_batches_change_nothing(table: mq.Table, k: int, choose: str) -> 
 def test_strict_cells_do_not_overlap(table: mq.Table, k: int, choose: str) -> None:
     assume(len(table) >= k)
     algorithm = mq.Mondrian(choose=choose, strict=True)  # type: ignore[arg-type] # one of them
-    cells = sorted(set(cells_of(algorithm.run(table, mq.KAnonymity(table.schema.names, k)))))
+    cells = sorted(set(cells_of(algorithm.run_on_table(table, mq.KAnonymity(table.schema.names, k)))))
     for at, one in enumerate(cells):
         for other in cells[at + 1 :]:
             apart = (a[1] <= b[0] or b[1] <= a[0] for a, b in zip(one, other, strict=True))
@@ -141,7 +141,7 @@ def test_strict_cells_do_not_overlap(table: mq.Table, k: int, choose: str) -> No
 def test_equal_records_are_in_one_group(table: mq.Table, k: int, choose: str, strict: bool) -> None:
     assume(len(table) >= k)
     names = table.schema.names
-    found = mq.Mondrian(choose=choose, strict=strict).run(table, mq.KAnonymity(names, k))  # type: ignore[arg-type] # as above
+    found = mq.Mondrian(choose=choose, strict=strict).run_on_table(table, mq.KAnonymity(names, k))  # type: ignore[arg-type] # as above
     cells = defaultdict(set)
     for record, released in zip(
         zip(*(c.ranks for c in table.columns(names)), strict=True), cells_of(found), strict=True
@@ -179,7 +179,7 @@ def test_the_release_of_a_plain_provider_aware_mondrian(
         return 0.2 * len(group) / k + 0.8 * len({values[record] for record in group}) / l
 
     for choose in ("certainty", "fitness"):
-        found = mq.ProviderAwareMondrian(choose=choose).run(table, requirement)  # type: ignore[arg-type] # one of them
+        found = mq.ProviderAwareMondrian(choose=choose).run_on_table(table, requirement)  # type: ignore[arg-type] # one of them
         plain = Plain(
             table.columns(names), satisfies, choose, providers=providers, m=m, fitness=fitness
         ).release()
@@ -365,7 +365,7 @@ def test_a_class_of_noise_comes_not_first() -> None:
         mq.Schema([mq.Attribute("a", "continuous"), mq.Attribute("b", "continuous")]),
     )
     first, gain, certainty = (
-        cells_of(mq.Mondrian("class", choose).run(table, mq.KAnonymity(["a", "b"], 5)))
+        cells_of(mq.Mondrian("class", choose).run_on_table(table, mq.KAnonymity(["a", "b"], 5)))
         for choose in ("class-first", "information-gain", "certainty")
     )
     assert first == certainty != gain

@@ -49,7 +49,7 @@ def test_linked_records_of_one_qid_are_its_groups(
     names = table.schema.names
     requirement = mq.KAnonymity(names, k) & mq.LDiversity(names, l, SENSITIVE)
     try:
-        groups = mq.Mondrian(CLASS, choose, strict, merge=merge).run(table, requirement)
+        groups = mq.Mondrian(CLASS, choose, strict, merge=merge).run_on_table(table, requirement)
     except RequirementUnreachable:
         assume(False)
     judge = Judge(
@@ -67,7 +67,7 @@ def test_every_requirement_holds_on_its_own_qid(
 ) -> None:
     requirement = data.draw(requirements(table))
     try:
-        outcome = mq.Mondrian(CLASS, choose, strict).run(table, requirement)
+        outcome = mq.Mondrian(CLASS, choose, strict).run_on_table(table, requirement)
     except RequirementUnreachable:
         assume(False)
     column_of = {column.name: column for column in outcome.columns}
@@ -97,8 +97,8 @@ def test_qids_without_a_common_attribute_do_not_disturb_each_other(
     names = table.schema.names
     at = data.draw(st.integers(1, len(names) - 1))
     first, second = mq.KAnonymity(names[:at], k), mq.KAnonymity(names[at:], other_k)
-    alone = [column for each in (first, second) for column in mq.Mondrian().run(table, each).columns]
-    assert cells_of(mq.Mondrian().run(table, first & second)) == cells_of(Outcome(tuple(alone)))
+    alone = [column for each in (first, second) for column in mq.Mondrian().run_on_table(table, each).columns]
+    assert cells_of(mq.Mondrian().run_on_table(table, first & second)) == cells_of(Outcome(tuple(alone)))
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -116,14 +116,14 @@ def test_no_cell_gets_wider_than_in_a_release_for_the_union_of_linked_qids(
     )
     settings = (CLASS, choose, strict)
     try:
-        wide = mq.Mondrian(*settings).run(table, union)
+        wide = mq.Mondrian(*settings).run_on_table(table, union)
     except RequirementUnreachable:
         assume(False)
-    narrow = UnionFirst(*settings).run(table, requirement)
+    narrow = UnionFirst(*settings).run_on_table(table, requirement)
     for one, other in zip(narrow.columns, wide.columns, strict=True):
         assert (one.lo[one.codes] >= other.lo[other.codes]).all()
         assert (one.hi[one.codes] <= other.hi[other.codes]).all()
-    assert lost(mq.Mondrian(*settings).run(table, requirement)) <= lost(narrow) <= lost(wide)
+    assert lost(mq.Mondrian(*settings).run_on_table(table, requirement)) <= lost(narrow) <= lost(wide)
 
 
 def lost(outcome: Outcome) -> float:
@@ -145,7 +145,7 @@ def test_qids_of_adult_that_share_attributes_keep_more_than_their_union() -> Non
     apart = [["age", "occupation"], ["occupation", "native-country"], ["education", "age"]]
     together = Conjunction(tuple(mq.KAnonymity(qid, 10) for qid in apart))
     union = mq.KAnonymity(["age", "education", "occupation", "native-country"], 10)
-    ours, theirs = (lost(mq.Mondrian().run(people_of_adult(), each)) for each in (together, union))
+    ours, theirs = (lost(mq.Mondrian().run_on_table(people_of_adult(), each)) for each in (together, union))
     assert ours < theirs < 0.1 * 4 * 8000
 
 
@@ -154,7 +154,9 @@ def test_qids_that_share_little_are_cut_together_from_the_start() -> None:
     requirement = mq.KAnonymity(["hours-per-week", "education", "occupation"], 10)
     requirement &= mq.KAnonymity(["age", "education", "race"], 10)
     table = people_of_adult()
-    assert lost(mq.Mondrian().run(table, requirement)) < lost(UnionFirst().run(table, requirement))
+    assert lost(mq.Mondrian().run_on_table(table, requirement)) < lost(
+        UnionFirst().run_on_table(table, requirement)
+    )
 
 
 def test_cells_that_may_violate_as_a_union_are_cut_together_from_the_start() -> None:

@@ -50,7 +50,7 @@ def test_the_release_of_a_plain_prioritised_mondrian(
     heavy = weighted(table, weights)
     names = heavy.schema.names
     requirement = mq.KAnonymity(names, k) & mq.LDiversity(names, l, SENSITIVE)
-    found = mq.Mondrian(CLASS, priority=priority).run(heavy, requirement)
+    found = mq.Mondrian(CLASS, priority=priority).run_on_table(heavy, requirement)
     plain = Plain(heavy.columns(names), lambda group: diverse(heavy, group, k, l), priority=priority)
     plain.weights = [attribute.weight for attribute in heavy.schema]
     plain.classes = heavy.arrow[CLASS].to_pylist()
@@ -87,7 +87,7 @@ def test_weights_count_by_their_proportions_alone() -> None:
     priority = {"spread": 2, "weight": 1}
     requirement = mq.KAnonymity(["age", "height"], 2)
     small, large = (
-        mq.Mondrian(priority=priority).run(ages_and_heights(*weights), requirement)
+        mq.Mondrian(priority=priority).run_on_table(ages_and_heights(*weights), requirement)
         for weights in ((0.1, 0.3), (1, 3))
     )
     assert cells_of(small) == cells_of(large)
@@ -96,7 +96,7 @@ def test_weights_count_by_their_proportions_alone() -> None:
 def test_a_priority_of_the_spread_alone_is_the_widest() -> None:
     table, requirement = ages_and_heights(1, 5), mq.KAnonymity(["age", "height"], 2)
     one, other = mq.Mondrian(priority={"spread": 3}), mq.Mondrian(choose="widest")
-    assert cells_of(one.run(table, requirement)) == cells_of(other.run(table, requirement))
+    assert cells_of(one.run_on_table(table, requirement)) == cells_of(other.run_on_table(table, requirement))
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_cells_cross_an_edge_only_where_a_part_would_be_too_small(
     table = table_of(people)
     text = ";\n".join(f"SELECT COUNT(*) FROM people WHERE {each}" for each in conditions)
     method = mq.Mondrian(workload=written(folder, text))
-    outcome = method.run(table, mq.KAnonymity(["age", "job"], k))
+    outcome = method.run_on_table(table, mq.KAnonymity(["age", "job"], k))
     ages, jobs = outcome.columns
     column = table.column("age")
     domains = {"age": (column.domain, "continuous")}
@@ -121,7 +121,7 @@ def test_selections_are_measured_as_by_hand(
 ) -> None:
     table = table_of(people)
     k = min(k, len(people))
-    outcome = mq.Mondrian().run(table, mq.KAnonymity(["age", "job"], k))
+    outcome = mq.Mondrian().run_on_table(table, mq.KAnonymity(["age", "job"], k))
     found = SelectionMeasurer(table, log_of(condition)).measure(comparison_of(table, outcome, None))
     truth = [means(condition, *person) for person in people]
     ages, jobs = outcome.columns

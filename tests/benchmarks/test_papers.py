@@ -128,7 +128,7 @@ def test_cuts_by_fitness_are_scored_each_way() -> None:
     requirement = masquerade.MPrivacy(1, masquerade.KAnonymity(["age"], 4), "site")
 
     def ranges(method: Any) -> Any:
-        return method.run(table, requirement).columns[0].to_arrow().to_pylist()
+        return method.run_on_table(table, requirement).columns[0].to_arrow().to_pylist()
 
     own = ranges(masquerade.ProviderAwareMondrian(choose="fitness"))
     assert ranges(fitness.Fittest(choose="fitness")) == own

@@ -147,7 +147,9 @@ def test_the_files_fit_together(tmp_path: Path) -> None:
         & KAnonymity(third["qid"], third["k"])
     )
     assert set(requirement.qid_attributes) == set(job["attributes"])
-    outcome = TopDownSpecialization(job["roles"]["class"], job["algorithm"]["score"]).run(table, requirement)
+    outcome = TopDownSpecialization(job["roles"]["class"], job["algorithm"]["score"]).run_on_table(
+        table, requirement
+    )
     assert len({step.attribute for step in outcome.steps}) >= 3
 
 

@@ -87,7 +87,7 @@ def test_algorithm_1_is_the_one_table_run_for_any_deal(
     deal = data.draw(deals(table.schema.names))
     target = CLASS if SCORES[score].needs_class else None
     game = play(table, requirement, deal, target, score, others=obliging())
-    trusted = mq.TopDownSpecialization(target, score).run(table, requirement)
+    trusted = mq.TopDownSpecialization(target, score).run_on_table(table, requirement)
     assert same(game.outcome, trusted)
     assert [turn.score for turn in game.rounds] == [step.score for step in trusted.steps]
     assert all(turn.attribute in deal[turn.party] for turn in game.rounds)
@@ -116,7 +116,7 @@ def test_however_they_play_the_release_satisfies_its_requirement(
 
 def test_example_algorithm_1() -> None:
     game = loan(others=obliging())
-    assert same(game.outcome, mq.TopDownSpecialization("Class").run(loan_table(), LOAN))
+    assert same(game.outcome, mq.TopDownSpecialization("Class").run_on_table(loan_table(), LOAN))
     assert [turn.party for turn in game.rounds] == [*"BBBBBABB"]
     assert group_sizes(game.outcome) == [7, 6, 5, 5, 4, 4, 3]
 

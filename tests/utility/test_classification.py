@@ -187,7 +187,7 @@ def complete_adult() -> Table:
 
 
 def integration_error(task: Classification, qid: tuple[str, ...], k: int) -> float:
-    outcome = TopDownSpecialization("income").run(task.table, KAnonymity(qid, k))
+    outcome = TopDownSpecialization("income").run_on_table(task.table, KAnonymity(qid, k))
     return task.integration_error(outcome.columns)
 
 

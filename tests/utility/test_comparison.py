@@ -174,7 +174,7 @@ def test_an_unknown_attribute_is_an_error() -> None:
 def test_a_release_of_the_checked_example_reads_back_as_it_was_made() -> None:
     table = loan_table()
     requirement = KAnonymity(["Sex", "Job"], 4) & KAnonymity(["Sex", "Salary"], 5)
-    outcome = TopDownSpecialization("Class").run(table, requirement)
+    outcome = TopDownSpecialization("Class").run_on_table(table, requirement)
     cells = pa.table({column.name: column.to_arrow() for column in outcome.columns})
     comparison = compare(table, cells, QID, "Class")
     assert sorted(comparison.group_sizes.tolist()) == [3, 4, 4, 5, 5, 6, 7]
@@ -186,7 +186,7 @@ def test_a_release_of_the_checked_example_reads_back_as_it_was_made() -> None:
 def test_attribute_losses_of_the_checked_example() -> None:
     table = loan_table()
     requirement = KAnonymity(["Sex", "Job"], 4) & KAnonymity(["Sex", "Salary"], 5)
-    outcome = TopDownSpecialization("Class").run(table, requirement)
+    outcome = TopDownSpecialization("Class").run_on_table(table, requirement)
     comparison = Comparison(table.columns(QID), outcome.columns, table.coded("Class"), None, {})
     # Job: 16 records at 2 of 7 leaves. Salary, from 1 to 99: 7 in [1, 35), 5 in [35, 37), 10 in [37, 44), 12 above.
     salary = (7 * 34 + 5 * 2 + 10 * 7 + 12 * 55) / 98

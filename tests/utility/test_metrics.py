@@ -53,7 +53,7 @@ def loans(**weights: float) -> Comparison:
     """The release of the checked example: 34 records, 7 groups."""
     table = loan_table()
     requirement = KAnonymity(["Sex", "Job"], 4) & KAnonymity(["Sex", "Salary"], 5)
-    outcome = TopDownSpecialization("Class").run(table, requirement)
+    outcome = TopDownSpecialization("Class").run_on_table(table, requirement)
     return Comparison(table.columns(QID), outcome.columns, table.coded("Class"), None, weights)
 
 

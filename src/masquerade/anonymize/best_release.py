@@ -43,10 +43,10 @@ from masquerade.utility.measures import (
 )
 
 if TYPE_CHECKING:
-    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+    from masquerade.anonymize.outcome import Outcome
     from masquerade.data.records import Records
 
-Made = TypeVar("Made", "Outcome", "ChunkedOutcome")
+Made = TypeVar("Made", "Outcome", "Outcome")
 
 _MILLION = 1_000_000
 _FAST = 0.5  # seconds for a million cells
@@ -130,7 +130,7 @@ class BestRelease(TableMethod):
                 yield from problems
             yield from map(_problem, found.failed)
 
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Run every method within the budget, and return the best outcome with what the others gave."""
         asked = kept_query_log(self.workload) if self.workload is not None else None
         measurer = Measurer(table, self.target, workload=asked)
@@ -157,9 +157,7 @@ class BestRelease(TableMethod):
             allowed = f"on a table in chunks one that counts tell ({', '.join(COUNTED)})"
             yield Problem(key=("measure",), allowed=allowed, found=shown_value(self.chosen_by))
 
-    def run_on_chunks(
-        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
-    ) -> ChunkedOutcome:
+    def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Run every method within the budget that runs on chunks, and return the best outcome."""
         from masquerade.anonymize.chunked.counting import CountedComparison
         from masquerade.anonymize.chunked.measuring import figure
@@ -167,21 +165,21 @@ class BestRelease(TableMethod):
         insist(self.chunk_refusals(requirement.parts))
         last: TableMethod | None = None
 
-        def attempt(method: TableMethod) -> tuple[ChunkedOutcome, list[float | None]]:
+        def attempt(method: TableMethod) -> tuple[Outcome, list[float | None]]:
             nonlocal last
             last = method
-            outcome = method.run_on_chunks(table, requirement)
-            here, made = outcome.beside(table)
-            comparison = CountedComparison.of(here, made, self.target, everybody=table)
+            outcome = method.run(records, requirement)
+            here, made = outcome.beside(records)
+            comparison = CountedComparison.of(here, made, self.target, everybody=records)
             names = (self.chosen_by, NCP)
             return outcome, [figure(name, here, made, comparison, self.workload) for name in names]
 
-        found = self._candidates(requirement, table.schema, in_chunks=True)
-        method, outcome, choice = self._best(found, len(table), requirement, table.schema, attempt)
+        found = self._candidates(requirement, records.schema, in_chunks=True)
+        method, outcome, choice = self._best(found, len(records), requirement, records.schema, attempt)
         if (
             method is not last
         ):  # methods leave their groups beside the records, where the next one puts its own
-            outcome = method.run_on_chunks(table, requirement)
+            outcome = method.run(records, requirement)
         _tell(outcome.steps, on_step)
         return replace(outcome, choice=choice)
 
@@ -251,7 +249,7 @@ class BestRelease(TableMethod):
         if any(name in schema and schema[name].is_bounded for name in requirement.qid_attributes):
             others = (each for each in others if each.boundaries != "ignored")
         if in_chunks:
-            others = (each for each in others if each.takes_chunks())
+            others = (each for each in others if not each.needs_whole_table)
         return candidates(others, requirement, schema, self.target, self.workload, in_chunks=in_chunks)
 
     def _affordable(
@@ -277,7 +275,7 @@ class BestRelease(TableMethod):
 
 def _run(method: TableMethod, table: Table, requirement: Requirement) -> Outcome:
     """Run a method; RequirementViolated if it is not ours and its release does not hold."""
-    outcome = method.run(table, requirement)
+    outcome = method.run_on_table(table, requirement)
     if outside_package(type(method)) is not None:
         used = dict.fromkeys([*requirement.qid_attributes, *requirement.special_columns])
         _, verdicts = verified(table, outcome, requirement, tuple(used))

@@ -40,7 +40,7 @@ from masquerade.privacy.requirement import (
 
 if TYPE_CHECKING:
     from masquerade.anonymize.chunked.combinations import Combinations
-    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+    from masquerade.anonymize.outcome import Outcome
     from masquerade.data.records import Records
 
 
@@ -78,7 +78,7 @@ class Datafly(TableMethod):
                 )
         yield from without_steps(self.name, parts, schema)
 
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Generalise until every group satisfies, or is left out."""
         task = prepare(table, requirement, self)
         judge = _Judge(task.parts, task.sensitive, task.n_rows)
@@ -88,14 +88,12 @@ class Datafly(TableMethod):
             refuse_unreachable(table, task.parts, task.sensitive)
         return task.outcome(generalised.released(rows), (), None if rows.size == task.n_rows else rows)
 
-    def run_on_chunks(
-        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
-    ) -> ChunkedOutcome:
+    def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Generalise the different combinations of values, each of which several records have."""
         from masquerade.anonymize.chunked.combinations import Combinations
         from masquerade.anonymize.chunked.preparation import prepare_chunks
 
-        task = prepare_chunks(table, requirement, self)
+        task = prepare_chunks(records, requirement, self)
         found = Combinations.of(task)
         judge = _Judge(task.parts, {}, len(task.table), found)
         generalised = BottomUpColumns(found.columns)
@@ -103,7 +101,7 @@ class Datafly(TableMethod):
         rows = self._generalise(generalised, judge, found.columns, n_found)
         if not rows.size:
             sensitive = {name: (found.whole[name], labels) for name, labels in found.labels.items()}
-            refuse_violating_whole(table.name, len(task.table), task.parts, sensitive)
+            refuse_violating_whole(records.name, len(task.table), task.parts, sensitive)
         if rows.size == n_found:
             return found.outcome(generalised.released(rows))
         return found.outcome(generalised.released(rows), rows)

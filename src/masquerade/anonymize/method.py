@@ -10,18 +10,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from inspect import signature
+from typing import Any, ClassVar, Literal
 
 from masquerade.anonymize.outcome import OnStep, Outcome
+from masquerade.data.records import Records
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import Declared
 from masquerade.privacy.requirement import GroupRequirement, Requirement
-
-if TYPE_CHECKING:  # what runs on chunks is loaded when a table is in chunks
-    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
-    from masquerade.data.records import Records
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,10 @@ class Method(Declared, ABC):
 
 @dataclass(frozen=True)
 class TableMethod(Method):
-    """A method that turns one table into one release."""
+    """A method that turns one table into one release.
+
+    It runs on records, wherever they are; see `WholeTableMethod` for one that needs all rows at once.
+    """
 
     answers_queries: ClassVar[bool] = False  # whether its releases are judged by random queries, too
     # Of the processor, for a million cells of the quasi-identifiers: roughly, for deciding what is worth waiting for.
@@ -48,6 +49,8 @@ class TableMethod(Method):
     # The few settings that are worth comparing, the usual ones first; those that do not fit a table are left out.
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
+    # Whether it needs all rows in one memory. This is the one place that says so.
+    needs_whole_table: ClassVar[bool] = False
     # Whether a table in chunks loses nothing by it: then it is run there wherever a table is in many files.
     same_on_chunks: ClassVar[bool] = True
     # How it keeps to boundaries of generalisation: each record to its own; likewise, and it may save a part of the
@@ -84,11 +87,6 @@ class TableMethod(Method):
         """Yield what it cannot do with any records; keys are those of `[algorithm]`, or start with `attributes`."""
         yield from ()
 
-    @classmethod
-    def takes_chunks(cls) -> bool:
-        """Return whether it runs on a table in chunks, too."""
-        return cls.run_on_chunks is not TableMethod.run_on_chunks
-
     def chunk_refusals(self, parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
         """Yield what it cannot do on a table in chunks, though it can on one table; keys as for `refusals`."""
         yield from ()
@@ -97,15 +95,49 @@ class TableMethod(Method):
         """Return the variant of this method that runs on a table in chunks; by default the method itself."""
         return self
 
-    def run_on_chunks(
-        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
-    ) -> ChunkedOutcome:
-        """Anonymise a table in chunks: all that is known of its records are counts. Give what `run` would give."""
-        raise NotImplementedError(f"{self.name} does not run on chunks")
+    @abstractmethod
+    def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+        """Anonymise records that lack no cell of a used column: all that is known of them are counts."""
+
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+        """Anonymise a table that has no missing cell in a used column; the outcome's columns have codes."""
+        records = records_of(table, requirement, self.target)
+        return self.run(records, requirement, on_step).in_table(records)
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """Take a `run` that is written for a table, not for records, as that of a method that needs all rows."""
+        super().__init_subclass__(**given)
+        written = cls.__dict__.get("run")
+        if written is not None and [*signature(written).parameters][1:2] != ["records"]:
+            cls.run_on_table = written  # type: ignore[method-assign]
+            cls.run = WholeTableMethod.run  # type: ignore[method-assign, assignment] # it is one from now on
+            cls.needs_whole_table = True
+
+
+class WholeTableMethod(TableMethod):
+    """A method that needs all rows at once: to compare each record with every other, or because it says so."""
+
+    needs_whole_table = True
+
+    def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+        """Run on the one table that the records are; refuse others."""
+        table = records.together(self.name)
+        return self.run_on_table(table, requirement, on_step).in_chunks(records)
 
     @abstractmethod
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
-        """Anonymise a table that has no missing cell in a used column."""
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+        """Anonymise a table that has no missing cell in a used column; the outcome's columns have codes."""
+
+
+def records_of(
+    table: Table, requirement: Requirement, target: str | None, sensitive: Sequence[str] = ()
+) -> Records:
+    """Return the rows of a table with what a method needs of each: quasi-identifiers, class, special columns."""
+    return Records.of(
+        table,
+        (name for name in table.schema.names if name in requirement.qid_attributes),
+        (target, *sensitive, *requirement.special_columns),
+    )
 
 
 def insist(problems: Iterator[Problem]) -> None:

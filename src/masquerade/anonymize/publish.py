@@ -153,7 +153,7 @@ def anonymised(
         complete.coded(name)
     encoded = time.perf_counter()
 
-    outcome = algorithm.run(complete, requirement, on_step)
+    outcome = algorithm.run_on_table(complete, requirement, on_step)
     cells, verdicts = verified(complete, outcome, requirement, published)
     if not all(verdict.holds for verdict in verdicts):
         raise Bug(f"{algorithm.name} made a release that its requirement refuses; nothing was written")

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.method import TableMethod, WholeTableMethod
 from masquerade.anonymize.mondrian.algorithm import Mondrian
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.preparation import prepare
@@ -37,13 +37,13 @@ from masquerade.utility.metrics import ncp
 
 
 @dataclass(frozen=True)
-class Unchanged(TableMethod):
+class Unchanged(WholeTableMethod):
     """Merge nothing: the earlier groups, without the columns that are left out, satisfy the requirement."""
 
     name: ClassVar[str] = "unchanged"
     summary: ClassVar[str] = "leaves every cell as it is"
 
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Release each value as itself."""
         columns = prepare(table, requirement, self).columns
         return Outcome(tuple(column.generalise(np.arange(column.domain.size)) for column in columns))

@@ -32,7 +32,7 @@ from masquerade.privacy.requirement import (
 from masquerade.utility.scores import SCORES, score_named
 
 if TYPE_CHECKING:
-    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+    from masquerade.anonymize.outcome import Outcome
     from masquerade.data.records import Records
 
 
@@ -89,7 +89,7 @@ class TopDownSpecialization(TableMethod):
         """Return how many records may be left out, from the share's decimal text: 0.29 of 100 is 29."""
         return int(Fraction(str(self.suppression)) * n_rows)
 
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Specialise until no candidate is valid."""
         task = prepare(table, requirement, self)
         classes = task.here(table.coded(self.target)) if self.target is not None else None
@@ -104,19 +104,17 @@ class TopDownSpecialization(TableMethod):
             released = tuple(column.of_rows(kept) for column in released)
         return task.outcome(released, steps, kept)
 
-    def run_on_chunks(
-        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
-    ) -> ChunkedOutcome:
+    def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Specialise until no candidate is valid, by counts of the chunks."""
         from masquerade.anonymize.chunked.counting import class_counts
         from masquerade.anonymize.chunked.groups import ChunkedState
-        from masquerade.anonymize.chunked.outcome import by_cut
         from masquerade.anonymize.chunked.preparation import prepare_chunks
+        from masquerade.anonymize.outcome import by_cut
 
-        task = prepare_chunks(table, requirement, self)
+        task = prepare_chunks(records, requirement, self)
         score = score_named(self.score, self.target is not None)
         names = [column.name for column in task.columns]
-        state = ChunkedState(task.table, names, task.parts, self.may_suppress(len(table)))
+        state = ChunkedState(task.table, names, task.parts, self.may_suppress(len(records)))
         counts = class_counts(task.table, task.columns, self.target)
         view = LocalView(dict(enumerate(task.columns)), None, score, counts)
         steps = _specialise(view, state, on_step)

@@ -292,7 +292,7 @@ class Plan:
         if self.job.engine is not None:
             return not self.job.parties
         method = self.method
-        if not self.is_in_parts or not isinstance(method, TableMethod) or not method.takes_chunks():
+        if not self.is_in_parts or not isinstance(method, TableMethod) or method.needs_whole_table:
             return False
         parts = without_redundant(self.requirement.parts)
         with suppress(ParameterError):  # which `algorithm` reports

@@ -38,7 +38,7 @@ _IN_MEMORY = 3  # how much larger a table is in memory than its pages are, with 
 
 def check_chunked(plan: Plan, algorithm: TableMethod) -> None:
     """Report what cannot be done in chunks: a method that needs the whole table, a table that is not Parquet."""
-    if plan.is_method_known and not algorithm.takes_chunks():
+    if plan.is_method_known and algorithm.needs_whole_table:
         plan.problems.add(("algorithm", "name"), _needs_whole_table(plan, algorithm))
     elif plan.is_method_known:
         for problem in algorithm.on_chunks().chunk_refusals(without_redundant(plan.requirement.parts)):
@@ -115,11 +115,11 @@ def check_fits_memory(plan: Plan, algorithm: TableMethod) -> None:
 
 
 def _needs_whole_table(plan: Plan, algorithm: TableMethod) -> str:
-    if algorithm.takes_chunks():
+    if not algorithm.needs_whole_table:
         whole = f'"{algorithm.name}" without an [engine] needs the whole table in one memory'
         against = next(algorithm.on_chunks().chunk_refusals(without_redundant(plan.requirement.parts)), None)
         return f"{whole}; name an engine" if against is None else f"{whole}, and with one: {against}"
-    able = [name for name, method in table_methods().items() if method.takes_chunks()]
+    able = [name for name, method in table_methods().items() if not method.needs_whole_table]
     return f'"{algorithm.name}" needs the whole table in one memory; on chunks of a table there are {", ".join(able)}'
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.anonymize.chunked.outcome import by_cut
+from masquerade.anonymize.outcome import by_cut
 from masquerade.anonymize.preparation import refuse_violating_whole
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.records import Records, codes_of, ranks_of

@@ -20,7 +20,7 @@ from masquerade.anonymize.cheapest_box.levels import levels_of
 from masquerade.anonymize.cheapest_box.search import cheapest_boxes
 from masquerade.anonymize.cheapest_box.space import Boxes, distinct_records
 from masquerade.anonymize.cheapest_box.vectors import vectors_of
-from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.method import WholeTableMethod
 from masquerade.anonymize.mondrian.groups import released_column
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.qids import judge_of, linked
@@ -39,7 +39,7 @@ _BLOCK = 1 << 14  # rows that are searched at once, at least; twice as many need
 
 
 @dataclass(frozen=True)
-class CheapestBox(TableMethod):
+class CheapestBox(WholeTableMethod):
     """Local recoding by the cheapest box that satisfies.
 
     `purity` is what a box costs more when it mixes classes: that much of an attribute's whole range, times the share
@@ -66,7 +66,7 @@ class CheapestBox(TableMethod):
         for each in linked(parts):
             yield from refuse_not_monotone(each, self.name)
 
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Recode the attributes of each set of linked QIDs."""
         task = prepare(table, requirement, self)
         classes = task.here(table.coded(self.target)) if self.target is not None and self.purity else None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.boundaries import boundary_code_of_rank
 from masquerade.anonymize.chunked.counting import number_groups
-from masquerade.anonymize.chunked.outcome import ChunkedOutcome, ReleasedCodes
+from masquerade.anonymize.outcome import Outcome, ReleasedCodes
 from masquerade.data.column import Column, Generalised
 from masquerade.data.records import KEPT, Histograms, Records, codes_of, ranks_of
 from masquerade.engine.chunks import Arrays, Chunk
@@ -118,7 +118,7 @@ def _satisfying(table: Records, part: GroupRequirement, n_groups: int, left: int
     return good
 
 
-def _at_boundaries(columns: Sequence[Column], whole_columns: bool) -> ChunkedOutcome:
+def _at_boundaries(columns: Sequence[Column], whole_columns: bool) -> Outcome:
     """Return the release in which every value is as general as its boundary allows."""
     released, codes = [], {}
     for column in columns:
@@ -129,7 +129,7 @@ def _at_boundaries(columns: Sequence[Column], whole_columns: bool) -> ChunkedOut
             Generalised(column.name, np.empty(0, np.int32), ("",) * size, nothing, nothing, column.domain)
         )
         codes[column.name] = ReleasedCodes(ranks_of(column.name), code_of_rank)
-    return ChunkedOutcome(tuple(released), codes)
+    return Outcome(tuple(released), codes=codes)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class _Everybody:
 class _CodeSums:
     """Adds up the boundary codes of each group's records: all are the same, so the mean is the code."""
 
-    outcome: ChunkedOutcome
+    outcome: Outcome
     label: str
     n_groups: int
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.chunked.counting import number_groups
-from masquerade.anonymize.chunked.outcome import ChunkedOutcome, ReleasedCodes
 from masquerade.anonymize.chunked.preparation import PreparedChunks
+from masquerade.anonymize.outcome import Outcome, ReleasedCodes
 from masquerade.data.column import Column, Generalised
 from masquerade.data.records import codes_of, ranks_of
 from masquerade.engine.chunks import Arrays, Chunk
@@ -43,9 +43,9 @@ class Combinations:
         """Number the combinations of a task's columns, and count."""
         table, columns = task.table, task.columns
         sensitive = [part.sensitive for part in task.parts if part.sensitive is not None]
-        as_they_are = ChunkedOutcome(
+        as_they_are = Outcome(
             tuple(_unchanged(column) for column in columns),
-            {column.name: ReleasedCodes(ranks_of(column.name)) for column in columns},
+            codes={column.name: ReleasedCodes(ranks_of(column.name)) for column in columns},
         )
         times = number_groups(table, as_they_are, _NUMBER, MOST)
         if times.size > MOST:
@@ -81,7 +81,7 @@ class Combinations:
         counts = weighted_counts(keys, self.values[name].counts[there], n_groups * n_values)
         return counts.astype(np.int64).reshape(n_groups, n_values)
 
-    def outcome(self, released: Sequence[Generalised], rows: Rows | None = None) -> ChunkedOutcome:
+    def outcome(self, released: Sequence[Generalised], rows: Rows | None = None) -> Outcome:
         """Return the outcome for all records, given the released columns of these combinations; None for all."""
         codes = {}
         for column in released:

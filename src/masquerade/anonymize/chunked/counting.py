@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+from masquerade.anonymize.outcome import Outcome
 from masquerade.anonymize.sensitive_values import CountsBefore
 from masquerade.data.boundary import Boundary
 from masquerade.data.column import Coded, Column, Generalised
@@ -88,7 +88,7 @@ class CountedComparison(Comparison):
     def of(
         cls,
         table: Records,
-        outcome: ChunkedOutcome,
+        outcome: Outcome,
         target: str | None,
         provider: str | None = None,
         everybody: Records | None = None,
@@ -169,7 +169,7 @@ class CountedComparison(Comparison):
 
 
 def _sizes_and_majorities(
-    table: Records, outcome: ChunkedOutcome, classes: Coded | None
+    table: Records, outcome: Outcome, classes: Coded | None
 ) -> tuple[Counts, int | None]:
     n_classes = _number_of(classes)
     sizes, majorities = [_NONE], 0
@@ -182,7 +182,7 @@ def _sizes_and_majorities(
     return np.concatenate(sizes), None if classes is None else majorities
 
 
-def _providers_of_groups(table: Records, outcome: ChunkedOutcome, provider: str | None) -> Counts | None:
+def _providers_of_groups(table: Records, outcome: Outcome, provider: str | None) -> Counts | None:
     if provider is None:
         return None
     found = [_NONE]
@@ -196,7 +196,7 @@ def _number_of(coded: Coded | None) -> int:
     return max(len(coded.labels), 1) if coded is not None else 1
 
 
-def beyond_boundaries(table: Records, outcome: ChunkedOutcome) -> dict[str, int]:
+def beyond_boundaries(table: Records, outcome: Outcome) -> dict[str, int]:
     """Count the released cells beyond the boundary of their original value, of each attribute that has boundaries."""
     bounded = {
         column.name: boundary
@@ -212,7 +212,7 @@ def beyond_boundaries(table: Records, outcome: ChunkedOutcome) -> dict[str, int]
 class _CountBeyond:
     """Counts the released cells beyond the boundary of the value that they stand for, of each attribute."""
 
-    outcome: ChunkedOutcome
+    outcome: Outcome
     bounded: Mapping[str, Boundary]
 
     def __call__(self, chunk: Chunk) -> tuple[int, ...]:
@@ -232,7 +232,7 @@ class _CountBeyond:
 class _ReleasedCounts:
     """Counts the released rows by released code, and by original rank, of each column."""
 
-    outcome: ChunkedOutcome
+    outcome: Outcome
     sizes: Mapping[str, int]
 
     def __call__(self, chunk: Chunk) -> tuple[tuple[Counts, ...], tuple[Counts, ...]]:
@@ -257,9 +257,7 @@ class _CountRanks:
         return tuple(value_counts(chunk[ranks_of(name)], size) for name, size in self.sizes.items())
 
 
-def released_values(
-    table: Records, outcome: ChunkedOutcome, names: Sequence[str]
-) -> dict[str, dict[str, int]]:
+def released_values(table: Records, outcome: Outcome, names: Sequence[str]) -> dict[str, dict[str, int]]:
     """Count the released rows with each value that they have, of columns that are not generalised."""
     coded = [table.coded[name] for name in dict.fromkeys(names)]
     counts = table.chunks.total(_ReleasedValues(outcome, {each.name: len(each.labels) for each in coded}))
@@ -272,7 +270,7 @@ def released_values(
 def values_before(
     everybody: Records,
     table: Records,
-    outcome: ChunkedOutcome,
+    outcome: Outcome,
     requirement: Requirement,
     names: Iterable[str],
 ) -> CountsBefore:
@@ -306,7 +304,7 @@ def values_before(
 
 
 def values_of_groups(
-    table: Records, outcome: ChunkedOutcome, names: Sequence[str], n_groups: int
+    table: Records, outcome: Outcome, names: Sequence[str], n_groups: int
 ) -> dict[str, tuple[tuple[str, ...], Counts]]:
     """Count how often each group has each value of these columns; of those for which that is not too much."""
     most_cells = min(_MOST_CELLS, table.engine.summing_memory // _BYTES_PER_CELL)
@@ -328,7 +326,7 @@ def values_of_groups(
 
 @dataclass(frozen=True, eq=False)
 class _ReleasedValues:
-    outcome: ChunkedOutcome
+    outcome: Outcome
     sizes: Mapping[str, int]
 
     def __call__(self, chunk: Chunk) -> tuple[Counts, ...]:
@@ -340,7 +338,7 @@ class _ReleasedValues:
         )
 
 
-def groups_by_class(table: Records, outcome: ChunkedOutcome, classes: Coded | None) -> Iterator[SparseCounts]:
+def groups_by_class(table: Records, outcome: Outcome, classes: Coded | None) -> Iterator[SparseCounts]:
     """Count the released rows by (group, class), whole groups at a time: their rows agree on every released attribute.
 
     Groups are numbered by their codes. Where those together exceed 64 bits, the groups of some columns are numbered
@@ -353,7 +351,7 @@ def groups_by_class(table: Records, outcome: ChunkedOutcome, classes: Coded | No
     yield from counted_shares(table.chunks, counting, table.engine, n_classes)
 
 
-def codes_of_groups(table: Records, outcome: ChunkedOutcome) -> tuple[Ints, ...]:
+def codes_of_groups(table: Records, outcome: Outcome) -> tuple[Ints, ...]:
     """Return for each released column the code that every group has, in the order of `groups_by_class`."""
     kernel, numbered = _group_keys(table, outcome, 1)
     keys = counted_keys(table.chunks, _CountKeys(kernel), table.engine).keys
@@ -367,7 +365,7 @@ def codes_of_groups(table: Records, outcome: ChunkedOutcome) -> tuple[Ints, ...]
     return tuple(reversed(codes))
 
 
-def number_groups(table: Records, outcome: ChunkedOutcome, name: str, most: int) -> Counts:
+def number_groups(table: Records, outcome: Outcome, name: str, most: int) -> Counts:
     """Number the groups of a release over all chunks; return their sizes. More than the most get no numbers."""
     kernel, _ = _group_keys(table, outcome, 1)
     counted = counted_keys(table.chunks, _CountKeys(kernel), table.engine)
@@ -379,7 +377,7 @@ def number_groups(table: Records, outcome: ChunkedOutcome, name: str, most: int)
     return counted.counts
 
 
-def _group_keys(table: Records, outcome: ChunkedOutcome, spare: int) -> tuple[_GroupKeys, dict[int, Counts]]:
+def _group_keys(table: Records, outcome: Outcome, spare: int) -> tuple[_GroupKeys, dict[int, Counts]]:
     """Return the kernel of each row's key; `spare` times as many keys still fit 64 bits.
 
     And where the keys of the columns before one had to be numbered, those keys, in the order of their numbers.
@@ -402,7 +400,7 @@ def _group_keys(table: Records, outcome: ChunkedOutcome, spare: int) -> tuple[_G
 class _GroupKeys:
     """A key for each released row: its number so far, and the codes of the columns from `first` up to `last`."""
 
-    outcome: ChunkedOutcome
+    outcome: Outcome
     first: int = 0
     last: int = 0
     bound: int = 1

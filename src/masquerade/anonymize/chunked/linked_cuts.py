@@ -30,7 +30,6 @@ from masquerade.anonymize.chunked.multidimensional import (
     released_by_number,
     rows_together,
 )
-from masquerade.anonymize.chunked.outcome import ReleasedCodes
 from masquerade.anonymize.chunked.top_cuts import (
     CountRanks,
     PartTable,
@@ -43,6 +42,7 @@ from masquerade.anonymize.chunked.top_cuts import (
 from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice
+from masquerade.anonymize.outcome import ReleasedCodes
 from masquerade.data.column import Column, Generalised
 from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
 from masquerade.engine.counts import Counts, Flags, weighted_counts, which_occur

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.chunked.counting import CountedComparison
-from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+from masquerade.anonymize.outcome import Outcome
 from masquerade.data.query_log import QueryLog, kept_query_log
 from masquerade.data.records import KEPT, Records, TablePart, Wanted, complete_rows
 from masquerade.engine.chunks import Chunk
@@ -27,7 +27,7 @@ from masquerade.utility.workload import SelectionMeasurer, Selections, selection
 def figure(
     name: str,
     table: Records,
-    outcome: ChunkedOutcome,
+    outcome: Outcome,
     comparison: CountedComparison,
     workload: str | None = None,
 ) -> float | None:
@@ -42,7 +42,7 @@ def figure(
     return measure(comparison)[name]
 
 
-def selections(table: Records, outcome: ChunkedOutcome, workload: str) -> Selections:
+def selections(table: Records, outcome: Outcome, workload: str) -> Selections:
     """Return how exactly a release answers which records a workload's selections mean."""
     log = kept_query_log(workload)
     kernels = [_CountSelections(part, table.wanted, outcome, log) for part in table.parts]
@@ -51,7 +51,7 @@ def selections(table: Records, outcome: ChunkedOutcome, workload: str) -> Select
 
 
 def purpose(
-    table: Records, outcome: ChunkedOutcome, comparison: CountedComparison, workload: str | None
+    table: Records, outcome: Outcome, comparison: CountedComparison, workload: str | None
 ) -> dict[str, float | None]:
     """Measure what the weights and the workload are about; nothing where all attributes weigh the same, or none."""
     weighted = len(set(comparison.weights.values())) > 1
@@ -65,7 +65,7 @@ class _CountSelections:
 
     part: TablePart
     wanted: Wanted
-    outcome: ChunkedOutcome
+    outcome: Outcome
     log: QueryLog
 
     def __call__(self, chunk: Chunk) -> Counts:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.chunked.outcome import ChunkedOutcome, ReleasedCodes
 from masquerade.anonymize.chunked.preparation import PreparedChunks
 from masquerade.anonymize.chunked.top_cuts import Cutting, TopGroups, cut_to_size, whole_groups
 from masquerade.anonymize.mondrian.axes import Axis, Batch, axes_of
@@ -26,6 +25,7 @@ from masquerade.anonymize.mondrian.judge import Judge, Merge
 from masquerade.anonymize.mondrian.partition import Choice, Cutter
 from masquerade.anonymize.mondrian.predicate_axes import predicate_axes_of
 from masquerade.anonymize.mondrian.provider_axis import ProviderAxis, provider_column
+from masquerade.anonymize.outcome import Outcome, ReleasedCodes
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
 from masquerade.engine.chunks import Arrays, Chunk
@@ -131,7 +131,7 @@ def insist_on_groups(table: Records, n_axes: int, least: int) -> None:
 
 def released_in_chunks(
     task: PreparedChunks, released: Mapping[str, tuple[Generalised, ReleasedCodes]]
-) -> ChunkedOutcome:
+) -> Outcome:
     """Return the outcome of columns that were cut, in the order of the task."""
     made = [released[column.name] for column in task.columns]
     return task.outcome((column for column, _ in made), {column.name: codes for column, codes in made})

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from masquerade.anonymize.chunked.boundaries import reachable
-from masquerade.anonymize.chunked.outcome import ChunkedOutcome, ReleasedCodes
 from masquerade.anonymize.method import TableMethod, insist
-from masquerade.anonymize.outcome import Step
+from masquerade.anonymize.outcome import Outcome, ReleasedCodes, Step
 from masquerade.anonymize.preparation import (
     hopeless_at_once,
     parts_for,
@@ -39,9 +38,9 @@ class PreparedChunks:
         codes: Mapping[str, ReleasedCodes],
         steps: tuple[Step, ...] = (),
         released: str | None = None,
-    ) -> ChunkedOutcome:
-        """Return what a method made of it; see `ChunkedOutcome`."""
-        return ChunkedOutcome(tuple(columns), codes, steps, released, self.chunks)
+    ) -> Outcome:
+        """Return what a method made of it; the codes are in the chunks."""
+        return Outcome(tuple(columns), steps, codes=codes, released=released, chunks=self.chunks)
 
 
 def prepare_chunks(table: Records, requirement: Requirement, method: TableMethod) -> PreparedChunks:

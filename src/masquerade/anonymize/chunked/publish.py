@@ -91,7 +91,7 @@ def publish_chunks(
     on_stage(Stage("anonymising"))
     algorithm = algorithm.on_chunks()
     everybody = table
-    table, outcome = algorithm.run_on_chunks(table, requirement, on_step).beside(table)
+    table, outcome = algorithm.run(table, requirement, on_step).beside(table)
     cut = time.perf_counter()
     on_stage(Stage("writing"))
     published = published_columns(table.schema, requirement, algorithm.target, sensitive)

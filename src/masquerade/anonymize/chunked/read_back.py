@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from masquerade.anonymize.chunked.outcome import ChunkedOutcome, ReleasedCodes
+from masquerade.anonymize.outcome import Outcome, ReleasedCodes
 from masquerade.data.column import Column, Domain, Generalised
 from masquerade.data.parquet_parts import Part, PartedFiles
 from masquerade.data.records import Records, TablePart, Wanted, complete_rows, ranks_of
@@ -33,7 +33,7 @@ class _Piece:
 
 def read_release_back(
     table: Records, release: PartedFiles, qid: Sequence[str], unchanged: Sequence[str]
-) -> ChunkedOutcome:
+) -> Outcome:
     """Return the release as the outcome that led to it; raise DataError where it is none of this table."""
     refuse_other_rows(release.name, release.rows, table.name, len(table))
     domains = {name: table.columns[name].domain for name in qid}
@@ -53,7 +53,7 @@ def read_release_back(
         columns.append(Generalised(name, np.empty(0, np.int32), labels, lo, hi, domains[name]))
         tables[name] = lo * (domains[name].size + 1) + hi  # in ascending order
     table.chunks.change(_Number(tables, {name: domain.size + 1 for name, domain in domains.items()}))
-    return ChunkedOutcome(tuple(columns), {name: ReleasedCodes(_codes(name)) for name in qid})
+    return Outcome(tuple(columns), codes={name: ReleasedCodes(_codes(name)) for name in qid})
 
 
 def _codes(name: str) -> str:

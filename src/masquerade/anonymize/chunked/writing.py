@@ -24,7 +24,7 @@ import pyarrow.parquet
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
-from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+from masquerade.anonymize.outcome import Outcome
 from masquerade.data.encode import is_text, mark_missing, missing_rows, without_unused
 from masquerade.data.parquet_names import part_name
 from masquerade.data.records import KEPT, Records, TablePart
@@ -56,7 +56,7 @@ class WrittenFile:
 
 def write_release(
     table: Records,
-    outcome: ChunkedOutcome,
+    outcome: Outcome,
     published: Sequence[str],
     folder: Path,
     *,
@@ -140,7 +140,7 @@ class _Cells:
     part: TablePart
     at: int
     published: tuple[str, ...]
-    outcome: ChunkedOutcome
+    outcome: Outcome
     marked: tuple[str, ...] | None  # texts of missing cells that are kept
 
     def __call__(self, chunk: Chunk) -> pa.Table:

@@ -22,7 +22,7 @@ from masquerade.anonymize.cheapest_box.space import Records
 from masquerade.anonymize.k_member.growth import clusters
 from masquerade.anonymize.k_member.losses import levels_by_height, losses_of
 from masquerade.anonymize.k_member.variety import Variety
-from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.method import TableMethod, WholeTableMethod
 from masquerade.anonymize.mondrian.groups import released_column
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.qids import judge_of
@@ -40,7 +40,7 @@ _SEED = 7
 
 
 @dataclass(frozen=True)
-class KMember(TableMethod):
+class KMember(WholeTableMethod):
     """Clusters of at least k records, each grown by the record that it loses least with.
 
     It pays no attention to boundaries of generalisation; `violations` counts the cells that go beyond them.
@@ -68,7 +68,7 @@ class KMember(TableMethod):
                     f"{self.name} pays no attention to the boundaries of {part.model}; use greedy-cka"
                 )
 
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cluster block by block."""
         task = prepare(table, requirement, self)
         judge = judge_of(task.parts, task.sensitive, task.n_rows)
@@ -102,7 +102,7 @@ class GreedyCka(KMember):
                 "give one, or use k-member"
             )
 
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cluster block by block, and leave out what satisfies nowhere."""
         task = prepare(table, requirement, self)
         judge = judge_of(task.parts, task.sensitive, task.n_rows)

@@ -52,7 +52,7 @@ from masquerade.privacy.requirement import GroupRequirement, Requirement, withou
 from masquerade.utility.workload import edges_of
 
 if TYPE_CHECKING:
-    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+    from masquerade.anonymize.outcome import Outcome
     from masquerade.data.records import Records
 
 
@@ -141,11 +141,11 @@ class Mondrian(MondrianVariant):
         if self.choose == "fitness":
             yield Problem(key=("choose",), allowed=f'"certainty" or "widest"{OR_BY_CLASS}', found='"fitness"')
 
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
         variant = self.fitted(without_redundant(requirement.parts)) if self.provider_aware else self
         if variant is not self:
-            return variant.run(table, requirement, on_step)
+            return variant.run_on_table(table, requirement, on_step)
         task = prepare(table, requirement, self)
         classes, edges = (
             self.counted_class(table, task),
@@ -168,9 +168,7 @@ class Mondrian(MondrianVariant):
         }
         return task.outcome(released[column.name] for column in task.columns)
 
-    def run_on_chunks(
-        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
-    ) -> ChunkedOutcome:
+    def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed: large groups by counts of the chunks, then each in one memory."""
         from masquerade.anonymize.chunked.multidimensional import Dimensions, released_in_chunks
         from masquerade.anonymize.chunked.preparation import prepare_chunks
@@ -178,17 +176,17 @@ class Mondrian(MondrianVariant):
 
         variant = self.fitted(without_redundant(requirement.parts)) if self.provider_aware else self
         if variant is not self:
-            return variant.run_on_chunks(table, requirement, on_step)
-        task = prepare_chunks(table, requirement, self)
+            return variant.run(records, requirement, on_step)
+        task = prepare_chunks(records, requirement, self)
         classes = self.target if self._counts_class else None
-        coded = table.coded[classes] if classes is not None else None
-        edges = self._edges(table.wanted.used, table.schema, task.columns)
+        coded = records.coded[classes] if classes is not None else None
+        edges = self._edges(records.wanted.used, records.schema, task.columns)
         released = {}
         for parts in linked(task.parts):
             own = tuple(column for column in task.columns if any(column.name in part.qid for part in parts))
             dimensions, choice = (
                 Dimensions(own, edges=edges),
-                self._choice(own, table.schema, coded, parts, len(task.table)),
+                self._choice(own, records.schema, coded, parts, len(task.table)),
             )
             released.update(
                 cut_by_value_in_chunks(

@@ -45,7 +45,7 @@ from masquerade.privacy.requirement import GroupRequirement, Requirement
 from masquerade.utility.scores import FIXED_ONE
 
 if TYPE_CHECKING:
-    from masquerade.anonymize.chunked.outcome import ChunkedOutcome
+    from masquerade.anonymize.outcome import Outcome
     from masquerade.data.records import Records
 
 _AT_ONCE, _AT_LAST = np.inf, -1.0  # scores before and after those of all attributes
@@ -104,7 +104,7 @@ class ProviderAwareMondrian(MondrianVariant):
     def _merge(self) -> Merge:
         return self.merge or "violating"
 
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
         task = prepare(table, requirement, self)
         named = [task.here(table.coded(name)) for name in requirement.provider_columns]
@@ -129,9 +129,7 @@ class ProviderAwareMondrian(MondrianVariant):
         }
         return task.outcome(released[column.name] for column in task.columns)
 
-    def run_on_chunks(
-        self, table: Records, requirement: Requirement, on_step: OnStep | None = None
-    ) -> ChunkedOutcome:
+    def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed: large groups by counts of the chunks, then each in one memory."""
         from masquerade.anonymize.chunked.multidimensional import (
             Dimensions,
@@ -143,7 +141,7 @@ class ProviderAwareMondrian(MondrianVariant):
         from masquerade.anonymize.chunked.preparation import prepare_chunks
         from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
 
-        task = prepare_chunks(table, requirement, self)
+        task = prepare_chunks(records, requirement, self)
         providers = place_providers(task.table, requirement.provider_columns)
         apart, classes = cut_apart(task.parts), self.target if self.choose in BY_CLASS else None
         released = {}
