@@ -8,7 +8,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 # Tests start hundreds of processes; each saves a third of its start when it finds its modules compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick explore check messages bench docs clean help
+.PHONY: demo test quick explore check messages golden bench docs clean help
 
 help: ## list the chores
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ check: $(VENV)/.dev ## format, lint, types, import arrows
 
 messages: $(VENV)/.dev ## freeze what parties tell each other (tests/leakage/messages.toml), after a message changed
 	PYTHONPATH=src:tests $(BIN)/python -m leakage.freeze
+
+golden: $(VENV)/.dev ## freeze what commands answer and parties agree on (tests/golden), after that changed
+	PYTHONPATH=src:tests $(BIN)/python -m golden.freeze
 
 bench: $(VENV)/.bench $(VENV)-anjana/.ready ## rerun every experiment (slow); one alone: masquerade bench NAME
 	$(BIN)/masquerade bench --all
