@@ -19,16 +19,15 @@ import masquerade as mq
 from _figures import Figure, Say, duration, tell
 from masquerade.anonymize.chunked.multidimensional import Dimensions, judge_of_chunks
 from masquerade.anonymize.local_view import LocalView
-from masquerade.anonymize.mondrian.axes import axes_of
 from masquerade.anonymize.mondrian.choices import CHOICES
-from masquerade.anonymize.mondrian.qids import judge_of
 from masquerade.anonymize.public_state import PublicState
+from masquerade.engine.chunks import Engine
 from masquerade.engine.counts import value_counts
+from masquerade.engine.here import Here
 from masquerade.engine.local import LocalEngine
 from masquerade.net.memory import run_together
 from masquerade.protocol.engine_state import EngineState, on_engine, without_ranks
 from masquerade.protocol.mashup import JointSchema, mashup
-from masquerade.protocol.multidimensional.engine_groups import EngineGroups
 from masquerade.protocol.multidimensional.own_cuts import Cuts, OwnGroups
 from masquerade.utility.scores import score_named
 
@@ -99,28 +98,24 @@ def _cut(table: mq.Table, *, on_engines: bool) -> tuple[float, list[int]]:
     parts = [mq.KAnonymity(names, k=max(len(table) // 1000, 2))]
     with LocalEngine(MEMORY) as one, LocalEngine(MEMORY) as other:
         started = time.process_time()
-        sides: list[OwnGroups | EngineGroups] = []
+        sides: list[OwnGroups] = []
         for me, engine in enumerate((one, other)):
             columns = [table.column(name) for name in names if HOLDERS[name] == me]
-            if on_engines:
-                chunks = on_engine(engine, len(table), columns, [])
-                judge = judge_of_chunks(chunks, parts, None, "violating")
-                dimensions = Dimensions(without_ranks(columns))
-                sides.append(EngineGroups(chunks, dimensions, judge, CHOICES["certainty"], False))
-            else:
-                alone = judge_of(parts, {}, len(table))
-                everybody = np.zeros(len(table), np.int64)
-                sides.append(OwnGroups(axes_of(columns), alone, CHOICES["certainty"], False, everybody, 1))
+            where: Engine = engine if on_engines else Here()
+            chunks = on_engine(where, len(table), columns, [])
+            judge = judge_of_chunks(chunks, parts, None, "violating")
+            sides.append(
+                OwnGroups(chunks, Dimensions(without_ranks(columns)), judge, CHOICES["certainty"], False)
+            )
         while sides[0].open is not None:
             _cut_level(sides)
-        partition = sides[0].done().partition(sides[0].axes)
-        labels = np.concatenate(list(partition.each_label()))
+        labels = sides[0].done().labels
         spent = time.process_time() - started
     return spent, value_counts(labels, int(labels.max()) + 1).tolist()
 
 
-def _cut_level(sides: Sequence[OwnGroups | EngineGroups]) -> None:
-    batches = [side.open.batch for side in sides if side.open is not None]
+def _cut_level(sides: Sequence[OwnGroups]) -> None:
+    batches = [side.open for side in sides if side.open is not None]
     best = [side.best() for side in sides]
     scores = np.stack([each.scores for each in best])
     won = np.where(scores.max(axis=0) == -np.inf, -1, scores.argmax(axis=0))
@@ -129,7 +124,7 @@ def _cut_level(sides: Sequence[OwnGroups | EngineGroups]) -> None:
     part_of_row = np.zeros(batches[0].n_records, np.uint32)
     for me, (each, batch) in enumerate(zip(best, batches, strict=True)):
         if (won == me).any():
-            cuts = each.of(won == me, batch)
+            cuts = each.of(won == me)
             n_parts[won == me] = cuts.n_parts
             part_of_row[np.repeat(won == me, batch.sizes)] = cuts.part_of_row
     made = Cuts(n_parts[is_cut], part_of_row[np.repeat(is_cut, batches[0].sizes)])

@@ -37,9 +37,8 @@ class DishonestBank:
         place: dict[int, int] = {}  # of its people in the common order
 
         def knowing(groups: OwnGroups) -> Any:
-            for axis in groups.axes:
-                if axis.name == "Salary":
-                    place.update({int(rank): row for row, rank in enumerate(axis.column.ranks)})
+            ranks = groups._home.chunks.each(lambda chunk: chunk.get("ranks Salary", ()))
+            place.update({int(rank): row for row, rank in enumerate(ranks[0])})
             return best(groups)
 
         def forged(checks: CutChecks, at: int, asker: int, asked: Any, parts: Any = None) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from leakage.mashup_simulator import MashupSimulator
 from leakage.views import Made
 from masquerade.data.column import Generalised
+from masquerade.engine.here import Here
 from masquerade.protocol.boundaries.start import Start
 from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.contract import Contract
@@ -53,14 +54,14 @@ class LevelSimulator(MashupSimulator):
                 told = pack(np.array(parts, np.uint32), max(n_parts)) if parts else b""
                 where, how_many = (np.array(each, "<u4").tobytes() for each in (positions, n_parts))
                 self._tell(name, Made("level-cuts", positions=where, n_parts=how_many, parts=told))
-        self.partitions = {name: each.done().partition(each.axes) for name, each in self.groups.items()}
+        self.partitions = {name: each.done() for name, each in self.groups.items()}
         for name, partition in self.partitions.items():
             digest = hashlib.sha256(partition.labels.astype("<i8").tobytes()).digest()
             self._tell(name, Made("finished", digest=digest))
 
     def released(self, name: str, column: str) -> Generalised:
         """A party's column as it is released."""
-        made = self.partitions[name].released(self.groups[name].axes)
+        made = self.partitions[name].released()
         return next(each for each in made if each.name == column)
 
 
@@ -68,7 +69,12 @@ def groups_of(contract: Contract, seen: dict[str, CommonRecords], start: Start) 
     """Each party's view of the groups of its QID, before the first level."""
     method = JointMondrian.of(contract)
     (parts,) = apart(contract.parts)
-    return {name: own_groups(method, name, contract, parts, each, start) for name, each in seen.items()}
+    found = {}
+    for name, each in seen.items():
+        own = [each.column(column.name) for column in contract.qid_columns if column.holder == name]
+        table = each.on_engine(Here(), own)
+        found[name] = own_groups(method, name, contract, parts, each, start, table)
+    return found
 
 
 def levels(contract: Contract, groups: dict[str, OwnGroups]) -> Iterator[Level]:
@@ -78,8 +84,8 @@ def levels(contract: Contract, groups: dict[str, OwnGroups]) -> Iterator[Level]:
         name: [at for at, column in enumerate(contract.qid_columns) if column.holder == name]
         for name in names
     }
-    while (opened := groups[names[0]].open) is not None:
-        batch, level = opened.batch, Level()
+    while (batch := groups[names[0]].open) is not None:
+        level = Level()
         best = {name: groups[name].best() for name in names}
         won: list[str | None] = [None] * batch.n_groups
         waiting = np.ones(batch.n_groups, bool)
@@ -101,7 +107,7 @@ def levels(contract: Contract, groups: dict[str, OwnGroups]) -> Iterator[Level]:
             waiting = np.zeros(batch.n_groups, bool)
             for name, flags in asked.items():
                 if flags.any():
-                    cuts, cut = best[name].of(flags, batch), batch.only(flags)
+                    cuts, cut = best[name].of(flags), batch.only(flags)
                     kept = np.logical_and.reduce([groups[each].satisfied(cuts, cut) for each in names])
                     level.settled.append((name, kept.tolist()))
                     refused = flags.copy()
@@ -110,10 +116,10 @@ def levels(contract: Contract, groups: dict[str, OwnGroups]) -> Iterator[Level]:
                     waiting |= refused
         is_cut = np.array([each is not None for each in won])
         n_parts = np.ones(len(won), np.int64)
-        parts = np.zeros(batch.rows.size, np.int64)
+        parts = np.zeros(batch.n_records, np.int64)
         for name in names:
             mine = np.array([each == name for each in won])
-            cuts = best[name].of(mine, batch)
+            cuts = best[name].of(mine)
             n_parts[mine] = cuts.n_parts
             parts[np.repeat(mine, batch.sizes)] = cuts.part_of_row
             positions = [held[name][axis] for axis in best[name].axis[mine]]

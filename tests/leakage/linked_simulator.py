@@ -12,13 +12,13 @@ import masquerade as mq
 from leakage.level_simulator import LevelSimulator, groups_of, levels
 from leakage.views import Made
 from masquerade.anonymize.mondrian.choices import CHOICES
-from masquerade.anonymize.mondrian.groups import Partition
 from masquerade.anonymize.mondrian.linked_qids import LinkedGroups
 from masquerade.data.column import Generalised
 from masquerade.protocol.boundaries.start import Start
 from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.instruction_code import pack
+from masquerade.protocol.multidimensional.group_store import FinishedGroups
 from masquerade.protocol.multidimensional.method import JointMondrian, apart
 from masquerade.protocol.multidimensional.party import own_axes, own_judge, qids_of, schema_of
 
@@ -60,14 +60,18 @@ class LinkedSimulator(LevelSimulator):
         return next(each for each in self.linked.released() if each.name == column)
 
 
-def union_of(contract: Contract, seen: dict[str, CommonRecords]) -> tuple[list[int], dict[str, Partition]]:
+def union_of(
+    contract: Contract, seen: dict[str, CommonRecords]
+) -> tuple[list[int], dict[str, FinishedGroups]]:
     """How many groups are bid for on each level over the union of the QIDs, and the groups as each party sees them."""
     groups = groups_of(contract, seen, Start())
     waiting = [each for level in levels(contract, groups) for each in level.waiting]
-    return waiting, {name: each.done().partition(each.axes) for name, each in groups.items()}
+    return waiting, {name: each.done() for name, each in groups.items()}
 
 
-def joined_groups(contract: Contract, own: dict[str, mq.Table], union: dict[str, Partition]) -> LinkedGroups:
+def joined_groups(
+    contract: Contract, own: dict[str, mq.Table], union: dict[str, FinishedGroups]
+) -> LinkedGroups:
     """The groups of all QIDs as somebody with all columns sees them, once the union is cut."""
     method = JointMondrian.of(contract)
     (parts,) = apart(contract.parts)

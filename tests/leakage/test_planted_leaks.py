@@ -169,7 +169,7 @@ LEAKS = [
         [
             (
                 "CutsSettled(np.packbits(kept).tobytes())",
-                "CutsSettled(np.packbits(kept).tobytes() + best.of(theirs, batch).n_parts.astype(np.uint8).tobytes())",
+                "CutsSettled(np.packbits(kept).tobytes() + best.of(theirs).n_parts.astype(np.uint8).tobytes())",
             ),
             ("len(settled.cuts) != -(-asked.n_groups // 8)", "len(settled.cuts) < -(-asked.n_groups // 8)"),
         ],

@@ -7,4 +7,6 @@ linked_levels.py  the loop where different QIDs share attributes
 level_cuts.py     cuts as they travel
 cut_checks.py     requirements on sensitive values that another party holds
 own_cuts.py       a party's cuts along its own attributes, and what it makes of everybody's
+group_store.py    where the records of its groups are
+group_kernels.py  what a chunk of its records does
 """

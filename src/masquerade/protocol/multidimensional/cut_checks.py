@@ -87,7 +87,7 @@ class CutChecks(SensitiveChecks):
             if number not in self.askers or not theirs.any():
                 continue
             if number == self.me:
-                kept = yield from self._ask(batch.only(theirs), best.of(theirs, batch))
+                kept = yield from self._ask(batch.only(theirs), best.of(theirs))
                 peers = tuple(each for each in parties if each != name)
                 yield Send(peers, CutsSettled(np.packbits(kept).tobytes()))
             else:

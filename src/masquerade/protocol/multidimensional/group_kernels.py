@@ -8,6 +8,7 @@ so are those of its parts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -15,12 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.chunked.multidimensional import Dimensions, JudgeOf
-from masquerade.anonymize.mondrian.axes import Batch, axes_of
+from masquerade.anonymize.chunked.multidimensional import JudgeOf
+from masquerade.anonymize.mondrian.axes import Axis, Batch
 from masquerade.anonymize.mondrian.candidates import AxisCandidates, candidates_along
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice
-from masquerade.data.records import ranks_of
 from masquerade.engine.chunks import Arrays, Chunk
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, pair_counts, value_counts
 from masquerade.engine.numbering import rows_by_rank
@@ -39,17 +39,35 @@ _WIDE = np.int32
 class Cutting:
     """How groups are cut along a party's own dimensions."""
 
-    dimensions: Dimensions
+    axes: tuple[Axis, ...]  # without ranks
+    ranks: tuple[str, ...]  # the arrays in which chunks have them
     judge: JudgeOf
     choice: Choice
     strict: bool
 
     def along(self, at: int, chunk: Chunk, batch: Batch, judge: Judge) -> AxisCandidates | None:
         """Return the cuts of a chunk's groups along one dimension."""
-        column = self.dimensions.columns[at]
-        ranks = chunk[ranks_of(column.name)].astype(np.int32, copy=False)
-        (axis,) = axes_of([replace(column, ranks=ranks)])
+        axis = copy(self.axes[at])
+        axis.column = replace(axis.column, ranks=chunk[self.ranks[at]].astype(np.int32, copy=False))
         return candidates_along(at, axis, batch, judge, self.strict)
+
+
+@dataclass(frozen=True, eq=False)
+class Offered:
+    """The cuts of a chunk's groups, by dimension; None where none is allowed."""
+
+    labels: Counts  # of the groups
+    candidates: tuple[AxisCandidates | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """The cuts of a chunk's whole groups, dimension × group."""
+
+    scores: NDArray[np.float64]  # -inf where no cut is allowed
+    cut_at: Counts
+    n_parts: Counts
+    offered: Offered | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,41 +83,57 @@ class Start:
         return {**_labelled(labels), FINAL: np.full(self.rows, -1, _WIDE)}
 
 
-@dataclass(frozen=True, eq=False)
-class Extents:
-    """Counts the records of each group, and finds their first and last ranks along some dimensions."""
+@dataclass(frozen=True)
+class SizesOf:
+    """Counts the records with each label."""
 
     n_labels: int
+
+    def __call__(self, chunk: Chunk) -> Counts:
+        """Return the sizes."""
+        sizes = np.zeros(self.n_labels, np.int64)
+        counted = chunk[_SIZES][1:]
+        sizes[: counted.size] = counted
+        return sizes
+
+
+@dataclass(frozen=True)
+class Extents:
+    """Finds the first and last ranks of finished groups along some dimensions."""
+
     ranks: tuple[str, ...]
+    n_groups: int
 
     def __call__(self, chunk: Chunk) -> tuple[Counts, Counts, Counts]:
-        """Return the sizes; and the first and last ranks, dimension × group, where there is any record."""
-        batch, labels = groups_of(chunk, np.ones(self.n_labels, bool))
-        sizes = np.zeros(self.n_labels, np.int64)
-        sizes[labels] = batch.sizes
-        first = np.full((len(self.ranks), self.n_labels), np.iinfo(np.int64).max)
-        last = np.full((len(self.ranks), self.n_labels), -1)
-        if labels.size:
-            for at, name in enumerate(self.ranks):
-                ranks = chunk[name].take(batch.rows)
-                first[at, labels] = np.minimum.reduceat(ranks, batch.starts)
-                last[at, labels] = np.maximum.reduceat(ranks, batch.starts)
-        return sizes, first, last
+        """Return the groups that have a record here; and their first and last ranks, dimension × group."""
+        final = chunk[FINAL]
+        sizes = value_counts(final, self.n_groups)
+        groups = np.flatnonzero(sizes)
+        rows = rows_by_rank(final, self.n_groups)
+        starts = (np.cumsum(sizes) - sizes)[groups]
+        ranks = [chunk[name].take(rows) for name in self.ranks]
+        first, last = (
+            np.stack([edge.reduceat(each, starts).astype(np.int64) for each in ranks])
+            for edge in (np.minimum, np.maximum)
+        )
+        return groups, first, last
 
 
 @dataclass(frozen=True, eq=False)
 class BestOfChunk:
-    """The cuts of a chunk's whole groups, dimension × group: the scores, where they cut, into how many parts."""
+    """Looks at a chunk's whole groups along all dimensions."""
 
     open_: Flags
     how: Cutting
+    keep: bool  # the cuts themselves, besides what is to be known of them
 
-    def __call__(self, chunk: Chunk) -> tuple[NDArray[np.float64], Counts, Counts]:
-        """Return those of each label; the score is -inf where no cut is allowed."""
+    def __call__(self, chunk: Chunk) -> Looked:
+        """Return what is known of each label."""
         batch, labels = groups_of(chunk, self.open_)
-        shape = (len(self.how.dimensions.all), self.open_.size)
+        shape = (len(self.how.axes), self.open_.size)
         scores, cut_at, n_parts = np.full(shape, -np.inf), np.zeros(shape, np.int64), np.ones(shape, np.int64)
         judge = self.how.judge.made(chunk)
+        offered: list[AxisCandidates | None] = []
         for at in range(shape[0] if labels.size else 0):
             candidates = self.how.along(at, chunk, batch, judge)
             if candidates is not None and candidates.allowed.any():
@@ -108,7 +142,10 @@ class BestOfChunk:
                 scores[at, groups[allowed]] = self.how.choice(candidates)[allowed]
                 cut_at[at, groups] = candidates.cut_at
                 n_parts[at, groups] = value_counts(candidates.parts.group, groups.size)
-        return scores, cut_at, n_parts
+                offered.append(candidates)
+            else:
+                offered.append(None)
+        return Looked(scores, cut_at, n_parts, Offered(labels, tuple(offered)) if self.keep else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,20 +154,28 @@ class PartsOfChunk:
 
     axis: Counts
     how: Cutting
+    offered: Offered | None  # what `BestOfChunk` found here; otherwise it is found again
 
     def __call__(self, chunk: Chunk) -> Ints:
         """Return the part of each record, group by group."""
         batch, labels = groups_of(chunk, self.axis >= 0)
         parts = np.zeros(batch.n_records, np.uint32)
-        axis, judge = self.axis[labels], self.how.judge.made(chunk)
-        for at in np.flatnonzero(value_counts(axis, len(self.how.dimensions.all))).tolist():
+        axis = self.axis[labels]
+        judge = self.how.judge.made(chunk) if self.offered is None else None
+        for at in np.flatnonzero(value_counts(axis, len(self.how.axes))).tolist():
             chosen = axis == at
-            candidates = self.how.along(at, chunk, batch.only(chosen), judge)
-            assert candidates is not None  # every group has been looked at before
+            if judge is None:
+                assert self.offered is not None
+                candidates = self.offered.candidates[at]
+                assert candidates is not None  # one of them is asked for
+                which = self.axis[self.offered.labels[candidates.groups]] == at
+            else:
+                candidates = self.how.along(at, chunk, batch.only(chosen), judge)
+                assert candidates is not None  # every group has been looked at before
+                which = np.ones(candidates.groups.size, bool)
             group = candidates.parts.group
             within = np.arange(group.size) - np.searchsorted(group, group)
-            everything = np.ones(candidates.groups.size, bool)
-            parts[np.repeat(chosen, batch.sizes)] = candidates.labels(everything, batch, within)
+            parts[np.repeat(chosen, batch.sizes)] = candidates.labels(which, batch, within)
         return _narrow(parts)
 
 
@@ -161,13 +206,13 @@ class RowsOf:
 
     groups: Flags
     firsts: Counts  # the place of the first record of each chunk that records came from
-    at: int | None  # the chunk itself, if it has its own records
+    first: int | None  # that of the chunk itself, if its records are its own
 
     def __call__(self, chunk: Chunk) -> Rows:
         """Return the places."""
         batch, _ = groups_of(chunk, self.groups)
-        if self.at is not None:
-            return batch.rows + int(self.firsts[self.at])
+        if self.first is not None:
+            return batch.rows + self.first
         return self.firsts.take(chunk[_CHUNK].take(batch.rows)) + chunk[_ROW].take(batch.rows)
 
 

@@ -30,15 +30,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from masquerade.anonymize.mondrian.axes import Batch
-from masquerade.anonymize.mondrian.groups import Partition
 from masquerade.engine.counts import Counts, Flags
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.argmax import Bid
 from masquerade.protocol.mashup import Finished, JointSchema
 from masquerade.protocol.multidimensional.cut_checks import CutChecks
-from masquerade.protocol.multidimensional.engine_groups import EngineGroups
-from masquerade.protocol.multidimensional.engine_partition import EnginePartition
+from masquerade.protocol.multidimensional.group_store import FinishedGroups
 from masquerade.protocol.multidimensional.level_cuts import LevelCuts, ordered, read_cuts, write_cuts
 from masquerade.protocol.multidimensional.own_cuts import BestCuts, Cuts, OwnGroups
 from masquerade.protocol.secure_argmax import SecureArgMax
@@ -50,21 +48,21 @@ def cut_together(
     me: int,
     parties: Sequence[str],
     schema: JointSchema,
-    groups: OwnGroups | EngineGroups,
+    groups: OwnGroups,
     argmax: SecureArgMax,
     checks: CutChecks | None,
     on_level: Callable[[], None],
-) -> Script[Partition | EnginePartition]:
+) -> Script[FinishedGroups]:
     """Run this party's part; return the groups with its own cells."""
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     positions = np.flatnonzero(np.array(schema.holders) == me)
     while groups.open is not None:
-        batch = groups.open.batch
+        batch = groups.open
         won, best = yield from _winners(parties, schema, me, batch, groups.best(), argmax, checks)
         is_cut, mine = won >= 0, won == me
         cuts = _Merged(batch, is_cut)
         if is_cut.any():
-            own = best.of(mine, batch)
+            own = best.of(mine)
             cuts.add(mine, own)
             yield Send(peers, write_cuts(positions[best.axis[mine]], own))
             for number, name in enumerate(parties):
@@ -74,9 +72,9 @@ def cut_together(
                     cuts.add(theirs, understood(message, name, number, schema, groups, batch, theirs))
         groups.cut(cuts.all(), is_cut, best, mine)
         on_level()
-    partition = groups.done().partition(groups.axes)
+    finished_groups = groups.done()
     labels = hashlib.sha256()
-    for some in partition.each_label():
+    for some in finished_groups.each_label():
         labels.update(some.astype("<i8").tobytes())
     digest = labels.digest()
     yield Send(peers, Finished(digest))
@@ -84,7 +82,7 @@ def cut_together(
         finished = yield Receive(name, Finished)
         if finished.digest != digest:
             raise PeerBrokeProtocol(name, "arrived at other groups than we did")
-    return partition
+    return finished_groups
 
 
 def _winners(
@@ -122,7 +120,7 @@ def understood(
     sender: str,
     number: int,
     schema: JointSchema,
-    groups: OwnGroups | EngineGroups,
+    groups: OwnGroups,
     batch: Batch,
     won: Flags,
 ) -> Cuts:

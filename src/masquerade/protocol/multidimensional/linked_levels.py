@@ -37,7 +37,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from masquerade.anonymize.mondrian.axes import Axis, Batch
-from masquerade.anonymize.mondrian.groups import Partition
 from masquerade.anonymize.mondrian.linked_qids import BestOfGroups, LinkedGroups
 from masquerade.data.column import Generalised
 from masquerade.engine.counts import Counts, Ints
@@ -47,6 +46,7 @@ from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.argmax import Bid
 from masquerade.protocol.instruction_code import pack, unpack
 from masquerade.protocol.mashup import Finished, JointSchema
+from masquerade.protocol.multidimensional.group_store import FinishedGroups
 from masquerade.protocol.multidimensional.level_cuts import (
     LevelCuts,
     ordered,
@@ -88,12 +88,11 @@ def begin_with_union(
     groups: OwnGroups,
     argmax: SecureArgMax,
     on_level: Callable[[], None],
-) -> Script[tuple[Partition, Alike]]:
+) -> Script[tuple[FinishedGroups, Alike]]:
     """Cut the union of the QIDs; return its groups with our own cells, and which have equal cells."""
-    partition = yield from cut_together(me, parties, schema, groups, argmax, None, on_level)
-    assert isinstance(partition, Partition)  # as nothing is on an engine
-    n_groups = partition.cells.shape[2]
-    own = [_as_they_occur(axis, cells) for axis, cells in zip(groups.axes, partition.cells, strict=True)]
+    union = yield from cut_together(me, parties, schema, groups, argmax, None, on_level)
+    n_groups = union.cells.shape[2]
+    own = [_as_they_occur(axis, cells) for axis, cells in zip(groups.axes, union.cells, strict=True)]
     told = {me: own}
     counts = tuple(count for _, count in own)
     cells = tuple(pack(numbers.astype(np.uint32), count) for numbers, count in own)
@@ -103,7 +102,7 @@ def begin_with_union(
             message = yield Receive(name, EqualCells)
             told[number] = _equal_cells(message, name, schema.holders.count(number), n_groups)
     queues = {number: iter(each) for number, each in told.items()}
-    return partition, [next(queues[holder]) for holder in schema.holders]
+    return union, [next(queues[holder]) for holder in schema.holders]
 
 
 def _as_they_occur(axis: Axis, cells: Counts) -> tuple[Ints, int]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from masquerade.anonymize.chunked.multidimensional import Dimensions, judge_of_chunks
 from masquerade.anonymize.mondrian.axes import Axis, axes_of
-from masquerade.anonymize.mondrian.groups import Partition
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.linked_qids import LinkedGroups, groups_alike
 from masquerade.anonymize.mondrian.qids import begins_with_union, by_qid, judge_of
@@ -18,6 +17,7 @@ from masquerade.crypto.circuits_library import BidWords
 from masquerade.data.column import Coded, Generalised
 from masquerade.data.records import Records
 from masquerade.engine.counts import value_counts
+from masquerade.engine.here import Here
 from masquerade.engine.numbering import first_rows
 from masquerade.net.progress import Stage
 from masquerade.net.script import Script
@@ -31,7 +31,7 @@ from masquerade.protocol.engine_state import without_ranks
 from masquerade.protocol.mashup import JointSchema
 from masquerade.protocol.method import Seat
 from masquerade.protocol.multidimensional.cut_checks import CutChecks
-from masquerade.protocol.multidimensional.engine_groups import EngineGroups
+from masquerade.protocol.multidimensional.group_store import FinishedGroups
 from masquerade.protocol.multidimensional.levels import SCORE_BITS, cut_together
 from masquerade.protocol.multidimensional.linked_levels import (
     Alike,
@@ -64,15 +64,16 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
     def on_level() -> None:
         on_stage(Stage("cutting", round=next(levels)))
 
-    table = on_party_engine(seat, common)
+    # QIDs that are cut apart are cut in the same chunks, one after the other.
+    table = common.on_engine(seat.engine if seat.engine is not None else Here(), own)
     for parts in apart(contract.parts):
         schema, qids = schema_of(contract, parts), qids_of(parts)
         if len(qids) > 1:
-            begin: Partition | None = None
+            begin: FinishedGroups | None = None
             alike: Alike = ()
             sizes = value_counts(*start.groups(frozenset().union(*qids), common.n_records))
             if begins_with_union(parts, sizes):
-                whole = own_groups(method, name, contract, parts, common, start)
+                whole = own_groups(method, name, contract, parts, common, start, table)
                 begin, alike = yield from begin_with_union(
                     me, contract.parties, schema, whole, argmax, on_level
                 )
@@ -81,16 +82,10 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
                 me, contract.parties, schema, qids, linked, argmax, on_level
             )
         else:
-            groups: OwnGroups | EngineGroups
-            if table is None:
-                groups = own_groups(method, name, contract, parts, common, start)
-            else:
-                groups = engine_groups(method, name, contract, parts, common, start, table)
+            groups = own_groups(method, name, contract, parts, common, start, table)
             asking = checks.of(parts) if checks is not None else None
-            partition = yield from cut_together(
-                me, contract.parties, schema, groups, argmax, asking, on_level
-            )
-            columns = partition.released(groups.axes)
+            finished = yield from cut_together(me, contract.parties, schema, groups, argmax, asking, on_level)
+            columns = finished.released()
         released |= {column.name: column for column in columns}
     used = checks.histograms_by if checks is not None else ()
     return (yield from hand_in(seat, common, released, histograms_by=used))
@@ -113,36 +108,9 @@ def own_groups(
     parts: Sequence[GroupRequirement],
     common: CommonRecords,
     start: Start,
+    table: Records,
 ) -> OwnGroups:
     """Return a party's view of the groups over all attributes of these requirements, before anything is cut."""
-    axes = own_axes(name, contract, parts, common)
-    judge = own_judge(method, contract, parts, common)
-    first = start.groups(frozenset().union(*qids_of(parts)), common.n_records)
-    names = schema_of(contract, parts).attributes
-    own = [names[at] for at in axes]
-    choice = method.choice(contract, parts, own, n_classes_of(method, common), common.n_records)
-    return OwnGroups([*axes.values()], judge, choice, method.strict, *first)
-
-
-def on_party_engine(seat: Seat, common: CommonRecords) -> Records | None:
-    """Put what the party knows of the common records on its engine, if it has one and some QID is cut there."""
-    contract = seat.contract
-    if seat.engine is None or all(len(qids_of(parts)) > 1 for parts in apart(contract.parts)):
-        return None
-    own = [common.column(each.name) for each in contract.qid_columns if each.holder == seat.name]
-    return common.on_engine(seat.engine, own)
-
-
-def engine_groups(
-    method: JointMondrian,
-    name: str,
-    contract: Contract,
-    parts: Sequence[GroupRequirement],
-    common: CommonRecords,
-    start: Start,
-    table: Records,
-) -> EngineGroups:
-    """Return a party's view of the groups of one QID on its engine, before anything is cut."""
     held = {column.name for column in contract.columns_of(name)}
     names = schema_of(contract, parts).attributes
     columns = [table.columns[each] for each in names if each in held]
@@ -153,11 +121,12 @@ def engine_groups(
     choice = method.choice(contract, parts, own, n_classes_of(method, common), common.n_records)
     first = None
     if start.values:
-        labels, n_groups = start.groups(frozenset(parts[0].qid), common.n_records)
+        qids = frozenset().union(*qids_of(parts))
+        labels, n_groups = start.groups(qids, common.n_records)
         rows = first_rows(labels, n_groups)
         general = [common.column(each.name).most_general(rows) for each in columns]
         first = labels, np.array(general, np.int64).reshape(len(columns), 2, n_groups)
-    return EngineGroups(table, Dimensions(without_ranks(columns)), judge, choice, method.strict, first)
+    return OwnGroups(table, Dimensions(without_ranks(columns)), judge, choice, method.strict, first)
 
 
 def linked_groups(
@@ -167,7 +136,7 @@ def linked_groups(
     parts: Sequence[GroupRequirement],
     common: CommonRecords,
     start: Start,
-    begin: Partition | None = None,
+    begin: FinishedGroups | None = None,
     alike: Alike = (),
 ) -> LinkedGroups:
     """Return a party's view of the groups of several QIDs that share attributes, before they are cut together.
