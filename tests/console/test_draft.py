@@ -18,7 +18,7 @@ from masquerade.errors import ParameterError
 from masquerade.privacy.m_privacy.constraint import can_wrap
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import Proposal
-from masquerade.service.kinds import KINDS as SERVICE_KINDS
+from masquerade.service.kinds import RULES
 from masquerade.service.request import read_request
 
 JOB = Column("bank", "customers", "job", "attribute")
@@ -132,7 +132,7 @@ def test_a_horizontal_request_names_who_publishes_together() -> None:
     assert draft.able == ["north", "south"]  # the shop takes part in vertical sessions only
     assert draft.lacking() == {"west": ["disease"]}
     request = read_request(draft.content())
-    assert (request.kind, request.parties, request.colluding) == ("horizontal", ("north", "south"), 1)
+    assert (request.arrangement, request.parties, request.colluding) == ("horizontal", ("north", "south"), 1)
     assert request.privacy[0].qid == ("age",)
 
 
@@ -315,7 +315,7 @@ def test_toml_and_json_say_the_same(names: list[str], purpose: str, show: bool, 
 
 
 def test_every_kind_of_session_is_shown() -> None:
-    assert KINDS.keys() == SERVICE_KINDS.keys()
+    assert KINDS.keys() == RULES.keys()
 
 
 # --- a request that was made before ---

@@ -105,10 +105,13 @@ def all_structs() -> dict[str, type]:
 def types_of(struct: type) -> dict[str, str]:
     """A struct's fields with their types, as a reader writes them."""
     hints = typing.get_type_hints(struct)
-    names = [each.name for each in dataclasses.fields(struct)] if dataclasses.is_dataclass(struct) else None
-    if names is None:
-        names = list(struct.__struct_fields__)  # type: ignore[attr-defined]
-    return {name: _text(hints[name]) for name in names}
+    if dataclasses.is_dataclass(struct):
+        return {each.name: _text(hints[each.name]) for each in dataclasses.fields(struct)}
+    fields: Any = struct  # as they are encoded
+    return {
+        sent: _text(hints[name])
+        for sent, name in zip(fields.__struct_encode_fields__, fields.__struct_fields__, strict=True)
+    }
 
 
 def kind_of(struct: type) -> str:

@@ -167,7 +167,11 @@ def test_the_document_tells_of_requests_of_both_kinds() -> None:
         keys[each]["description"].endswith("only in a horizontal request") for each in ("m", "parties")
     )
     assert keys["normalize"]["description"].endswith("only in a vertical request")
-    assert [read_request(each).kind for each in body["examples"]] == ["vertical", "horizontal", "horizontal"]
+    assert [read_request(each).arrangement for each in body["examples"]] == [
+        "vertical",
+        "horizontal",
+        "horizontal",
+    ]
     assert "horizontal" in told["components"]["schemas"]["SchemaCard"]["properties"]
 
 

@@ -119,7 +119,7 @@ def test_the_strictest_of_all_and_the_largest_coalition() -> None:
     )
     assert set(deal.terms.parts) == {KAnonymity(QID, 9), LDiversity(QID, 3, "disease")}
     assert deal.terms.m == 2
-    assert deal.terms.kind == "horizontal"
+    assert deal.terms.arrangement == "horizontal"
     assert {column.holder for column in deal.terms.columns} == {EVERYBODY}
     assert deal.terms.axes == AXES
     contract = deal.terms.contract("00" * 16)
@@ -133,7 +133,7 @@ def test_the_strictest_of_all_and_the_largest_coalition() -> None:
     assert (contract.m, contract.provider, contract.keep_provider) == (2, PROVIDER, False)
     assert contract.columns_needed("south") == ("age", "ward", "disease", "survived")
     assert deal.records == 3 * 1000
-    assert deal.as_request() == wish(
+    assert deal.asked == wish(
         m=2,
         parties=list(NAMES),
         privacy=list(deal.terms.requirements),
@@ -249,7 +249,7 @@ def test_attributes_that_are_not_generalised_alike_are_told_with_who_does_how() 
     [
         ({"m": 0}, "the deal has m = 0; the policy insists on 1"),
         (
-            {"kind": "vertical"},
+            {"arrangement": "vertical"},
             "deal: algorithm.third_party: belongs to mondrian between parties with the same columns",
         ),
         ({"method": {"name": "mondrian", **TRUSTED}}, 'third_party "trusted" is not allowed'),

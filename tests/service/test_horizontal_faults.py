@@ -348,7 +348,7 @@ def test_a_second_release_of_the_same_people_is_refused_with_what_differs(
         snapshot = card_of(coordinator, "north").snapshot
         line, coarser = (each for each in ledger_of(house, "north") if each.snapshot == snapshot)
         assert coarser.terms.source == line.terms.hash.hex()
-        assert (line.terms.kind, line.terms.m, line.terms.parties) == ("horizontal", 1, house.parties)
+        assert (line.terms.arrangement, line.terms.m, line.terms.parties) == ("horizontal", 1, house.parties)
 
         house.write_node("north")  # and now it may
 

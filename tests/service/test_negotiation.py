@@ -184,7 +184,7 @@ def test_every_policy_accepts_the_deal_and_answers_it_with_itself(
     ended, rounds = carried(request(attributes=list(ALL.attributes), privacy=wish), policies, CARDS)
     assert isinstance(ended, Agreed)
     assert len(rounds) <= 3 < MOST_ROUNDS
-    again = ended.deal.as_request()
+    again = ended.deal.asked
     for card in CARDS:
         assert accepts(policies[card.party], ended.deal, card, Ledger(), IDLE) == ()
         assert offer(policies[card.party], again, card).parts == ended.deal.terms.parts

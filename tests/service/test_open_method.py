@@ -105,9 +105,9 @@ def test_no_party_signs_a_reason_that_does_not_follow_from_the_terms(choice: Met
 
 def test_a_signed_request_that_leaves_the_method_open_may_become_any_to_choose_from() -> None:
     signed: Any = type("Signed", (), {"request": asked().content()})()
-    agreed = dealt(asked()).as_request()
+    agreed = dealt(asked()).asked
     assert not [*departures(agreed, signed)]
-    assert not [*departures(_by(dealt(asked()), TDS, None).as_request(), signed)]
+    assert not [*departures(_by(dealt(asked()), TDS, None).asked, signed)]
     for other in ({"argmax": "plain"}, {"name": "dka"}, {"name": "mondrian", "strict": True}):
         changed = asked(algorithm=other)
         assert 'algorithm: not what "ana" has signed' in [*departures(changed, signed)]

@@ -41,7 +41,7 @@ def test_every_limit_goes_from_the_request_into_the_deal_and_back() -> None:
     limits = {"most_error": 0.3, "most_ncp": 0.4, "most_query_error": 2.5}
     asked = request(**limits)
     deal = Deal.read(dealt(asked).canonical())
-    assert limits_of(asked) == limits_of(deal) == limits_of(deal.as_request()) == limits
+    assert limits_of(asked) == limits_of(deal) == limits_of(deal.asked) == limits
     assert {*limits} == {term.key for term in QUALITY_TERMS}
 
 

@@ -255,7 +255,7 @@ def ledger(
     import msgspec
 
     from masquerade.methods import described
-    from masquerade.service.kinds import KINDS
+    from masquerade.service.kinds import RULES
     from masquerade.service.kinds.horizontal import against
     from masquerade.service.ledger import Ledger
     from masquerade.service.node.settings import Settings
@@ -281,7 +281,7 @@ def ledger(
             f"with {', '.join(terms.parties)}",
             *(f"  {part}" for part in terms.parts),
             *(f"  {line}" for line in against(terms.m)),
-            f"  {KINDS[terms.kind].made} by {described(terms.method)}"
+            f"  {RULES[terms.arrangement].made} by {described(terms.method)}"
             if terms.source is None
             else f"  rolled up from the release {terms.source[:12]}; nothing left this machine",
             *(["  declined: shown to peers and not released"] if each in known.declined else []),

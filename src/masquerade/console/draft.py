@@ -15,11 +15,12 @@ from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.m_privacy.constraint import can_wrap
 from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.collaborate.criterion import testable_models
 from masquerade.protocol.method import AskedMethod, RoleName, SessionMethod
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.quality import QUALITY_TERMS
-from masquerade.service.request import DEFAULT_KIND, Kind
+from masquerade.service.request import DEFAULT_ARRANGEMENT
 from masquerade.service.resources import Provider
 
 
@@ -110,7 +111,7 @@ class Draft:
     """
 
     offered: Sequence[Column] = ()
-    kind: Kind = DEFAULT_KIND
+    kind: Arrangement = DEFAULT_ARRANGEMENT
     chosen: list[Column] = field(default_factory=list)
     purpose: str = ""
     class_name: str = ""
@@ -318,7 +319,7 @@ class Draft:
         """Return the request in the form that the coordinator accepts."""
         made: dict[str, Any] = {
             "purpose": self.purpose.strip(),
-            "kind": "" if self.kind == DEFAULT_KIND else self.kind,
+            "kind": "" if self.kind == DEFAULT_ARRANGEMENT else self.kind,
             "attributes": [each.name for each in self.columns],
             **{str(role): name for role, name in self.roles.items()},
             **self.view.content(self),

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from masquerade.service.request import DEFAULT_KIND, Kind, read_request
+from masquerade.protocol.arrangement import Arrangement
+from masquerade.service.request import DEFAULT_ARRANGEMENT, read_request
 from masquerade.service.resources import RequestPreview
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class NumberField:
 class KindView(ABC):
     """How sessions of one kind are asked for and shown."""
 
-    name: ClassVar[Kind]
+    name: ClassVar[Arrangement]
     title: ClassVar[str]
     example: ClassVar[str]
     brief: ClassVar[str]  # in a word or two
@@ -154,4 +155,4 @@ KINDS: Mapping[str, KindView] = {each.name: each for each in (JoinedColumns(), P
 
 def kind_of(request: Mapping[str, Any]) -> KindView:
     """Return the kind of a request."""
-    return KINDS[request.get("kind", DEFAULT_KIND)]
+    return KINDS[request.get("kind", DEFAULT_ARRANGEMENT)]

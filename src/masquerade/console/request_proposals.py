@@ -18,8 +18,8 @@ from masquerade.job.draft.draft import DEFAULT_K, DIVERSITY
 from masquerade.job.draft.roles_by_name import ANOTHER_CLASS, DescribedColumn, Proposal, propose_by_name
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
+from masquerade.protocol.arrangement import Arrangement
 from masquerade.service.card import ColumnCard
-from masquerade.service.request import Kind
 from masquerade.service.resources import Provider
 
 
@@ -37,7 +37,7 @@ class Proposed:
         return self.proposal.role in ("quasi-identifier", "sensitive")
 
 
-def proposed_columns(found: Sequence[Provider], kind: Kind) -> list[Proposed]:
+def proposed_columns(found: Sequence[Provider], kind: Arrangement) -> list[Proposed]:
     """Propose a role for each column that can be asked for; one of several parties is proposed once, of the first.
 
     Where every party must hold all columns, those that two parties or more hold and describe alike.
@@ -66,7 +66,7 @@ def proposed_class(columns: Sequence[Proposed]) -> str:
     return max(offered, key=lambda each: len(each.holders)).name if offered else ""
 
 
-def proposed_draft(found: Sequence[Provider], kind: Kind) -> Draft:
+def proposed_draft(found: Sequence[Provider], kind: Arrangement) -> Draft:
     """Return a draft that asks for the columns proposed, k-anonymous and diverse, and for a class if there is one."""
     draft = Draft(columns_of(found), kind=kind)
     columns = proposed_columns(found, kind)
@@ -88,7 +88,7 @@ def proposed_draft(found: Sequence[Provider], kind: Kind) -> Draft:
     return draft
 
 
-def draw_proposals(found: Sequence[Provider], filled_in: Kind | None) -> None:
+def draw_proposals(found: Sequence[Provider], filled_in: Arrangement | None) -> None:
     """Draw what is proposed of each kind, and why, with a link that fills it in; folded until it is filled in."""
     if filled_in is not None:
         with tag("section"):
@@ -109,7 +109,7 @@ def draw_proposals(found: Sequence[Provider], filled_in: Kind | None) -> None:
                 folded(summary, partial(_draw_offer, kind, columns))
 
 
-def _is_enough(columns: Sequence[Proposed], kind: Kind) -> bool:
+def _is_enough(columns: Sequence[Proposed], kind: Arrangement) -> bool:
     """Return whether the columns that would be asked for come from two parties or more."""
     asked_for = [each for each in columns if each.is_asked_for]
     if KINDS[kind].every_party_holds_all:
@@ -117,7 +117,7 @@ def _is_enough(columns: Sequence[Proposed], kind: Kind) -> bool:
     return len({each.holders[0] for each in asked_for}) > 1
 
 
-def _draw_offer(kind: Kind, columns: Sequence[Proposed]) -> None:
+def _draw_offer(kind: Arrangement, columns: Sequence[Proposed]) -> None:
     _draw_columns(columns)
     with tag("div", look="row"):
         link("Fill in this proposal", f"{PREFIX}/request?proposed={kind}", "act")

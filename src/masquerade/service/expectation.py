@@ -13,14 +13,14 @@ from collections.abc import Iterable, Sequence
 
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.service.card import SchemaCard
-from masquerade.service.kinds import KINDS
+from masquerade.service.kinds import RULES
 from masquerade.service.request import Request
 from masquerade.service.resources import ExpectedQuality
 
 
 def expected(request: Request, cards: Sequence[SchemaCard]) -> ExpectedQuality | None:
     """Return `records` and `groups` at most and the expected `ncp`; None where cards or request do not tell."""
-    records = KINDS[request.kind].records(cards)
+    records = RULES[request.arrangement].records(cards)
     attributes = {
         column.name for card in cards for column in card.columns if column.role == "attribute"
     } & set(request.attributes)

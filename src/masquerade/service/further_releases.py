@@ -95,9 +95,9 @@ def rolls_up(earlier: Terms, asked: Terms) -> bool:
     """
     wanted, had = _released(asked), _released(earlier)
     known = {column for column in asked.columns if column.holder}
-    covers = ARRANGEMENTS[earlier.kind].covers
+    covers = ARRANGEMENTS[earlier.arrangement].covers
     return (
-        (asked.kind, asked.normalize) == (earlier.kind, earlier.normalize)
+        (asked.arrangement, asked.normalize) == (earlier.arrangement, earlier.normalize)
         and {*asked.provisions} <= {*earlier.provisions}
         and (_is_draft(asked) or asked.parties == earlier.parties)
         and known <= {*earlier.columns}
@@ -170,7 +170,7 @@ def _aspects(terms: Terms, earlier: Terms) -> dict[str, str]:
     """Describe what can make other groups, by name; a draft does not know who the parties are."""
     aspects = {
         "class": terms.class_name or "none",
-        "kind": terms.kind,
+        "kind": terms.arrangement,
         "m": str(terms.m),
         "normalize": terms.normalize,
         "method": str(terms.method.get("name")),

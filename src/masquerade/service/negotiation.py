@@ -24,7 +24,7 @@ from masquerade.protocol.method import ASSEMBLER, AskedMethod, Proposal
 from masquerade.protocol.method import Agreed as AgreedMethod
 from masquerade.protocol.method_choice import MethodChoice, PassedOver
 from masquerade.service.boundaries import joint_terms
-from masquerade.service.kinds import KINDS
+from masquerade.service.kinds import RULES
 from masquerade.service.kinds.kind import THE_REQUEST, Reason, proposal
 from masquerade.service.offers import Offer, Refusal, names_of
 from masquerade.service.request import Request
@@ -109,9 +109,10 @@ def negotiate(
     asked = earlier[-1].request.privacy if earlier else request.privacy
     columns = [column for offer in offers for column in offer.columns]
     offered = {
-        offer.party: strictest([*offer.parts, *offer.joint_parts(columns)], request.kind) for offer in offers
+        offer.party: strictest([*offer.parts, *offer.joint_parts(columns)], request.arrangement)
+        for offer in offers
     }
-    joint = strictest([*request.privacy, *asked, *chain(*offered.values())], request.kind)
+    joint = strictest([*request.privacy, *asked, *chain(*offered.values())], request.arrangement)
     m = max([request.colluding, *(offer.m for offer in offers)])
     refusals = [each for each in by_party if isinstance(each, Refusal)]
     reasons: dict[str, list[str]] = {each.party: list(each.reasons) for each in refusals}
@@ -124,7 +125,7 @@ def negotiate(
         only = known.pop() if len(known) == 1 and {*whole} == {each.party for each in refusals} else None
         busy = set(whole) == {each.party for each in refusals if each.busy}
         return Refused(whole, busy, only, [each.instead for each in refusals if each.instead])
-    covers = ARRANGEMENTS[request.kind].covers
+    covers = ARRANGEMENTS[request.arrangement].covers
     insisted = {
         party: tuple(part for part in parts if not any(covers(each, part) for each in asked))
         for party, parts in offered.items()
@@ -142,7 +143,7 @@ def negotiate(
             }
             or {THE_REQUEST: (f"no agreement after {MOST_ROUNDS} rounds",)}
         )
-    price = cost((offer.price for offer in offers), KINDS[request.kind].records(offers))
+    price = cost((offer.price for offer in offers), RULES[request.arrangement].records(offers))
     return CounterOffer(request.wishing(joint, m), price, insisted)
 
 
@@ -158,7 +159,7 @@ def _readable(given: Offer | Refusal) -> Offer | Refusal:
     """Turn an offer with unreadable requirements into a refusal."""
     if isinstance(given, Offer):
         try:
-            read_parts(given.requirements, "its offer", given.kind)
+            read_parts(given.requirements, "its offer", given.arrangement)
         except ParameterError as error:
             return Refusal(given.party, error.lines)
     return given
@@ -182,16 +183,16 @@ def _conflicts(
     complete: bool,
 ) -> Iterator[Reason]:
     """Yield the conflicts between the offers, each with whom it concerns. Gaps count once every party has offered."""
-    kind = KINDS[request.kind]
+    rules = RULES[request.arrangement]
     if complete and len(offers) < 2:
-        yield THE_REQUEST, f"a {kind.title} needs at least two parties; {len(offers)} can contribute"
+        yield THE_REQUEST, f"a {rules.title} needs at least two parties; {len(offers)} can contribute"
     has_groups = request.method.makes.has_groups
     if complete and not joint and has_groups:
         yield THE_REQUEST, "nobody asks for a privacy requirement; give at least one [[privacy]] entry"
     for offer in offers:
         if offer.party in (ASSEMBLER, THE_REQUEST):
             yield offer.party, f'"{offer.party}" cannot name a party here; take another'
-        holder = kind.holder(offer.party)
+        holder = rules.holder(offer.party)
         foreign = [column.name for column in offer.columns if column.holder != holder]
         unasked = [column.name for column in offer.columns if column.name not in request.contributed]
         if foreign or unasked:
@@ -206,11 +207,11 @@ def _conflicts(
         if unknown:
             yield offer.party, f"asks for a requirement over {names_of(unknown)}, which is not wanted"
     yield from _about_roles(request, offers, offered, joint)
-    yield from kind.conflicts(request, offers, complete=complete)
+    yield from rules.conflicts(request, offers, complete=complete)
     if joint or not has_groups:
         yield from _about_method(request, method, offers, offered, joint, m, complete=complete)
-    records = kind.records(offers)
-    if records is not None and (complete or kind.each_bounds_records):
+    records = rules.records(offers)
+    if records is not None and (complete or rules.each_bounds_records):
         yield from _about_size(request, offers, offered, joint, records)
     price = cost((offer.price for offer in offers), records)
     if price > request.budget:
@@ -240,7 +241,7 @@ def _about_size(
     records: int,
 ) -> Iterator[Reason]:
     """Report a k that exceeds the records the parties state they have: a group of k records needs k records."""
-    have = KINDS[request.kind].few_records(offers, records)
+    have = RULES[request.arrangement].few_records(offers, records)
     for part in joint:
         if (part.required_size or 1) > records:
             for who in _asking(part, request, offered):
@@ -248,7 +249,7 @@ def _about_size(
 
 
 def _asking(part: GroupRequirement, request: Request, offered: Offered) -> list[str]:
-    covers = ARRANGEMENTS[request.kind].covers
+    covers = ARRANGEMENTS[request.arrangement].covers
     if any(covers(each, part) for each in request.privacy):
         return [THE_REQUEST]
     return [party for party, parts in offered.items() if part in parts]
@@ -311,7 +312,7 @@ def _deal(
     held = {column.name: column for offer in offers for column in offer.columns}
     wanted = [held[name] for name in request.contributed]
     columns: list[Contribution] = sorted(wanted, key=lambda column: column.role == "sensitive")  # stable
-    kind = KINDS[request.kind]
+    rules = RULES[request.arrangement]
     agreed = _agreed_method(request, method, offers, proposal(joint, m, offers, complete=True))
     terms = Terms(
         provisions=tuple(offer.provision for offer in offers),
@@ -319,9 +320,9 @@ def _deal(
         requirements=tuple(written_requirement(part) for part in joint),
         method=written_method(agreed.method),
         class_name=request.class_name,
-        class_from=kind.class_from(request, offers),
+        class_from=rules.class_from(request, offers),
         normalize=request.normalize,
-        kind=request.kind,
+        arrangement=request.arrangement,
         m=m,
         axes=tuple(axis for column in columns if (axis := offers[0].axis(column.name)) is not None),
         attributes=joint_terms(columns, [offer.attributes for offer in offers]),
@@ -333,7 +334,7 @@ def _deal(
         purpose=request.purpose or "",
         recipients=request.receivers,
         prices={offer.party: offer.price for offer in offers},
-        records=kind.records(offers),
+        records=rules.records(offers),
         budget=request.budget,
         most_error=request.most_error,
         most_ncp=request.most_ncp,

@@ -10,10 +10,10 @@ import msgspec
 
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.attribute_terms import AttributeTerms
 from masquerade.protocol.contract import Contribution
 from masquerade.service.canonical import MOST_WHOLE
-from masquerade.service.request import Kind
 from masquerade.service.terms import Axis, Price, Provision, ServiceLevel, read_parts
 
 LeastK = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
@@ -32,7 +32,9 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     records: int | None = None
     needs_approval: bool = False
     show_progress: bool = False
-    kind: Kind = "vertical"  # of the request that it answers
+    arrangement: Arrangement = msgspec.field(
+        default="vertical", name="kind"
+    )  # of the request that it answers
     m: int = 0  # in a horizontal session: the least number of colluding providers to withstand
     axes: tuple[Axis, ...] = ()  # in a horizontal session: how each of the columns is generalised
     attributes: tuple[AttributeTerms, ...] = ()  # how far its columns are generalised, and what they weigh
@@ -53,7 +55,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:
         """The requirements."""
-        return read_parts(self.requirements, f"the offer of {self.party}", self.kind)
+        return read_parts(self.requirements, f"the offer of {self.party}", self.arrangement)
 
     def joint_parts(self, columns: Iterable[Contribution]) -> tuple[GroupRequirement, ...]:
         """Return what it insists on over all attributes together, which only all offers name, or the finished deal."""

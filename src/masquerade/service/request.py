@@ -49,10 +49,9 @@ MOST_RATIO = 1000  # of a query error: no query is wrong by more (utility/querie
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False, max_length=1000)]
-Kind = Arrangement
 
 MOST_COLLUDING = 1_000
-DEFAULT_KIND: Kind = "vertical"
+DEFAULT_ARRANGEMENT: Arrangement = "vertical"
 _OF_TABLES = ("most_error", "most_ncp", "most_query_error", "estimate", "m", "boundaries")
 _NAMES = 'a list of names, such as ["age", "job"]'
 
@@ -127,7 +126,9 @@ class Request(Form):
         description='a table of attributes and who contributes them, such as { age = "bank" }',
         only="vertical",
     )
-    kind: Kind = key(DEFAULT_KIND, description='one of "vertical", "horizontal"')
+    arrangement: Arrangement = key(
+        DEFAULT_ARRANGEMENT, alias="kind", description='one of "vertical", "horizontal"'
+    )
     algorithm: SessionMethod | None = key(None, description="a table, written [algorithm]")  # None: chosen
     m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(
         None,
@@ -160,8 +161,9 @@ class Request(Form):
             content["privacy"] = read_privacy(content["privacy"], problems)
         table = content.get("algorithm")
         if isinstance(table, Mapping):
-            kind = next((each for each in ARRANGEMENTS if each == content.get("kind")), DEFAULT_KIND)
-            content["algorithm"] = _method(table, kind, problems)
+            named = content.get("kind")
+            arrangement = next((each for each in ARRANGEMENTS if each == named), DEFAULT_ARRANGEMENT)
+            content["algorithm"] = _method(table, arrangement, problems)
         if isinstance(content.get("signed"), Mapping):
             try:
                 content["signed"] = convert(content["signed"], ClientSignature)
@@ -215,13 +217,13 @@ class Request(Form):
         for name in self.providers:
             if name not in self.released:
                 yield ("providers", name), _unlisted(name, self.released)
-        yield from self._of_the_other_kind()
+        yield from self._of_another_arrangement()
         for name in dict.fromkeys(self.parties):
             if self.parties.count(name) > 1:
                 yield ("parties",), f'"{name}" is listed twice'
         if len(self.parties) == 1:
             yield ("parties",), "a horizontal session needs at least two; leave it out to ask all who can"
-        provider = ARRANGEMENTS[self.kind].provider
+        provider = ARRANGEMENTS[self.arrangement].provider
         if provider in self.released:
             yield (
                 ("attributes",),
@@ -229,11 +231,11 @@ class Request(Form):
             )
         yield from self._about_method()
 
-    def _of_the_other_kind(self) -> Iterator[tuple[Key, str]]:
-        """Yield keys that have no meaning in a request of this kind."""
+    def _of_another_arrangement(self) -> Iterator[tuple[Key, str]]:
+        """Yield keys that have no meaning in this arrangement."""
         for name, only in kinds_of_keys(Request).items():
-            if only != self.kind and getattr(self, name) != Request.model_fields[name].default:
-                yield (name,), f'belongs to a {only} request; this one has kind = "{self.kind}"'
+            if only != self.arrangement and getattr(self, name) != Request.model_fields[name].default:
+                yield (name,), f'belongs to a {only} request; this one has kind = "{self.arrangement}"'
 
     def _about_method(self) -> Iterator[tuple[Key, Problem]]:
         """Yield what the method cannot do with any parties; its objections to requirements depend on who takes part."""
@@ -264,7 +266,7 @@ class Request(Form):
         """Return what the request itself tells of a session."""
         if self.method.makes.has_groups:
             return Proposal(self.privacy, self.colluding)
-        return LearningProposal(self.privacy, arrangement=self.kind, tries_again=True)
+        return LearningProposal(self.privacy, arrangement=self.arrangement, tries_again=True)
 
     @property
     def roles(self) -> dict[RoleName, str]:
@@ -303,14 +305,14 @@ class Request(Form):
     @property
     def method(self) -> AskedMethod:
         """The requested method, or the choice of one."""
-        return self.algorithm or unnamed_method(self.kind)
+        return self.algorithm or unnamed_method(self.arrangement)
 
     @property
     def colluding(self) -> int:
         """How many providers may collude; nothing is promised about that where no groups are released."""
         if not self.method.makes.has_groups:
             return 0
-        return ARRANGEMENTS[self.kind].default_m if self.m is None else self.m
+        return ARRANGEMENTS[self.arrangement].default_m if self.m is None else self.m
 
     @property
     def receivers(self) -> tuple[str, ...]:
@@ -328,7 +330,7 @@ class Request(Form):
 
     def wishing(self, parts: Iterable[GroupRequirement], m: int = 0) -> Request:
         """Return the same request with other wished requirements, against `m` colluding providers."""
-        return self.model_copy(update=of_kind(self.kind, {"privacy": tuple(parts), "m": m}))
+        return self.model_copy(update=only_of(self.arrangement, {"privacy": tuple(parts), "m": m}))
 
     def content(self) -> dict[str, Any]:
         """Return the request as canonical JSON can hold it; `read_request` reads it back."""
@@ -350,10 +352,10 @@ class Request(Form):
         return canonical(self.content())
 
 
-def of_kind(kind: Kind, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of a request without the keys that only requests of another kind have."""
+def only_of(arrangement: Arrangement, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a request without the keys that only requests in another arrangement have."""
     only = kinds_of_keys(Request)
-    return {name: each for name, each in content.items() if only.get(name, kind) == kind}
+    return {name: each for name, each in content.items() if only.get(name, arrangement) == arrangement}
 
 
 def _unlisted(name: str, listed: Iterable[str]) -> str:
@@ -364,7 +366,7 @@ def _unlisted(name: str, listed: Iterable[str]) -> str:
     )
 
 
-def _method(table: Mapping[str, Any], arrangement: Kind, problems: Problems) -> SessionMethod | None:
+def _method(table: Mapping[str, Any], arrangement: Arrangement, problems: Problems) -> SessionMethod | None:
     """Return the method that a request names; None where it leaves the choice."""
     usual = unnamed_method(arrangement).name
     method, _, wrong = read_method(requestable_methods(arrangement), table, usual, in_job=False)

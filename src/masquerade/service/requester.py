@@ -23,7 +23,7 @@ _STAY = (
     *(
         "user",
         "purpose",
-        "kind",
+        "arrangement",
         "class_name",
         "duration",
         "event",
@@ -59,7 +59,7 @@ def verified_signer(deal: Deal, clients: ClientCertificates, now: int) -> str | 
     if signed is None or certificate is None or signed.problem(certificate, now) is not None:
         return None
     try:
-        request = deal.as_request()
+        request = deal.asked
     except ParameterError:
         return None
     return None if any(departures(request, signed)) else fingerprint(certificate)
@@ -72,7 +72,7 @@ def departures(request: Request, signed: ClientSignature) -> Iterator[str]:
     except ParameterError as error:
         yield from error.lines
         return
-    covers = ARRANGEMENTS[own.kind].covers
+    covers = ARRANGEMENTS[own.arrangement].covers
     known = Proposal(request.privacy, request.colluding)
     signed_ways = [written_method(each) for each in own.method.ways(known, own.class_name)]
     ways = [written_method(each) for each in request.method.ways(known, request.class_name)]
@@ -89,4 +89,10 @@ def departures(request: Request, signed: ClientSignature) -> Iterator[str]:
     }
     for name, same in unchanged.items():
         if not same:
-            yield f'{name.removesuffix("_name")}: not what "{own.user}" has signed'
+            yield f'{_as_written(name)}: not what "{own.user}" has signed'
+
+
+def _as_written(name: str) -> str:
+    """Return the key that a request has for a field."""
+    field = Request.model_fields.get(name)
+    return name if field is None else field.alias or name

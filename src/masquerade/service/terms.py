@@ -7,6 +7,7 @@ user. `Deal` is what all parties sign, once it has a nonce, an expiry and their 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -17,7 +18,7 @@ from masquerade.forms.json import read_json
 from masquerade.forms.problems import Problems
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
-from masquerade.protocol.arrangement import ARRANGEMENTS
+from masquerade.protocol.arrangement import ARRANGEMENTS, Arrangement
 from masquerade.protocol.attribute_terms import AttributeTerms
 from masquerade.protocol.contract import (
     OUTCOMES,
@@ -31,7 +32,7 @@ from masquerade.service.boundaries import written_terms
 from masquerade.service.canonical import canonical, digest
 from masquerade.service.client_signature import ClientSignature
 from masquerade.service.form_values import read_privacy
-from masquerade.service.request import Kind, Request, of_kind, read_request
+from masquerade.service.request import Request, only_of, read_request
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,7 +90,9 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     class_name: str | None = None
     class_from: str | None = None
     normalize: Literal["none", "strip", "casefold"] = "strip"
-    kind: Kind = "vertical"  # whether the parties hold different columns or different people
+    arrangement: Arrangement = msgspec.field(
+        default="vertical", name="kind"
+    )  # whether the parties hold different columns or different people
     m: int = 0  # in a horizontal session: the number of providers that may collude
     axes: tuple[Axis, ...] = ()  # in a horizontal session, in the order of the columns
     attributes: tuple[
@@ -111,7 +114,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:
         """The requirements."""
-        return read_parts(self.requirements, "terms", self.kind)
+        return read_parts(self.requirements, "terms", self.arrangement)
 
     def provision(self, party: str) -> Provision | None:
         """Return what a party contributes, or None if it is not one of the parties."""
@@ -127,7 +130,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             attributes=self.attributes,
             class_name=self.class_name,
             class_from=self.class_from,
-            provider=ARRANGEMENTS[self.kind].provider,
+            provider=ARRANGEMENTS[self.arrangement].provider,
             m=self.m,
             normalize=self.normalize,
             version=self.version,
@@ -135,7 +138,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """The terms, with the users, purpose and prices they are carried out for."""
 
     terms: Terms
@@ -171,8 +174,14 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         deal: Deal = read_json(data, cls, "deal")
         return deal
 
-    def as_request(self) -> Request:
-        """Return the request for exactly this deal, so that a party can answer it once more before it signs."""
+    @cached_property
+    def asked(self) -> Request:
+        """What it carries out; ParameterError with every problem where no request may ask for that.
+
+        The coordinator has put the deal together. So whatever is required of a request is required of it once more, by
+        the same form, and the party's objections are those that it would have to a request. It is read once, however
+        often it is asked for.
+        """
         terms = self.terms
         holders = {column.name: column.holder for column in terms.columns}
         if terms.class_name is not None and terms.class_from is not None:
@@ -192,7 +201,7 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "recipients": list(self.recipients),
             "deadline": self.deadline,
             "attempts": self.attempts,
-            "kind": terms.kind,
+            "kind": terms.arrangement,
             "algorithm": terms.method,
             "show_progress": self.show_progress,
             "signed": msgspec.to_builtins(self.signed),
@@ -202,7 +211,7 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "m": terms.m,
             "parties": list(terms.parties),
         }
-        return read_request(of_kind(terms.kind, content), "deal")
+        return read_request(only_of(terms.arrangement, content), "deal")
 
 
 def cost(prices: Iterable[Price], records: int | None) -> int:
@@ -210,19 +219,21 @@ def cost(prices: Iterable[Price], records: int | None) -> int:
     return sum(price.fixed + price.per_record * (records or 0) for price in prices)
 
 
-def read_parts(written: Iterable[Mapping[str, Any]], source: str, kind: Kind) -> tuple[GroupRequirement, ...]:
+def read_parts(
+    written: Iterable[Mapping[str, Any]], source: str, arrangement: Arrangement
+) -> tuple[GroupRequirement, ...]:
     """Read requirements written by others; raise ParameterError with every problem."""
     problems = Problems(source)
     parts = read_privacy([dict(each) for each in written], problems)
     problems.settle(ParameterError)
-    return strictest(parts, kind)
+    return strictest(parts, arrangement)
 
 
-def strictest(parts: Iterable[GroupRequirement], kind: Kind) -> tuple[GroupRequirement, ...]:
+def strictest(parts: Iterable[GroupRequirement], arrangement: Arrangement) -> tuple[GroupRequirement, ...]:
     """Return the parts that no other covers, in canonical form and order, independent of the input order."""
     normal = {canonical(written): written for written in (_normal(part) for part in parts)}
     return without_redundant(
-        (read_requirement(normal[key]) for key in sorted(normal)), ARRANGEMENTS[kind].covers
+        (read_requirement(normal[key]) for key in sorted(normal)), ARRANGEMENTS[arrangement].covers
     )
 
 

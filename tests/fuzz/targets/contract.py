@@ -33,8 +33,8 @@ def agreed(deal: Deal) -> None:
     assert deal.canonical()
     assert deal.terms.hash
     assert deal.most_cost is not None
-    strictest(deal.terms.parts, deal.terms.kind)
-    deal.as_request()
+    strictest(deal.terms.parts, deal.terms.arrangement)
+    assert deal.asked.user == deal.user
 
 
 def played(contract: Contract) -> None:

@@ -17,7 +17,7 @@ from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.service_levels import ServiceRecord
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.kinds import KINDS
+from masquerade.service.kinds import RULES
 from masquerade.service.kinds.kind import Available, Match
 from masquerade.service.request import Request
 from masquerade.service.resources import Provider
@@ -230,7 +230,7 @@ class Directory:
 
 def find(request: Request, offered: Available) -> Match:
     """Match a request with what is offered to its user."""
-    return KINDS[request.kind].match(request, offered)
+    return RULES[request.arrangement].match(request, offered)
 
 
 def _open_to(published: Published, user: str) -> tuple[PublishedDataset, ...]:

@@ -136,7 +136,7 @@ def _gone(source: str) -> str:
 
 def _stricter(earlier: Terms, terms: Terms) -> list[GroupRequirement]:
     """Return the requirements that the earlier release is not known to satisfy."""
-    covers = ARRANGEMENTS[terms.kind].covers
+    covers = ARRANGEMENTS[terms.arrangement].covers
     return [part for part in terms.parts if not any(covers(old, part) for old in earlier.parts)]
 
 

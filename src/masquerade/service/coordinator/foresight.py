@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from masquerade.service.answering import priced_columns
 from masquerade.service.control import PublishedDataset
-from masquerade.service.kinds import KINDS
+from masquerade.service.kinds import RULES
 from masquerade.service.policy import ANY
 from masquerade.service.request import Request
 from masquerade.service.terms import cost
@@ -28,9 +28,9 @@ class Foresight:
 
 def foresee(request: Request, asked: Mapping[str, PublishedDataset]) -> Foresight:
     """Foresee a request to these parties, each for one dataset."""
-    kind = KINDS[request.kind]
+    rules = RULES[request.arrangement]
     prices = [
-        kind.price(each.price, each.card, priced_columns(request, each.card)) for each in asked.values()
+        rules.price(each.price, each.card, priced_columns(request, each.card)) for each in asked.values()
     ]
     told = [each.card.records for each in asked.values() if each.card.records is not None]
     allowed = [each.purposes for each in asked.values()]

@@ -72,7 +72,7 @@ class Intake:
         if reading.unreadable:
             unmet = (each.within(THE_REQUEST) for each in problems)
             return RequestPreview(errors=(*reading.unreadable, *unmet))
-        wish = (*map(str, strictest(request.privacy, request.kind)), *against(request.colluding))
+        wish = (*map(str, strictest(request.privacy, request.arrangement)), *against(request.colluding))
         cards = self._directory.cards(user.name, found.datasets)
         asked = self._directory.asked(request, found)
         foreseen = foresee(request, asked)

@@ -25,7 +25,7 @@ from masquerade.report.model import render_model
 from masquerade.report.risks import attacks_on
 from masquerade.service import quality
 from masquerade.service.further_releases import can_be_rolled_up
-from masquerade.service.kinds import KINDS
+from masquerade.service.kinds import RULES
 from masquerade.service.quality import Figures
 from masquerade.service.terms import Terms
 
@@ -86,8 +86,8 @@ def rows_of(made: Made) -> int:
 
 def kind_figures(made: Made, terms: Terms) -> dict[str, Any]:
     """Return the figures that only sessions of one kind have; without groups nothing is promised against colluders."""
-    kind = KINDS[terms.kind]
-    return kind.figures(terms, made.rows) if isinstance(made, Release) else {"kind": kind.name}
+    rules = RULES[terms.arrangement]
+    return rules.figures(terms, made.rows) if isinstance(made, Release) else {"kind": rules.name}
 
 
 @singledispatch

@@ -13,7 +13,7 @@ from masquerade.methods import plain_method
 from masquerade.service import resources
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.quality import limits_of
-from masquerade.service.request import DEFAULT_KIND
+from masquerade.service.request import DEFAULT_ARRANGEMENT
 from masquerade.service.resources import Event, MissedQuality
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
@@ -79,7 +79,9 @@ def _missed(session: SessionRecord, move: Event | None) -> MissedQuality | None:
 def _agreed(session: SessionRecord) -> tuple[str, ...]:
     terms = _terms(session)
     try:
-        parts = read_parts(terms.get("requirements") or (), "contract", terms.get("kind", DEFAULT_KIND))
+        parts = read_parts(
+            terms.get("requirements") or (), "contract", terms.get("kind", DEFAULT_ARRANGEMENT)
+        )
     except ParameterError:  # another version wrote it
         return ()
     return (*map(str, parts), *against(terms.get("m", 0)))

@@ -12,6 +12,7 @@ from masquerade.data.continuum import write_number
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Problem, hint
+from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.contract import EVERYBODY
 from masquerade.protocol.method import Proposal
 from masquerade.service.card import FLAT, ColumnCard, SchemaCard, unknown_column
@@ -23,21 +24,21 @@ from masquerade.service.kinds.kind import (
     Available,
     Match,
     Reason,
-    SessionKind,
+    SessionRules,
     holders_of,
     not_offered,
     refused,
 )
 from masquerade.service.offers import Offer
 from masquerade.service.policy import Policy
-from masquerade.service.request import Kind, Request
+from masquerade.service.request import Request
 from masquerade.service.terms import Axis, Price, PriceList, Terms
 
 
-class Horizontal(SessionKind):
+class Horizontal(SessionRules):
     """A party takes part if it has all columns, declared alike; all records of all parties are released."""
 
-    name: ClassVar[Kind] = "horizontal"
+    name: ClassVar[Arrangement] = "horizontal"
     title: ClassVar[str] = "horizontal session"
     everybody: ClassVar[str] = "all providers' records"
     of_a_party: ClassVar[str] = (

@@ -1,6 +1,7 @@
 """What differs between vertical and horizontal sessions: everything that depends on what the parties hold.
 
-Discovery, policies, negotiation, contracts and figures ask the kind; nothing else knows how many kinds there are.
+Discovery, policies, negotiation, contracts and figures ask the rules of the session's arrangement; nothing else knows
+how many arrangements there are.
 What a session computes is the method's affair (`masquerade.methods`).
 """
 
@@ -14,12 +15,13 @@ from typing import Any, ClassVar
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem, hint
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.method import Proposal
 from masquerade.service.card import SchemaCard
 from masquerade.service.control import PublishedDataset
 from masquerade.service.offers import Offer
 from masquerade.service.policy import Policy
-from masquerade.service.request import Kind, Request
+from masquerade.service.request import Request
 from masquerade.service.terms import Axis, Price, PriceList, Terms
 
 THE_REQUEST = "request"  # the "party" of reasons that concern the request itself
@@ -42,10 +44,10 @@ class Match:
         return tuple(sorted(self.datasets))
 
 
-class SessionKind(ABC):
-    """Sessions whose parties hold their data in the same arrangement."""
+class SessionRules(ABC):
+    """What follows for sessions whose parties hold their data in one arrangement."""
 
-    name: ClassVar[Kind]
+    name: ClassVar[Arrangement]
     title: ClassVar[str]  # what such a session is called in a sentence: "a …"
     everybody: ClassVar[str]  # whose records are released, as a phrase
     of_a_party: ClassVar[str]  # which of one party's records are released, as a phrase
@@ -74,7 +76,7 @@ class SessionKind(ABC):
         return 0
 
     def reservations(self, policy: Policy, request: Request, card: SchemaCard) -> Iterator[str]:
-        """Yield a policy's objections to a session of this kind."""
+        """Yield a policy's objections to a session in this arrangement."""
         yield from ()
 
     def axes(self, schema: Schema | None, names: set[str]) -> tuple[Axis, ...]:
@@ -106,7 +108,7 @@ class SessionKind(ABC):
     # --- for people ---
 
     def figures(self, terms: Terms, records: int) -> dict[str, Any]:
-        """Return the figures that only releases of this kind report."""
+        """Return the figures that only releases in this arrangement report."""
         return {"kind": self.name}
 
 

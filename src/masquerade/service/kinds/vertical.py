@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from masquerade.errors import Problem
+from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.method import Proposal
 from masquerade.service.card import SchemaCard
 from masquerade.service.control import PublishedDataset
@@ -16,21 +17,21 @@ from masquerade.service.kinds.kind import (
     Available,
     Match,
     Reason,
-    SessionKind,
+    SessionRules,
     holders_of,
     not_offered,
     refused,
 )
 from masquerade.service.offers import Offer
 from masquerade.service.policy import Policy
-from masquerade.service.request import Kind, Request
+from masquerade.service.request import Request
 from masquerade.service.terms import Price, PriceList, Terms
 
 
-class Vertical(SessionKind):
+class Vertical(SessionRules):
     """A party takes part if it contributes a column, be it the class alone; the common records are released."""
 
-    name: ClassVar[Kind] = "vertical"
+    name: ClassVar[Arrangement] = "vertical"
     title: ClassVar[str] = "mashup"
     everybody: ClassVar[str] = "all common records"
     of_a_party: ClassVar[str] = "the records that all parties have"

@@ -13,7 +13,7 @@ from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.protocol.method import ASSEMBLER
 from masquerade.service.answering import accepts, answer
 from masquerade.service.clock import Clock, seconds_since_1970
-from masquerade.service.kinds import KINDS
+from masquerade.service.kinds import RULES
 from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log
 from masquerade.service.node.approvals import NO_APPROVAL, Approvals, deal_id
@@ -128,7 +128,7 @@ class Admission:
         card, schema = reading.card, reading.table.schema
         reasons = accepts(dataset.policy, contract.deal, card, ledger, load, schema, runs=runs)
         try:
-            request = contract.deal.as_request()
+            request = contract.deal.asked
         except ParameterError:  # among the reasons
             return reasons
         return (*self._against_requester(dataset, request, deal_id(contract.deal)), *reasons)
@@ -197,7 +197,7 @@ def _faults(contract: SignedContract, settings: Settings, now: int) -> Iterator[
     if not 1 <= contract.attempt <= contract.deal.attempts:
         yield f"attempt {contract.attempt}; the deal allows 1 to {contract.deal.attempts}"
     holders = {column.holder for column in terms.columns} | ({terms.class_from} - {None})
-    known = {KINDS[terms.kind].holder(party) for party in contract.parties}
+    known = {RULES[terms.arrangement].holder(party) for party in contract.parties}
     for stranger in sorted(map(str, holders - known)):
         yield f"{stranger} is to hand in columns, and is none of the parties"
     for party in contract.parties:

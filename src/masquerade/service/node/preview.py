@@ -15,12 +15,12 @@ from masquerade.errors import ParameterError
 from masquerade.methods import method_of, product_of
 from masquerade.net.identity import Identity
 from masquerade.net.trust import TrustStore
+from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.disclosure import DisclosedClass, DisclosedColumn
 from masquerade.service.client_certificates import ClientCertificates
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.node.approvals import deal_id
-from masquerade.service.request import Kind
 from masquerade.service.requester import verified_signer
 from masquerade.service.signing import SignedContract, signers
 from masquerade.service.terms import Terms
@@ -31,7 +31,7 @@ class Preview:
     """A contract as a steward looks at it before it is signed."""
 
     party: str
-    kind: Kind
+    arrangement: Arrangement
     deal: str
     contract: str
     attempt: int
@@ -60,7 +60,7 @@ class Preview:
 
     def content(self) -> dict[str, Any]:
         """The preview as JSON."""
-        made = asdict(self)
+        made = {"kind" if name == "arrangement" else name: each for name, each in asdict(self).items()}
         made["class"] = made.pop("class_column")
         return made
 
@@ -92,7 +92,7 @@ def preview(
     disclosure = method_of(agreed).disclosure(agreed, party, schema, show_steps=deal.show_progress)
     return Preview(
         party=party,
-        kind=terms.kind,
+        arrangement=terms.arrangement,
         deal=deal_id(deal),
         contract=contract.hash.hex(),
         attempt=contract.attempt,

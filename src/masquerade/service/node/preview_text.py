@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from masquerade.service.kinds import KINDS
+from masquerade.service.kinds import RULES
 from masquerade.service.node.preview import Preview
 
 
@@ -22,7 +22,7 @@ def described(made: Preview) -> list[str]:
         f"parties: {', '.join(made.parties)}; from {made.dataset}, snapshot {made.snapshot}",
         *_roll_up(made),
         "",
-        f"These columns leave {made.party}, for {KINDS[made.kind].of_a_party}:",
+        f"These columns leave {made.party}, for {RULES[made.arrangement].of_a_party}:",
     ]
     for column in made.columns:
         lines.append(f"  {column.name}: {column.form}; {column.cells}")

@@ -47,7 +47,7 @@ from masquerade.protocol.own_chunks import OwnChunks
 from masquerade.service.card_making import rounded_up
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.control import Progress, SeenStep, State
-from masquerade.service.kinds import KINDS
+from masquerade.service.kinds import RULES
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.logs import log
 from masquerade.service.network import TLS, Network
@@ -328,7 +328,7 @@ class Session:
         if isinstance(error, RequirementUnreachable) and not error.public:
             terms = self.contract.deal.terms
             required = " & ".join(error.violated or (*map(str, terms.parts), *against(terms.m)))
-            whole = KINDS[terms.kind].everybody
+            whole = RULES[terms.arrangement].everybody
             return (
                 Problem(f"{required} cannot be reached: even the group of {whole} violates it").rendered(),
             )
