@@ -6,19 +6,33 @@ released at all, and together these are OUT, which is exactly what must be suppr
 6). Of the other requirements, a group of the MAM that violates is left out as a whole by the methods that cut groups or
 generalise columns: at least one part of it would violate, however it is cut. Clustering may save a part of it
 (`k_member/`), unless the requirement is hereditary: then no part satisfies.
+
+The groups of the MAM are numbered over all chunks; whether each satisfies follows from counts. Records that must stay
+out are left in their chunks, and the method gets chunks of the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from masquerade.anonymize.chunked.counting import number_groups
+from masquerade.anonymize.outcome import Outcome, ReleasedCodes
 from masquerade.data.boundary import Boundary
-from masquerade.data.column import Coded, Column
-from masquerade.engine.counts import Counts, Ints, Rows, value_counts
+from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.records import KEPT, Histograms, Records, codes_of, ranks_of
+from masquerade.engine.chunks import Arrays, Chunk
+from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts, weighted_counts
 from masquerade.engine.numbering import group_rows, rows_by_rank
+from masquerade.engine.shares import counted_keys
+from masquerade.engine.sparse import SparseCounts
 from masquerade.privacy.requirement import GroupRequirement
+
+_STAYS = "stays"  # 1 for the records that a release within the boundaries can hold
+_ALL = 1 << 31  # groups; no more rows than that are numbered
 
 
 def start_groups(
@@ -98,3 +112,177 @@ def reachable_rows(
             break
         rows = rows[good]
     return rows
+
+
+def start_labels(
+    table: Records, columns: Sequence[Column], label: str, *, whole_columns: bool = False
+) -> Counts:
+    """Give each record its group at the boundaries of these columns, as array `label`; return the groups' sizes."""
+    bounded = [column for column in columns if column.boundary is not None]
+    return number_groups(table, _at_boundaries(bounded, whole_columns), label, _ALL)
+
+
+def start_cells(table: Records, columns: Sequence[Column], label: str, sizes: Counts) -> NDArray[np.int64]:
+    """Return the cells `[lo, hi)` of those groups, by column: the most general values that their records may have."""
+    bounded = [column for column in columns if column.boundary is not None]
+    sums = table.chunks.total(_CodeSums(_at_boundaries(bounded, False), label, sizes.size))
+    code_of_group = {
+        column.name: np.rint(total / sizes).astype(np.int64)
+        for column, total in zip(bounded, sums, strict=True)
+    }
+    cells = []
+    for column in columns:
+        if (boundary := column.boundary) is None:
+            ends = np.repeat([[0], [max(column.domain.size, 1)]], sizes.size, axis=1).astype(np.int64)
+        else:
+            rank = np.empty(max(boundary.size, 1), np.int64)  # one with each code
+            rank[boundary.codes] = np.arange(boundary.codes.size)
+            of_group = rank.take(code_of_group[column.name])
+            ends = np.stack([boundary.lo.take(of_group), boundary.hi.take(of_group)])
+        cells.append(ends)
+    return np.stack(cells)
+
+
+def reachable(
+    table: Records, parts: Sequence[GroupRequirement], columns: Sequence[Column], *, whole_columns: bool
+) -> Records:
+    """Return the table of the records whose groups at the boundaries satisfy; see `reachable_rows`."""
+    qids = list(dict.fromkeys(part.qid for part in parts))
+    sizes = {
+        qid: start_labels(
+            table,
+            [column for column in columns if column.name in qid],
+            _label(qid),
+            whole_columns=whole_columns,
+        )
+        for qid in qids
+    }
+    table.chunks.change(_Everybody(ranks_of(columns[0].name)))
+    left = len(table)
+    while left:
+        good = {qid: np.ones(sizes[qid].size, bool) for qid in qids}
+        for part in parts:
+            good[part.qid] &= _satisfying(table, part, sizes[part.qid].size, left)
+        table.chunks.change(_Leave({_label(qid): flags for qid, flags in good.items()}))
+        before, left = left, int(table.chunks.total(_count_staying))
+        if left == before:
+            break
+    if left in (0, len(table)):
+        return table if left else replace(table, sizes=(0,) * len(table.sizes))
+    chunks = table.chunks.derive(_take_staying)
+    coded = {name: len(each.labels) for name, each in table.coded.items()}
+    whole = chunks.total(Histograms(coded))
+    return replace(
+        table,
+        chunks=chunks,
+        sizes=tuple(chunks.each(_size)),
+        whole={name: counts.reshape(1, -1) for name, counts in zip(coded, whole, strict=True)},
+    )
+
+
+def _label(qid: Sequence[str]) -> str:
+    return f"at boundaries {' '.join(qid)}"
+
+
+def _satisfying(table: Records, part: GroupRequirement, n_groups: int, left: int) -> Flags:
+    """Return which groups satisfy by the records that are left; groups without any do."""
+    good = np.ones(n_groups, bool)
+    if part.sensitive is None:
+        counted = counted_keys(table.chunks, _CountStaying(_label(part.qid), n_groups), table.engine)
+        good[counted.keys] = part.holds(counted.counts.reshape(-1, 1), np.array([[left]]), ())
+        return good
+    n_values = len(table.coded[part.sensitive].labels)
+    counted = table.chunks.total(
+        _CountStaying(_label(part.qid), n_groups, codes_of(part.sensitive), n_values)
+    )
+    groups, values = np.divmod(counted.keys, n_values)
+    there = np.flatnonzero(value_counts(groups, n_groups))
+    histogram = np.zeros((there.size, n_values), np.int64)
+    histogram[np.searchsorted(there, groups), values] = counted.counts
+    whole = histogram.sum(axis=0, keepdims=True)
+    good[there] = part.holds(histogram, whole, table.coded[part.sensitive].labels)
+    return good
+
+
+def _at_boundaries(columns: Sequence[Column], whole_columns: bool) -> Outcome:
+    """Return the release in which every value is as general as its boundary allows."""
+    released, codes = [], {}
+    for column in columns:
+        assert column.boundary is not None
+        code_of_rank, size = boundary_code_of_rank(column.boundary, whole_columns=whole_columns)
+        nothing = np.zeros(size, np.int64)
+        released.append(
+            Generalised(column.name, np.empty(0, np.int32), ("",) * size, nothing, nothing, column.domain)
+        )
+        codes[column.name] = ReleasedCodes(ranks_of(column.name), code_of_rank)
+    return Outcome(tuple(released), codes=codes)
+
+
+@dataclass(frozen=True)
+class _Everybody:
+    like: str
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        return {_STAYS: np.ones(chunk[self.like].size, np.uint8)}
+
+
+@dataclass(frozen=True, eq=False)
+class _CodeSums:
+    """Adds up the boundary codes of each group's records: all are the same, so the mean is the code."""
+
+    outcome: Outcome
+    label: str
+    n_groups: int
+
+    def __call__(self, chunk: Chunk) -> tuple[NDArray[np.float64], ...]:
+        labels = chunk[self.label]
+        return tuple(
+            weighted_counts(labels, codes(chunk), self.n_groups) for codes in self.outcome.codes.values()
+        )
+
+
+@dataclass(frozen=True)
+class _CountStaying:
+    """Counts the records that are left, by group and if asked by sensitive value."""
+
+    label: str
+    n_groups: int
+    codes: str | None = None
+    n_values: int = 1
+
+    def __call__(self, chunk: Chunk) -> SparseCounts:
+        rows = np.flatnonzero(chunk[_STAYS])
+        keys = chunk[self.label].take(rows).astype(np.int64)
+        if self.codes is not None:
+            keys = keys * self.n_values + chunk[self.codes].take(rows)
+        return SparseCounts.of(keys, self.n_groups * self.n_values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Leave:
+    """Takes note of the records whose groups violate."""
+
+    good: dict[str, Flags]
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        stays = chunk[_STAYS].astype(bool)
+        for label, flags in self.good.items():
+            stays &= flags.take(chunk[label])
+        return {_STAYS: stays.astype(np.uint8)}
+
+
+def _count_staying(chunk: Chunk) -> int:
+    return int(np.count_nonzero(chunk[_STAYS]))
+
+
+def _take_staying(chunk: Chunk) -> Arrays:
+    rows = np.flatnonzero(chunk[_STAYS])
+    n_rows = chunk[_STAYS].size
+    taken = {name: chunk[name].take(rows) for name in chunk if chunk[name].size == n_rows}
+    if KEPT not in taken:
+        taken[KEPT] = rows.astype(np.int32)
+    return taken
+
+
+def _size(chunk: Chunk) -> int:
+    return int(chunk[_STAYS].size)

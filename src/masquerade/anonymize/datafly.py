@@ -91,17 +91,16 @@ class Datafly(TableMethod):
     def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Generalise the different combinations of values, each of which several records have."""
         from masquerade.anonymize.chunked.combinations import Combinations
-        from masquerade.anonymize.chunked.preparation import prepare_chunks
 
-        task = prepare_chunks(records, requirement, self)
+        task = prepare(records, requirement, self)
         found = Combinations.of(task)
-        judge = _Judge(task.parts, {}, len(task.table), found)
+        judge = _Judge(task.parts, {}, len(task.records), found)
         generalised = BottomUpColumns(found.columns)
         n_found = int(found.times.size)
         rows = self._generalise(generalised, judge, found.columns, n_found)
         if not rows.size:
             sensitive = {name: (found.whole[name], labels) for name, labels in found.labels.items()}
-            refuse_violating_whole(records.name, len(task.table), task.parts, sensitive)
+            refuse_violating_whole(records.name, len(task.records), task.parts, sensitive)
         if rows.size == n_found:
             return found.outcome(generalised.released(rows))
         return found.outcome(generalised.released(rows), rows)

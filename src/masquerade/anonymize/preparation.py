@@ -1,4 +1,4 @@
-"""The first step of every method on one table: check the requirement against the table, and read what both need.
+"""The first step of every method: refuse what it, the requirement or the records do not allow, and bind the two.
 
 Where attributes have boundaries (`data/boundary.py`), records that no release within them can hold are left out here,
 so that what follows starts from groups that satisfy (`boundaries.py`).
@@ -7,16 +7,18 @@ so that what follows starts from groups that satisfy (`boundaries.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from masquerade.anonymize.boundaries import reachable_rows
-from masquerade.anonymize.method import TableMethod, insist
-from masquerade.anonymize.outcome import Outcome, Step
+from masquerade.anonymize.boundaries import reachable
+from masquerade.anonymize.method import TableMethod, insist, records_of
+from masquerade.anonymize.outcome import Outcome, ReleasedCodes, Step
 from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.records import KEPT, Records, codes_of, ranks_of, with_products
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
+from masquerade.engine.chunks import Chunks
 from masquerade.engine.counts import Counts, Rows
 from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
@@ -24,59 +26,87 @@ from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requir
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The columns to generalise, and the requirements that must hold afterwards."""
+    """The columns to generalise, and the requirements that must hold afterwards.
 
+    Ranks and codes are in the chunks. Of a table that a method needs as a whole, they are in the columns, too, and
+    `sensitive` has the attributes that the requirements are about.
+    """
+
+    records: Records  # that all this is about
     parts: tuple[GroupRequirement, ...]  # of the requirement, without those that others cover
     columns: tuple[Column, ...]  # the QID attributes, in the order of the schema
-    sensitive: Mapping[str, Coded]
-    n_rows: int
+    chunks: Chunks | None = None  # of those records, where they are not all
+    sensitive: Mapping[str, Coded] = field(default_factory=dict)
     kept: Rows | None = None  # the table's rows that all this is about; None for all
+
+    @property
+    def n_rows(self) -> int:
+        """The number of records that all this is about."""
+        return len(self.records)
 
     def here(self, coded: Coded) -> Coded:
         """Return a column of the table for just the rows that this is about."""
         return coded if self.kept is None else coded.of_rows(self.kept)
 
     def outcome(
-        self, columns: Iterable[Generalised], steps: tuple[Step, ...] = (), kept: Rows | None = None
+        self,
+        columns: Iterable[Generalised],
+        steps: tuple[Step, ...] = (),
+        kept: Rows | None = None,
+        *,
+        codes: Mapping[str, ReleasedCodes] | None = None,
+        released: str | None = None,
     ) -> Outcome:
-        """Return what a method made of it; `kept` are those of these rows that it releases, None for all."""
+        """Return what a method made of it, which has codes in the columns, or says where they are.
+
+        `kept` are those of these rows that it releases, None for all; in chunks the array `released` has them.
+        """
+        if codes is not None:
+            return Outcome(tuple(columns), steps, codes=codes, released=released, chunks=self.chunks)
         if self.kept is not None:
             kept = self.kept if kept is None else self.kept.take(kept)
         return Outcome(tuple(columns), steps, kept)
 
+    def held(self) -> Prepared:
+        """Return the same of records that are one chunk here, with their ranks and codes."""
+        read = self.records.chunks.only(0, dict)
+        labelled = {
+            part.sensitive: self.records.coded[part.sensitive] for part in self.parts if part.sensitive
+        }
+        return replace(
+            self,
+            columns=tuple(replace(each, ranks=read[ranks_of(each.name)]) for each in self.columns),
+            sensitive={name: replace(each, codes=read[codes_of(name)]) for name, each in labelled.items()},
+            kept=read[KEPT].astype(np.intp) if self.chunks is not None else None,
+        )
 
-def prepare(table: Table, requirement: Requirement, method: TableMethod) -> Prepared:
-    """Refuse what the method or this table cannot do, and bind the requirement to the table's sensitive values.
 
-    Of a method that keeps to boundaries, leave out the records that violate even at them.
+def prepare(of: Table | Records, requirement: Requirement, method: TableMethod) -> Prepared:
+    """Refuse what the method or these records cannot do, and bind the requirement to their sensitive values.
+
+    Of a method that keeps to boundaries, leave out the records that violate even at them. Of a table, the columns have
+    ranks.
     """
-    parts = parts_for(table.schema, requirement, method)
-    columns = table.columns(name for name in table.schema.names if name in requirement.qid_attributes)
-    sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
+    parts = parts_for(of.schema, requirement, method)
+    insist(method.chunk_refusals(parts) if isinstance(of, Records) and of.table is None else iter(()))
+    records = records_of(of, requirement, method.target) if isinstance(of, Table) else of
+    records = with_products(records, (part.sensitive for part in parts))
     for part in parts:
-        part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
-    refuse_unreachable(table, hopeless_at_once(parts, method.leaves_out), sensitive)
+        part.bind(records.coded[part.sensitive].labels if part.sensitive is not None else ())
+    sensitive = {name: (records.whole[name], coded.labels) for name, coded in records.coded.items()}
+    refuse_violating_whole(records.name, len(records), hopeless_at_once(parts, method.leaves_out), sensitive)
+    columns = tuple(records.columns[name] for name in records.schema.names if name in records.columns)
     if method.boundaries == "ignored":
         columns = tuple(replace(column, boundary=None) for column in columns)
-    everybody = Prepared(parts, columns, sensitive, len(table))
-    if all(column.boundary is None for column in columns):
-        return everybody
-    # A part of a violating group may be saved, unless no part of it satisfies.
-    judged = [part for part in parts if part.hereditary] if method.boundaries == "parts" else parts
-    kept = reachable_rows(
-        judged, columns, sensitive, len(table), whole_columns=method.boundaries == "columns"
-    )
-    if not kept.size:
-        raise unreachable_within_boundaries(table.origin.name, parts)
-    if kept.size == len(table):
-        return everybody
-    return Prepared(
-        parts,
-        tuple(column.of_rows(kept) for column in columns),
-        {name: coded.of_rows(kept) for name, coded in sensitive.items()},
-        int(kept.size),
-        kept,
-    )
+    task = Prepared(records, parts, columns)
+    if any(column.boundary is not None for column in columns):
+        # A part of a violating group may be saved, unless no part of it satisfies.
+        judged = [part for part in parts if part.hereditary] if method.boundaries == "parts" else parts
+        left = reachable(records, judged, columns, whole_columns=method.boundaries == "columns")
+        if not len(left):
+            raise unreachable_within_boundaries(records.name, parts)
+        task = Prepared(left, parts, columns, None if left is records else left.chunks)
+    return task.held() if isinstance(of, Table) else task
 
 
 def unreachable_within_boundaries(source: str, parts: Sequence[GroupRequirement]) -> RequirementUnreachable:

@@ -108,19 +108,21 @@ class TopDownSpecialization(TableMethod):
         """Specialise until no candidate is valid, by counts of the chunks."""
         from masquerade.anonymize.chunked.counting import class_counts
         from masquerade.anonymize.chunked.groups import ChunkedState
-        from masquerade.anonymize.chunked.preparation import prepare_chunks
         from masquerade.anonymize.outcome import by_cut
 
-        task = prepare_chunks(records, requirement, self)
+        task = prepare(records, requirement, self)
         score = score_named(self.score, self.target is not None)
         names = [column.name for column in task.columns]
-        state = ChunkedState(task.table, names, task.parts, self.may_suppress(len(records)))
-        counts = class_counts(task.table, task.columns, self.target)
+        state = ChunkedState(task.records, names, task.parts, self.may_suppress(len(records)))
+        counts = class_counts(task.records, task.columns, self.target)
         view = LocalView(dict(enumerate(task.columns)), None, score, counts)
         steps = _specialise(view, state, on_step)
         released = tuple(view.released(name) for name in names)
         return task.outcome(
-            released, {column.name: by_cut(column) for column in released}, steps, state.released
+            released,
+            steps,
+            codes={column.name: by_cut(column) for column in released},
+            released=state.released,
         )
 
 

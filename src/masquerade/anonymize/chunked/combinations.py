@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.chunked.counting import number_groups
-from masquerade.anonymize.chunked.preparation import PreparedChunks
 from masquerade.anonymize.outcome import Outcome, ReleasedCodes
+from masquerade.anonymize.preparation import Prepared
 from masquerade.data.column import Column, Generalised
 from masquerade.data.records import codes_of, ranks_of
 from masquerade.engine.chunks import Arrays, Chunk
@@ -31,7 +31,7 @@ _NUMBER, _RELEASED = "combination", "released"
 class Combinations:
     """The combinations that occur: their values as columns, and the records of each."""
 
-    task: PreparedChunks
+    task: Prepared
     columns: tuple[Column, ...]  # a row for each combination
     times: Counts  # how many records have it
     values: Mapping[str, SparseCounts]  # by sensitive attribute, the records of each (combination, value)
@@ -39,9 +39,9 @@ class Combinations:
     labels: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, task: PreparedChunks) -> Combinations:
+    def of(cls, task: Prepared) -> Combinations:
         """Number the combinations of a task's columns, and count."""
-        table, columns = task.table, task.columns
+        table, columns = task.records, task.columns
         sensitive = [part.sensitive for part in task.parts if part.sensitive is not None]
         as_they_are = Outcome(
             tuple(_unchanged(column) for column in columns),
@@ -90,11 +90,11 @@ class Combinations:
             codes[column.name] = ReleasedCodes(_NUMBER, of_combination)
         columns = tuple(replace(column, codes=np.empty(0, np.int32)) for column in released)
         if rows is None:
-            return self.task.outcome(columns, codes)
+            return self.task.outcome(columns, codes=codes)
         kept = np.zeros(self.times.size, np.uint8)
         kept[rows] = 1
-        self.task.table.chunks.change(_Keep(kept))
-        return self.task.outcome(columns, codes, (), _RELEASED)
+        self.task.records.chunks.change(_Keep(kept))
+        return self.task.outcome(columns, codes=codes, released=_RELEASED)
 
 
 def _unchanged(column: Column) -> Generalised:

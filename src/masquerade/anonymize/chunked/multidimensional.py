@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.chunked.preparation import PreparedChunks
 from masquerade.anonymize.chunked.top_cuts import Cutting, TopGroups, cut_to_size, whole_groups
 from masquerade.anonymize.mondrian.axes import Axis, Batch, axes_of
 from masquerade.anonymize.mondrian.groups import Cells, Done, Open, released_column
@@ -26,6 +25,7 @@ from masquerade.anonymize.mondrian.partition import Choice, Cutter
 from masquerade.anonymize.mondrian.predicate_axes import predicate_axes_of
 from masquerade.anonymize.mondrian.provider_axis import ProviderAxis, provider_column
 from masquerade.anonymize.outcome import Outcome, ReleasedCodes
+from masquerade.anonymize.preparation import Prepared
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
 from masquerade.engine.chunks import Arrays, Chunk
@@ -129,12 +129,10 @@ def insist_on_groups(table: Records, n_axes: int, least: int) -> None:
     )
 
 
-def released_in_chunks(
-    task: PreparedChunks, released: Mapping[str, tuple[Generalised, ReleasedCodes]]
-) -> Outcome:
+def released_in_chunks(task: Prepared, released: Mapping[str, tuple[Generalised, ReleasedCodes]]) -> Outcome:
     """Return the outcome of columns that were cut, in the order of the task."""
     made = [released[column.name] for column in task.columns]
-    return task.outcome((column for column, _ in made), {column.name: codes for column, codes in made})
+    return task.outcome((column for column, _ in made), codes={column.name: codes for column, codes in made})
 
 
 @dataclass(frozen=True, eq=False)

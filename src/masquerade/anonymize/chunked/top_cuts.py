@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.chunked.boundaries import start_cells, start_labels
+from masquerade.anonymize.boundaries import start_cells, start_labels
 from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Slots, TaxonomyAxis, View
 from masquerade.anonymize.mondrian.candidates import AxisCandidates
 from masquerade.anonymize.mondrian.groups import Cells

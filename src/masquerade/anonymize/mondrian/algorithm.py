@@ -171,13 +171,12 @@ class Mondrian(MondrianVariant):
     def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed: large groups by counts of the chunks, then each in one memory."""
         from masquerade.anonymize.chunked.multidimensional import Dimensions, released_in_chunks
-        from masquerade.anonymize.chunked.preparation import prepare_chunks
         from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
 
         variant = self.fitted(without_redundant(requirement.parts)) if self.provider_aware else self
         if variant is not self:
             return variant.run(records, requirement, on_step)
-        task = prepare_chunks(records, requirement, self)
+        task = prepare(records, requirement, self)
         classes = self.target if self._counts_class else None
         coded = records.coded[classes] if classes is not None else None
         edges = self._edges(records.wanted.used, records.schema, task.columns)
@@ -186,11 +185,11 @@ class Mondrian(MondrianVariant):
             own = tuple(column for column in task.columns if any(column.name in part.qid for part in parts))
             dimensions, choice = (
                 Dimensions(own, edges=edges),
-                self._choice(own, records.schema, coded, parts, len(task.table)),
+                self._choice(own, records.schema, coded, parts, len(task.records)),
             )
             released.update(
                 cut_by_value_in_chunks(
-                    task.table,
+                    task.records,
                     dimensions,
                     parts,
                     choice,

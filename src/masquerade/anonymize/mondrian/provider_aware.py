@@ -138,25 +138,24 @@ class ProviderAwareMondrian(MondrianVariant):
             place_providers,
             released_in_chunks,
         )
-        from masquerade.anonymize.chunked.preparation import prepare_chunks
         from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
 
-        task = prepare_chunks(records, requirement, self)
-        providers = place_providers(task.table, requirement.provider_columns)
+        task = prepare(records, requirement, self)
+        providers = place_providers(task.records, requirement.provider_columns)
         apart, classes = cut_apart(task.parts), self.target if self.choose in BY_CLASS else None
         released = {}
         for parts in linked(task.parts):
             own = tuple(column for column in task.columns if any(column.name in part.qid for part in parts))
             if parts in apart:
-                judge = judge_of_chunks(task.table, parts, classes, self._merge)
-                choice = self._choice(judge.made(), parts, len(task.table))
+                judge = judge_of_chunks(task.records, parts, classes, self._merge)
+                choice = self._choice(judge.made(), parts, len(task.records))
                 dimensions = Dimensions(own, providers)
-                released.update(cut_chunks(task.table, dimensions, judge, choice, self.strict))
+                released.update(cut_chunks(task.records, dimensions, judge, choice, self.strict))
                 continue
-            choice, dimensions = choice_named(self.choose, parts, len(task.table)), Dimensions(own)
+            choice, dimensions = choice_named(self.choose, parts, len(task.records)), Dimensions(own)
             released.update(
                 cut_by_value_in_chunks(
-                    task.table, dimensions, parts, choice, self.strict, classes, self._merge
+                    task.records, dimensions, parts, choice, self.strict, classes, self._merge
                 )
             )
         return released_in_chunks(task, released)
