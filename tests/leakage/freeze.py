@@ -57,7 +57,7 @@ def main() -> int:
     lines = [HEAD, f"at_home = {_value(sorted({*old.at_home} & {*all_structs()}), wide=True)}", ""]
     undecided = []
     for kind, struct in travelling().items():
-        lines += ["", f"[message.{_key(kind)}]", f'struct = "{struct.__module__}.{struct.__qualname__}"']
+        lines += ["", f"[message.{_key(kind)}]"]
         for name, text in types_of(struct).items():
             told = old.fields(kind).get(name, {})
             decided = {"type": text, "class": told.get("class", "?")}

@@ -29,16 +29,6 @@ from masquerade.net.script import Message
 
 FILE = Path(__file__).with_name("messages.toml")
 CLASSES = ("open", "masked", "public")
-CONTROL = (  # besides messages of protocols: modules all of whose structs travel
-    "masquerade.net.handshake",
-    "masquerade.net.leave_message",
-    "masquerade.service.control",
-    "masquerade.service.offers",
-    "masquerade.service.session_tokens",
-    "masquerade.library.party_process",
-    "masquerade.protocol.attribute_terms",
-    "masquerade.protocol.contract",
-)
 
 
 @dataclass(frozen=True)
@@ -84,22 +74,22 @@ class Frozen:
 
 
 def travelling() -> dict[str, type]:
-    """Every struct that travels, by its kind: a message's tag, or module and name."""
-    import_all()
+    """Every struct that travels, by its kind: all structs of the package but those that stay at home."""
     found: dict[str, type] = {}
-    for each in _below(Message):
-        _closure(each, found)
-    for module in CONTROL:
-        for each in vars(importlib.import_module(module)).values():
-            if isinstance(each, type) and issubclass(each, msgspec.Struct) and each.__module__ == module:
-                _closure(each, found)
+    at_home = Frozen.read().at_home
+    for kind, struct in all_structs().items():
+        if kind not in at_home:
+            _closure(struct, found)
     return dict(sorted(found.items()))
 
 
 def all_structs() -> dict[str, type]:
-    """Every struct of the package, by module and name."""
+    """Every struct of the package, by its kind."""
     import_all()
-    return {f"{each.__module__}.{each.__qualname__}": each for each in _below(msgspec.Struct)}
+    found: dict[str, type] = {}
+    for each in _below(msgspec.Struct):
+        assert found.setdefault(kind_of(each), each) is each, f"two structs are called {kind_of(each)}"
+    return found
 
 
 def types_of(struct: type) -> dict[str, str]:
@@ -115,10 +105,13 @@ def types_of(struct: type) -> dict[str, str]:
 
 
 def kind_of(struct: type) -> str:
-    """The name of a struct in the file."""
-    if issubclass(struct, Message):
-        return str(struct.__struct_config__.tag)
-    return f"{struct.__module__.removeprefix('masquerade.')}.{struct.__qualname__}"
+    """The name of a struct in the file, wherever it is defined: a message's tag, or the name of the class."""
+    return str(struct.__struct_config__.tag) if issubclass(struct, Message) else struct.__qualname__
+
+
+def is_message(kind: str) -> bool:
+    """Whether this names a message between parties, which has a tag."""
+    return kind.islower()
 
 
 def import_all() -> None:

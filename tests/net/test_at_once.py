@@ -12,7 +12,7 @@ import pytest
 from masquerade.errors import DataError
 from masquerade.net.channel import Channel, Node, Timings
 from masquerade.net.connect import listen
-from masquerade.net.handshake import Hello, Reason, Refusal, decode, encode
+from masquerade.net.handshake import Hello, HelloRefused, Reason, decode, encode
 from masquerade.net.identity import Identity
 from masquerade.net.stream_channel import StreamBroke, StreamChannel
 from masquerade.net.tls_stream import ClientStream, ServerStream, TlsServer, serve
@@ -63,7 +63,7 @@ def test_of_two_streams_that_a_peer_opens_at_once_one_is_hung_up_on(monkeypatch:
             streams.append(dialled(listener.address))
             await streams[-1].write(HELLO)
             answer = decode(await streams[-1].read() or b"", BANK)
-            assert answer == Refusal(Reason.TWICE, AGREED.version)  # and the session goes on
+            assert answer == HelloRefused(Reason.TWICE, AGREED.version)  # and the session goes on
             shop.cancel()
             await asyncio.gather(shop, *reading, return_exceptions=True)
             for stream in streams:

@@ -9,7 +9,7 @@ from typing import Any
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused
 from masquerade.net.channel import Agreement, Node, Timings
-from masquerade.net.handshake import Hello, Reason, Refusal, decode, encode, misfit, refused
+from masquerade.net.handshake import Hello, HelloRefused, Reason, decode, encode, misfit, refused
 from masquerade.net.identity import Identity, out_of_date
 from masquerade.net.leave_message import LeaveMessage, blame
 from masquerade.net.probe import Diagnosis, Finding, explain
@@ -127,7 +127,7 @@ class Gathering:
         if frame is None:
             raise StreamBroke
         answer = decode(frame, peer)
-        if isinstance(answer, Refusal):
+        if isinstance(answer, HelloRefused):
             if answer.leave is not None:
                 raise blame(peer.name, answer.leave, self.peers)
             raise refused(peer, answer.reason, self.agreement, answer.version, by_peer=True)
@@ -171,7 +171,7 @@ class Gathering:
             async with asyncio.timeout(GREETING):
                 frame = await stream.read()
             hello = decode(frame or b"", caller)
-            if isinstance(hello, Refusal):
+            if isinstance(hello, HelloRefused):
                 raise PeerBrokeProtocol(caller.name, "refuses us before we have said anything")
         except TimeoutError:
             return
@@ -189,7 +189,7 @@ class Gathering:
             return
         try:
             await stream.write(
-                encode(Refusal(reason or Reason.GAVE_UP, self.agreement.version, self.last_word))
+                encode(HelloRefused(reason or Reason.GAVE_UP, self.agreement.version, self.last_word))
             )
         finally:  # even if it has hung up, we know why it does not join
             if invited and reason not in (None, Reason.TWICE):  # those do no harm to joined peers

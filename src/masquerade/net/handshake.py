@@ -40,7 +40,7 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     session: bytes
 
 
-class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
+class HelloRefused(msgspec.Struct, frozen=True, tag="refusal"):
     """The answer to a hello that does not match."""
 
     reason: Reason
@@ -48,17 +48,17 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
     leave: LeaveMessage | None = None
 
 
-def encode(greeting: Hello | Refusal) -> bytes:
+def encode(greeting: Hello | HelloRefused) -> bytes:
     """Encode a greeting as a frame."""
     return msgspec.msgpack.encode(greeting)
 
 
-def decode(frame: bytes, peer: Node) -> Hello | Refusal:
+def decode(frame: bytes, peer: Node) -> Hello | HelloRefused:
     """Decode a peer's greeting; PeerBrokeProtocol when it is malformed."""
     try:
         if len(frame) > MOST_BYTES:
             raise ValueError
-        greeting: Hello | Refusal = msgpack_decoder(Hello | Refusal).decode(frame)
+        greeting: Hello | HelloRefused = msgpack_decoder(Hello | HelloRefused).decode(frame)
         return greeting
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
         raise PeerBrokeProtocol(peer.name, f"at {peer.address} does not greet as a Masquerade node") from None

@@ -42,5 +42,5 @@ def seeds() -> dict[str, bytes]:
     return {
         "session": b"".join(bytes([len(frame)]) + frame for frame in frames),
         "hello": handshake.encode(handshake.Hello(PEER, 1, AGREEMENT.session)),
-        "refusal": handshake.encode(handshake.Refusal(handshake.Reason.GAVE_UP, 1, left)),
+        "refusal": handshake.encode(handshake.HelloRefused(handshake.Reason.GAVE_UP, 1, left)),
     }
