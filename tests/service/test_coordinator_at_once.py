@@ -23,13 +23,15 @@ from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import background as backgrounds
 from masquerade.service.coordinator import publish as publishing_phase
 from masquerade.service.coordinator import run as runs
+from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_backoff import PartyBackoff
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.publish import Assembled, ReleasePublisher
 from masquerade.service.coordinator.run import Attempt, Runner
 from masquerade.service.coordinator.scheduler import Scheduler
-from masquerade.service.coordinator.sign import contract_of, new_contract
+from masquerade.service.coordinator.session_moves import contract_of
+from masquerade.service.coordinator.sign import new_contract
 from masquerade.service.network import TLS
 from masquerade.service.resources import Role
 from masquerade.service.session_states import Status
@@ -96,9 +98,12 @@ def links_of(coordinator: Coordinator) -> PartyLinks:
 
 def scheduler_of(coordinator: Coordinator) -> Scheduler:
     """The scheduler, without a loop of its own: a test looks when it likes."""
-    links = links_of(coordinator)
-    backoff = PartyBackoff(coordinator.settings, links, coordinator.wakeup, SYSTEM_CLOCK)
-    return coordinator.background.scheduler(links, None, backoff)  # type: ignore[arg-type]
+    context = context_of(coordinator, None)  # type: ignore[arg-type]
+    return coordinator.background.scheduler(context, PartyBackoff(context))
+
+
+def context_of(coordinator: Coordinator, audit: AuditLog) -> WorkingContext:
+    return WorkingContext.of(coordinator.context, links_of(coordinator), audit)
 
 
 # --- an attempt ---
@@ -130,8 +135,7 @@ def test_an_attempt_that_is_cancelled_knows_that_its_session_was_moved(
     monkeypatch.setattr(runs, "run_script", all_hand_in)
 
     async def part(audit: AuditLog) -> Attempt:
-        given = coordinator.settings, coordinator.store, links_of(coordinator), None, audit
-        made = Attempt(*given, SYSTEM_CLOCK, TLS, session)  # type: ignore[arg-type]
+        made = Attempt(context_of(coordinator, audit), None, session)  # type: ignore[arg-type]
         addresses = dict.fromkeys(session.providers, "127.0.0.1:1")
         working = asyncio.create_task(made._release(Hall(), addresses))  # type: ignore[arg-type]
         await gate.reached()
@@ -166,7 +170,7 @@ def test_a_delivery_that_has_begun_is_over_before_its_run_is(
     contract = msgspec.structs.replace(contract_of(session), deal=deal)
 
     async def part() -> None:
-        publisher = coordinator.background.publisher
+        publisher = coordinator.context.publisher
         threads = 0 if begun else 2
         others = [asyncio.wrap_future(publisher._computing.submit(gate.hold)) for _ in range(threads)]
         made = Assembled(session, contract, None, {})  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -44,7 +45,9 @@ class Pausing:
         self.clock = FakeClock()
         self.links, self.wakeup = Links(self.clock), Wakeup(self.clock)
         self.wakeup.attach()
-        self.backoff = PartyBackoff(settings, self.links, self.wakeup, self.clock)  # type: ignore[arg-type]
+        self.backoff = PartyBackoff(
+            SimpleNamespace(settings=settings, links=self.links, wakeup=self.wakeup, clock=self.clock)  # type: ignore[arg-type]
+        )
 
     async def wait(self, seconds: int) -> None:
         await self._settle()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,13 +35,14 @@ def test_a_step_is_told_once_though_the_look_is_cancelled_while_it_is_written(
     furnish(store)
     session = requested(store)
     gate, extend = Gate(), store.events.extend
+    context: Any = SimpleNamespace(links=Told(), store=store, clock=SYSTEM_CLOCK)
 
     def slowly(*args: Any) -> None:
         gate.hold()
         extend(*args)
 
     monkeypatch.setattr(store.events, "extend", slowly)
-    watch = ProgressWatch(Told(), store, SYSTEM_CLOCK, session.id, "00", ("bank", "shop"))  # type: ignore[arg-type]
+    watch = ProgressWatch(context, session.id, "00", ("bank", "shop"))
 
     async def cut_short_and_look_again() -> None:
         looking = asyncio.create_task(watch.until_one_fails(show_progress=True))

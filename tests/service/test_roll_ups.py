@@ -13,7 +13,7 @@ from masquerade.cli.client_conf import ROLLED_UP, lines_of
 from masquerade.cli.request import written_lines
 from masquerade.console.session_parts import kind_facts
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.sign import contract_of
+from masquerade.service.coordinator.session_moves import contract_of
 from masquerade.service.ledger import Ledger
 from masquerade.service.negotiation import Refused, negotiate
 from masquerade.service.node.preview import preview

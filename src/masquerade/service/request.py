@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from pydantic import Field, PlainValidator
@@ -350,6 +350,12 @@ class Request(Form):
     def canonical(self) -> bytes:
         """Encode the request in canonical form."""
         return canonical(self.content())
+
+
+def released_columns(content: Mapping[str, Any]) -> list[str]:
+    """Return every wanted column of a request that was read before, as `Request.released` does."""
+    named = (content.get(role) for role in get_args(RoleName))
+    return [*content["attributes"], *(name for name in named if name is not None)]
 
 
 def only_of(arrangement: Arrangement, content: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,28 +15,22 @@ import structlog
 
 from masquerade.audit.log import AuditLog
 from masquerade.errors import ParameterError, PeerError
-from masquerade.service.clock import Clock, wait
+from masquerade.service.clock import wait
 from masquerade.service.control_audit import ControlNotes
 from masquerade.service.coordinator import housekeeping
-from masquerade.service.coordinator.directory import Directory
-from masquerade.service.coordinator.earlier_releases import EarlierReleases
+from masquerade.service.coordinator.context import Context, WorkingContext
 from masquerade.service.coordinator.negotiate import Negotiator
 from masquerade.service.coordinator.outage import Outage
 from masquerade.service.coordinator.party_backoff import PartyBackoff
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.party_server import party_app
-from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.rehearsal import Rehearsal
-from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.run import Runner
 from masquerade.service.coordinator.scheduler import LOOK_EVERY, Scheduler, cancel, own_text
 from masquerade.service.coordinator.session_moves import tell_declined
-from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import Signer
 from masquerade.service.coordinator.single_instance import Replaced, SingleInstance
-from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.network import Network
-from masquerade.service.store import Store, is_outage
+from masquerade.service.store import is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -49,16 +43,9 @@ _LAST_CALLS = 3.0  # seconds for calls that are under way when we are stopped
 class Background:
     """Everything that runs beside the public server."""
 
-    settings: Settings
-    store: Store
-    directory: Directory
-    files: ReleaseFiles
-    publisher: ReleasePublisher
+    context: Context
     single_instance: SingleInstance
     outage: Outage
-    wakeup: Wakeup
-    clock: Clock
-    network: Network
     rehearsal: Rehearsal
     party_address: str | None = None  # where nodes push, once it is served
     _pulling: set[asyncio.Task[None]] = field(default_factory=set)
@@ -78,52 +65,38 @@ class Background:
             except BaseExceptionGroup as several:  # one: the block's own error, or that we were replaced
                 raise several.exceptions[0] from None
 
-    def scheduler(self, links: PartyLinks, audit: AuditLog, backoff: PartyBackoff) -> Scheduler:
+    def scheduler(self, context: WorkingContext, backoff: PartyBackoff) -> Scheduler:
         """The scheduler of sessions, with all that it works with."""
-        own, store, clock = self.settings, self.store, self.clock
-        signer = Signer(own, store, links, audit, clock)
-        earlier = EarlierReleases(store, self.files, self.directory)
-        made = self.publisher, earlier
-        negotiator = Negotiator(own, store, self.directory, links, signer, *made, self.wakeup, clock)
-        runner = Runner(own, store, links, signer, audit, *made, backoff, clock, self.network)
-        return Scheduler(
-            own,
-            store,
-            self.directory,
-            self.files,
-            negotiator,
-            runner,
-            self.publisher,
-            backoff,
-            self.outage,
-            self.wakeup,
-            clock,
-        )
+        signer = Signer(context)
+        negotiator, runner = Negotiator(context, signer), Runner(context, signer, backoff)
+        return Scheduler(context, negotiator, runner, backoff, self.outage)
 
     @asynccontextmanager
     async def _working(self, group: asyncio.TaskGroup) -> AsyncIterator[None]:
-        own, clock = self.settings, self.clock
+        own, clock, wakeup = self.context.settings, self.context.clock, self.context.wakeup
+        store, directory = self.context.store, self.context.directory
         audit = AuditLog(own.audit, own.identity)
         notes = ControlNotes(audit)
-        links = PartyLinks(own, self.directory, clock, self.network, notes)
-        self.wakeup.attach()
+        links = PartyLinks(own, directory, clock, self.context.network, notes)
+        context = WorkingContext.of(self.context, links, audit)
+        wakeup.attach()
         try:
-            await asyncio.to_thread(self.directory.register)
-            await asyncio.to_thread(housekeeping.after_restart, self.store, self.files, own.parties)
-            app = party_app(own, self.directory, self.wakeup, clock, notes)
+            await asyncio.to_thread(directory.register)
+            await asyncio.to_thread(housekeeping.after_restart, store, context.files, own.parties)
+            app = party_app(own, directory, wakeup, clock, notes)
             async with links, self._served(app) as self.party_address:
                 self.rehearsal.attach(links)
-                backoff = PartyBackoff(own, links, self.wakeup, clock)
-                scheduler = self.scheduler(links, audit, backoff)
+                backoff = PartyBackoff(context)
+                scheduler = self.scheduler(context, backoff)
                 # In the group: what ends a loop ends the block.
                 loops = [
                     group.create_task(self._repeat(work, pause))
                     for work, pause in (
-                        (scheduler.look, lambda: self.wakeup.wait(LOOK_EVERY)),
+                        (scheduler.look, lambda: wakeup.wait(LOOK_EVERY)),
                         (lambda: self.refresh(links), lambda: clock.sleep(own.timings.refresh)),
                         (self._keep_house, lambda: clock.sleep(_KEEP_HOUSE_EVERY)),
                         (
-                            lambda: tell_declined(self.store, links, own.parties),
+                            lambda: tell_declined(store, links, own.parties),
                             lambda: clock.sleep(_TELL_EVERY),
                         ),
                     )
@@ -139,16 +112,18 @@ class Background:
                     await backoff.close()
                     await self._end_pulling()
         finally:
-            self.wakeup.detach()
+            wakeup.detach()
             audit.close()
 
     @asynccontextmanager
     async def _served(self, app: object) -> AsyncIterator[str]:
         """Serve the parties' nodes; where it cannot listen, the error names the key."""
-        own = self.settings
+        own = self.context.settings
         async with AsyncExitStack() as stack:
             try:
-                server = self.network.serve(app, own.party_address, own.identity, own.trust, own.limits)
+                server = self.context.network.serve(
+                    app, own.party_address, own.identity, own.trust, own.limits
+                )
                 address = await stack.enter_async_context(server)
             except ParameterError as error:
                 if any(problem.source != own.party_address for problem in error.problems):
@@ -172,24 +147,24 @@ class Background:
                     self.outage.noticed(error)
                 else:
                     log.error("background", problem=type(error).__name__, detail=own_text(error))
-                await self.clock.sleep(LOOK_EVERY)
+                await self.context.clock.sleep(LOOK_EVERY)
             await pause()
 
     async def refresh(self, links: PartyLinks) -> None:
         """Pull what every party publishes, and learn who is there."""
-        for party in self.settings.parties:
+        for party in self.context.settings.parties:
             task = asyncio.create_task(self._pull(links, party))
             self._pulling.add(task)
             task.add_done_callback(self._pulling.discard)
         await asyncio.wait(set(self._pulling))
-        self.wakeup.ring()
+        self.context.wakeup.ring()
 
     async def _pull(self, links: PartyLinks, party: str) -> None:
         try:
             await links.health(party)
-            known = self.directory.taken(party)
+            known = self.context.directory.taken(party)
             published = await links.datasets(party)
-            await asyncio.to_thread(self.directory.take_in, published, party, known)
+            await asyncio.to_thread(self.context.directory.take_in, published, party, known)
         except PeerError as error:
             log.debug("not pulled", party=party, problem=str(error))
         except Exception as error:
@@ -201,9 +176,9 @@ class Background:
     async def _end_pulling(self) -> None:
         """Let calls that are about to be answered finish, and end the others, before their links are closed."""
         left = asyncio.gather(*self._pulling, return_exceptions=True)
-        if not await wait(self.clock, {left}, _LAST_CALLS):
+        if not await wait(self.context.clock, {left}, _LAST_CALLS):
             left.cancel()
         await asyncio.gather(left, return_exceptions=True)
 
     async def _keep_house(self) -> None:
-        await asyncio.to_thread(housekeeping.retire, self.store, self.files)
+        await asyncio.to_thread(housekeeping.retire, self.context.store, self.context.files)

@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from masquerade.errors import PeerError, Problem
-from masquerade.service.clock import Clock
-from masquerade.service.coordinator.party_links import PartyLinks
+from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.session_tokens import CLOCKS_DIFFER, LIFETIME
 
 
@@ -43,19 +42,19 @@ class ClockDiffers:
         return Problem(self.reason, party=self.party)
 
 
-async def differing_clocks(links: PartyLinks, clock: Clock, parties: Iterable[str]) -> list[ClockDiffers]:
+async def differing_clocks(context: WorkingContext, parties: Iterable[str]) -> list[ClockDiffers]:
     """Ask parties for the time; return those whose clock differs by more than a session's token allows."""
-    found = await asyncio.gather(*(_asked(links, clock, party) for party in parties))
+    found = await asyncio.gather(*(_asked(context, party) for party in parties))
     allowed = CLOCKS_DIFFER.total_seconds()
     return [each for each in found if each is not None and abs(each.seconds) > allowed]
 
 
-async def _asked(links: PartyLinks, clock: Clock, party: str) -> ClockDiffers | None:
-    before = clock.now().timestamp()
+async def _asked(context: WorkingContext, party: str) -> ClockDiffers | None:
+    before = context.clock.now().timestamp()
     try:
-        theirs = (await links.health(party)).now
+        theirs = (await context.links.health(party)).now
     except PeerError:  # it does not answer: nobody knows
         return None
-    after = clock.now().timestamp()
+    after = context.clock.now().timestamp()
     # It was read between the two: that much is certain, however slow the answer was.
     return ClockDiffers(party, max(theirs - after, 0.0) + min(theirs - before, 0.0))

@@ -6,8 +6,7 @@ and longer intervals, and at least a few times, however long each answer is wait
 
 from __future__ import annotations
 
-from masquerade.service.clock import Clock
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.context import Context
 
 _LEAST_TRIES = 3
 _SLOWEST = 15.0  # seconds between two tries
@@ -16,10 +15,11 @@ _SLOWEST = 15.0  # seconds between two tries
 class Comeback:
     """The time that a party has to come back, from now on."""
 
-    def __init__(self, settings: Settings, clock: Clock, pause: float = 0.0) -> None:
-        self._clock, self._tries = clock, 1
-        self._pause = max(pause, settings.timings.retry)  # seconds
-        self._deadline = clock.monotonic() + settings.timings.comeback
+    def __init__(self, context: Context, pause: float = 0.0) -> None:
+        timings = context.settings.timings
+        self._clock, self._tries = context.clock, 1
+        self._pause = max(pause, timings.retry)  # seconds
+        self._deadline = self._clock.monotonic() + timings.comeback
 
     async def pause(self) -> bool:
         """Wait before the party is asked again; return False, at once, when it has had its time."""

@@ -24,9 +24,9 @@ from masquerade.service.account_log import AccountLog
 from masquerade.service.accounts import Accounts, require
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, iso
 from masquerade.service.coordinator.background import Background
+from masquerade.service.coordinator.context import Context
 from masquerade.service.coordinator.decisions import Decisions
 from masquerade.service.coordinator.directory import Directory
-from masquerade.service.coordinator.earlier_releases import EarlierReleases
 from masquerade.service.coordinator.intake import Intake
 from masquerade.service.coordinator.outage import Outage
 from masquerade.service.coordinator.publish import ReleasePublisher
@@ -68,24 +68,14 @@ class Coordinator:
         self.wakeup = Wakeup(clock)
         self.single_instance = SingleInstance(settings, self.store)
         self._publisher = ReleasePublisher(settings, self.store, self.files, clock)
-        earlier = EarlierReleases(self.store, self.files, self.directory)
-        rehearsal = Rehearsal(clock, earlier)
-        self._intake = Intake(settings, self.store, self.directory, self.wakeup, rehearsal)
-        self._decisions = Decisions(self.store, self._intake, self._publisher, self.wakeup)
-        self._outage = Outage(self.store, self.single_instance)
-        self.background = Background(
-            settings,
-            self.store,
-            self.directory,
-            self.files,
-            self._publisher,
-            self.single_instance,
-            self._outage,
-            self.wakeup,
-            clock,
-            network,
-            rehearsal,
+        self.context = Context(
+            settings, self.store, self.directory, self.files, self._publisher, self.wakeup, clock, network
         )
+        rehearsal = Rehearsal(self.context)
+        self._intake = Intake(self.context, rehearsal)
+        self._decisions = Decisions(self.context, self._intake)
+        self._outage = Outage(self.store, self.single_instance)
+        self.background = Background(self.context, self.single_instance, self._outage, rehearsal)
 
     def close(self) -> None:
         """Let go of the store."""

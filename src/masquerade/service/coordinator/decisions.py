@@ -16,15 +16,14 @@ import structlog
 
 from masquerade.errors import Conflict, NotAllowed, ParameterError, Problem
 from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.context import Context
 from masquerade.service.coordinator.intake import Intake, Reading
-from masquerade.service.coordinator.publish import ReleasePublisher
-from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.quality import QUALITY_TERMS, limits_of, missed_terms
 from masquerade.service.request import Request
 from masquerade.service.resources import Role, User
 from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord, Store
+from masquerade.service.store import SessionRecord
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -39,15 +38,8 @@ _TRIES = 5  # a move is made on a session as it was read; somebody may be faster
 class Decisions:
     """The decisions of clients; an admin may cancel as well."""
 
-    def __init__(
-        self,
-        store: Store,
-        intake: Intake,
-        publisher: ReleasePublisher,
-        wakeup: Wakeup,
-    ) -> None:
-        self._store, self._intake = store, intake
-        self._publisher, self._wakeup = publisher, wakeup
+    def __init__(self, context: Context, intake: Intake) -> None:
+        self._context, self._intake = context, intake
 
     def cancel(self, user: User, session: SessionRecord) -> SessionRecord:
         """End a session, whatever it is doing."""
@@ -56,10 +48,12 @@ class Decisions:
             if session.status.final:
                 raise Conflict(f"session {session.id} is {session.status} already")
             try:
-                session = self._store.sessions.advance(session, Status.CANCELLED, f"cancelled by {user.name}")
+                session = self._context.store.sessions.advance(
+                    session, Status.CANCELLED, f"cancelled by {user.name}"
+                )
                 break
             except Conflict:
-                session = self._store.sessions.get(session.id)
+                session = self._context.store.sessions.get(session.id)
         else:
             raise Conflict(f"session {session.id} moves too fast; try again")
         return self._decided(metrics.moved(session))
@@ -69,7 +63,7 @@ class Decisions:
     def accept(self, user: User, session: SessionRecord) -> SessionRecord:
         """Publish the table that was held, as it is."""
         _require_held(user, session)
-        return self._decided(self._publisher.accept(session))
+        return self._decided(self._context.publisher.accept(session))
 
     def withdraw(self, user: User, session: SessionRecord) -> SessionRecord:
         """Decline the table that was held: it is deleted, and nothing is published or charged.
@@ -78,7 +72,9 @@ class Decisions:
         """
         _require_held(user, session)
         cause = f"declined by {user.name}"
-        return self._decided(metrics.moved(self._store.sessions.advance(session, Status.CANCELLED, cause)))
+        return self._decided(
+            metrics.moved(self._context.store.sessions.advance(session, Status.CANCELLED, cause))
+        )
 
     def relax(self, user: User, session: SessionRecord, content: Any) -> SessionRecord:
         """Ask the same parties again with some keys of the request changed; what they refuse leaves the held table.
@@ -98,15 +94,15 @@ class Decisions:
         wanted = request.content()
         if all(each == session.request.get(key) for key, each in wanted.items() if key not in _ONLY_JUDGED):
             self._require_quality(session, request)
-            return self._decided(self._publisher.accept(session, wanted))
-        session = self._store.sessions.relax(
+            return self._decided(self._context.publisher.accept(session, wanted))
+        session = self._context.store.sessions.relax(
             session, wanted, attempt_limit=request.attempts, expires=self._intake.expiry(request)
         )
         return self._decided(metrics.moved(session))
 
     def _require_quality(self, session: SessionRecord, request: Request) -> None:
         """ParameterError when the table that is held misses this quality, too."""
-        move = self._store.events.last_moves([session.id]).get(session.id)
+        move = self._context.store.events.last_moves([session.id]).get(session.id)
         held = (move.data.get("missed") if move is not None else None) or {}
         judged = {term.figure: held.get(term.figure) for term in QUALITY_TERMS} | limits_of(request)
         problems = []
@@ -124,8 +120,8 @@ class Decisions:
     def _decided(self, session: SessionRecord) -> SessionRecord:
         log.info("decided", session=session.id, status=session.status.value, cause=session.cause)
         if session.status is Status.CANCELLED:
-            self._publisher.clear()
-        self._wakeup.ring()
+            self._context.publisher.clear()
+        self._context.wakeup.ring()
         return session
 
 

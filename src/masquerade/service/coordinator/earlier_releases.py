@@ -26,15 +26,13 @@ from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
 from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.service.card import ColumnCard
-from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.context import Context
 from masquerade.service.coordinator.publish import Assembled
-from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.coordinator.session_moves import move
-from masquerade.service.coordinator.sign import contract_of
+from masquerade.service.coordinator.session_moves import contract_of, move
 from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.session_states import Status
 from masquerade.service.signing import SignedContract
-from masquerade.service.store import SessionRecord, Store, StoredRelease
+from masquerade.service.store import SessionRecord, StoredRelease
 from masquerade.service.terms import Terms
 
 
@@ -42,9 +40,7 @@ from masquerade.service.terms import Terms
 class EarlierReleases:
     """The releases that are kept, and what can be made from them."""
 
-    store: Store
-    files: ReleaseFiles
-    directory: Directory
+    context: Context
 
     def lacking(self, source: str) -> str | None:
         """Say why the release of these terms cannot be rolled up; None when it is here and whole."""
@@ -57,8 +53,8 @@ class EarlierReleases:
         release = self._kept(source)
         if release is None:
             raise NotAllowed(Problem(_gone(source), source=THE_REQUEST))
-        earlier = contract_of(self.store.sessions.get(release.session)).deal.terms
-        table = pq.read_table(self.files.table(release.table_path, "parquet"))
+        earlier = contract_of(self.context.store.sessions.get(release.session)).deal.terms
+        table = pq.read_table(self.context.files.table(release.table_path, "parquet"))
         requirement: Requirement = contract.contract.requirement
         if terms.m and (stricter := _stricter(earlier, terms)):
             known = _known_size(earlier, terms.m, stricter)
@@ -68,7 +64,7 @@ class EarlierReleases:
             )
         class_name = terms.class_name
         names = [column.name for column in terms.columns]
-        summary = self.files.summary(release.table_path)
+        summary = self.context.files.summary(release.table_path)
         cards = self._cards(earlier)
         return roll_up(
             Table(table, _schema(cards, summary), origin=Origin("the earlier release")),
@@ -89,11 +85,11 @@ class EarlierReleases:
 
     def _kept(self, source: str) -> StoredRelease | None:
         """Return the release of these terms, if its files are there."""
-        release = self.store.releases.of_terms(source)
+        release = self.context.store.releases.of_terms(source)
         try:
             if release is not None:
-                self.files.table(release.table_path, "parquet")
-                self.files.summary(release.table_path)
+                self.context.files.table(release.table_path, "parquet")
+                self.context.files.summary(release.table_path)
         except (MasqueradeError, OSError, ValueError):
             return None
         return release
@@ -102,7 +98,7 @@ class EarlierReleases:
         """Return what the parties publish about the attributes of an earlier release."""
         found: dict[str, ColumnCard] = {}
         for provision in earlier.provisions:
-            published = self.directory.published(provision.party)
+            published = self.context.directory.published(provision.party)
             for each in published.datasets if published is not None else ():
                 if each.card.dataset == provision.dataset:
                     found |= {card.name: card for card in each.card.columns if card.name not in found}
@@ -115,15 +111,14 @@ class EarlierReleases:
 class RollUp:
     """One attempt of a session that is answered from an earlier release; see `run.Attempt`."""
 
-    store: Store
-    earlier: EarlierReleases
+    context: Context
     session: SessionRecord
 
     async def run(self) -> Assembled:
         """The verified release."""
         contract = contract_of(self.session)
-        release = await asyncio.to_thread(self.earlier.rolled_up, contract)
-        self.session = await move(self.store.sessions.advance, self.session, Status.ASSEMBLING)
+        release = await asyncio.to_thread(EarlierReleases(self.context).rolled_up, contract)
+        self.session = await move(self.context.store.sessions.advance, self.session, Status.ASSEMBLING)
         return Assembled(self.session, contract, release, {})
 
 

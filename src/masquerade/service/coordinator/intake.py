@@ -13,18 +13,16 @@ from masquerade.forms.problems import Problems
 from masquerade.protocol.method import RoleName
 from masquerade.service.clock import iso
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.context import Context
 from masquerade.service.coordinator.foresight import foresee
 from masquerade.service.coordinator.rehearsal import Foretold, Rehearsal, changes
-from masquerade.service.coordinator.settings import Settings
-from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.expectation import expected
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.kinds.kind import THE_REQUEST, Match
 from masquerade.service.request import Request, fill_request
 from masquerade.service.requester import departures
 from masquerade.service.resources import RequestPreview, User
-from masquerade.service.store import SessionRecord, Store
+from masquerade.service.store import SessionRecord
 from masquerade.service.terms import strictest
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -51,11 +49,8 @@ class Reading:
 class Intake:
     """Takes in requests, and compares them with what the parties have published."""
 
-    def __init__(
-        self, settings: Settings, store: Store, directory: Directory, wakeup: Wakeup, rehearsal: Rehearsal
-    ) -> None:
-        self._settings, self._store, self._directory, self._wakeup = settings, store, directory, wakeup
-        self._rehearsal = rehearsal
+    def __init__(self, context: Context, rehearsal: Rehearsal) -> None:
+        self._context, self._rehearsal = context, rehearsal
 
     def preview(self, user: User, content: Any) -> RequestPreview:
         """Say what a request would come to. Nothing is stored.
@@ -73,11 +68,11 @@ class Intake:
             unmet = (each.within(THE_REQUEST) for each in problems)
             return RequestPreview(errors=(*reading.unreadable, *unmet))
         wish = (*map(str, strictest(request.privacy, request.arrangement)), *against(request.colluding))
-        cards = self._directory.cards(user.name, found.datasets)
-        asked = self._directory.asked(request, found)
+        cards = self._context.directory.cards(user.name, found.datasets)
+        asked = self._context.directory.asked(request, found)
         foreseen = foresee(request, asked)
         snapshots = {party: each.card.snapshot for party, each in asked.items() if each.card.snapshot}
-        reachable = {party: seen for party, (_, seen) in self._directory.sights().items()}
+        reachable = {party: seen for party, (_, seen) in self._context.directory.sights().items()}
         away = [party for party in found.parties if not reachable.get(party, False)]
         foretold = None
         if not problems and not away:
@@ -97,7 +92,7 @@ class Intake:
             refusals=told.refusals,
             possible=None if told.possible is None else told.possible.content(),
             changes=() if told.possible is None else changes(request, told.possible),
-            released_before=self._store.releases.has_any(user.name, snapshots),
+            released_before=self._context.store.releases.has_any(user.name, snapshots),
             errors=problems,
         )
 
@@ -106,8 +101,8 @@ class Intake:
         reading = self.read(user.name, content)
         self.refuse(user, reading)
         request, found = reading.request, reading.found
-        self._directory.admit(user.name, found.datasets)
-        session = self._store.sessions.create(
+        self._context.directory.admit(user.name, found.datasets)
+        session = self._context.store.sessions.create(
             user.name,
             found.parties,
             request.purpose or "",
@@ -119,7 +114,7 @@ class Intake:
         metrics.requests.inc()
         metrics.moved(session)
         log.info("requested", session=session.id, user=user.name, parties=list(found.parties))
-        self._wakeup.ring()
+        self._context.wakeup.ring()
         return session
 
     # --- used as well when a request is relaxed ---
@@ -131,7 +126,7 @@ class Intake:
         """
         problems = Problems(THE_REQUEST)
         request = fill_request(content, problems).asked_by(user)
-        found = self._directory.find(request)
+        found = self._context.directory.find(request)
         unmet = list(self._too_late(request))
         if not any(problems.about((key,)) for key in _DECIDE_WHO):
             unmet += found.problems
@@ -155,7 +150,7 @@ class Intake:
 
     def _too_late(self, request: Request) -> list[Problem]:
         """The problem with a deadline that has passed, if it has."""
-        now = self._store.clock()
+        now = self._context.store.clock()
         if request.deadline is None or request.deadline > now.timestamp():
             return []
         over = iso(datetime.fromtimestamp(request.deadline, UTC))
@@ -164,7 +159,7 @@ class Intake:
 
     def expiry(self, request: Request) -> datetime:
         """When a session that still waits ends: at its deadline, and after some days at the latest."""
-        latest = self._store.clock() + self._settings.most_wait
+        latest = self._context.store.clock() + self._context.settings.most_wait
         if request.deadline is None:
             return latest
         try:
@@ -175,7 +170,7 @@ class Intake:
     def _awaited(self, user: User, found: Match) -> list[str]:
         """The parties that may have a column which nobody offers: those that have not published yet."""
         missing = any(not held for held in found.contributors.values())
-        return self._directory.silent(user.name) if missing else []
+        return self._context.directory.silent(user.name) if missing else []
 
 
 def _unpublished(party: str) -> Problem:

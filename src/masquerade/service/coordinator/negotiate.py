@@ -24,15 +24,12 @@ import msgspec
 import structlog
 
 from masquerade.errors import ParameterError, PeerError, PeerUnreachable, Problem
-from masquerade.service.clock import Clock
 from masquerade.service.control import AskOffer
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.clocks import differing_clocks
 from masquerade.service.coordinator.comeback import Comeback
-from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.coordinator.earlier_releases import EarlierReleases
-from masquerade.service.coordinator.party_links import PartyLinks
-from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.session_moves import (
     cause_of,
     end,
@@ -41,16 +38,14 @@ from masquerade.service.coordinator.session_moves import (
     tell_declined,
     tell_problem,
 )
-from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import Signer, requirements_of
-from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate, said_by
 from masquerade.service.offers import Offer, Refusal
 from masquerade.service.request import Request, read_request
 from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord, Store
+from masquerade.service.store import SessionRecord
 from masquerade.service.terms import Deal, cost
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -63,49 +58,43 @@ _HIGHEST_PRICE = 10**12  # cents that the store takes
 class Negotiator:
     """Negotiates sessions; several at once."""
 
-    settings: Settings
-    store: Store
-    directory: Directory
-    links: PartyLinks
+    context: WorkingContext
     signer: Signer
-    publisher: ReleasePublisher
-    earlier: EarlierReleases
-    wakeup: Wakeup
-    clock: Clock
 
     async def carry(self, session: SessionRecord) -> None:
         """Bring a session to the queue, to its release from the cache, or to its refusal."""
         if session.status is Status.REQUESTED:
-            session = await move(self.store.sessions.advance, session, Status.NEGOTIATING)
+            session = await move(self.context.store.sessions.advance, session, Status.NEGOTIATING)
         if session.status is Status.NEGOTIATING:
             try:
                 agreed = await self._negotiated(session)
             except PeerError as error:
-                await tell_problem(self.store, session, error)
+                await tell_problem(self.context.store, session, error)
                 await self._end(session, Status.FAILED, error.lines, failed_by=error.peer)
                 return
             if agreed is None:
                 return
             session = agreed
-        if not await asyncio.to_thread(self.publisher.serve_from_cache, session):
-            await move(self.store.sessions.advance, session, Status.QUEUED)
-        self.wakeup.ring()
+        if not await asyncio.to_thread(self.context.publisher.serve_from_cache, session):
+            await move(self.context.store.sessions.advance, session, Status.QUEUED)
+        self.context.wakeup.ring()
 
     async def _negotiated(self, session: SessionRecord) -> SessionRecord | None:
         """The session with its signed contract; None when it has ended without one."""
         request = read_request(dict(session.request)).asked_by(session.client)
-        found = await asyncio.to_thread(self.directory.find, request)
+        found = await asyncio.to_thread(self.context.directory.find, request)
         if found.problems or set(found.parties) != set(session.providers):
             problems = found.problems or (Problem("what the parties publish has changed; ask again"),)
             reasons = [str(each.within(THE_REQUEST)) for each in problems]
             await self._end(session, Status.REFUSED, reasons)
             return None
-        await tell_declined(self.store, self.links, session.providers)  # so that their ledgers are up to date
+        # Their ledgers must be up to date, or they answer by releases that nobody was given.
+        await tell_declined(self.context.store, self.context.links, session.providers)
         outcome = await self._agreement(session, request, found.datasets)
         if isinstance(outcome, Refused) and outcome.earlier is not None:
             outcome = await self._rolled_up(session, request, found.datasets, outcome, outcome.earlier)
         if isinstance(outcome, Refused):
-            clocks = await differing_clocks(self.links, self.clock, {*outcome.reasons} & {*session.providers})
+            clocks = await differing_clocks(self.context, {*outcome.reasons} & {*session.providers})
             lines = [*outcome.lines, *said_by({each.party: (each.reason,) for each in clocks})]
             await self._end(session, Status.REFUSED, lines)
             return None
@@ -115,7 +104,7 @@ class Negotiator:
         signed = await self.signer.agree(session, deal)
         if isinstance(signed, SessionRecord):
             return signed
-        clocks = await differing_clocks(self.links, self.clock, [each.party for each in signed])
+        clocks = await differing_clocks(self.context, [each.party for each in signed])
         lines = [
             *said_by({each.party: each.reasons for each in signed}),
             *said_by({each.party: (each.reason,) for each in clocks}),
@@ -134,10 +123,10 @@ class Negotiator:
         source: str,
     ) -> Agreed | Refused:
         """Ask for a roll-up of the earlier release, which is all that the parties may still publish of their tables."""
-        lacking = await asyncio.to_thread(self.earlier.lacking, source)
+        lacking = await asyncio.to_thread(EarlierReleases(self.context).lacking, source)
         if lacking is not None:
             return Refused({**refused.reasons, THE_REQUEST: (lacking,)})
-        await tell(self.store, session, "roll_up", {"terms_hash": source})
+        await tell(self.context.store, session, "roll_up", {"terms_hash": source})
         return await self._agreement(session, request, datasets, source)
 
     async def _agreement(
@@ -148,7 +137,7 @@ class Negotiator:
         source: str | None = None,
     ) -> Agreed | Refused:
         """Carry offers and counter-offers, round by round, until all insist on the same or somebody refuses."""
-        before = await asyncio.to_thread(self.store.offers.of, session.id)
+        before = await asyncio.to_thread(self.context.store.offers.of, session.id)
         number = max((offer.round for offer in before), default=0)
         earlier: list[CounterOffer] = []
         while True:
@@ -162,7 +151,7 @@ class Negotiator:
             wanted = outcome.request
             texts = [*map(str, wanted.privacy), *against(wanted.colluding)]
             told = {"round": number, "requirements": texts, "price": outcome.price}
-            await tell(self.store, session, "counter", told)
+            await tell(self.context.store, session, "counter", told)
 
     async def _round(
         self,
@@ -178,9 +167,9 @@ class Negotiator:
             for party in session.providers
         }
         found = await self._answers(asked_of)
-        comeback = Comeback(self.settings, self.clock)
+        comeback = Comeback(self.context)
         for error in _absent(found):
-            await tell_problem(self.store, session, error)
+            await tell_problem(self.context.store, session, error)
         while absent := _absent(found):
             if any(isinstance(each, Refusal) for each in found.values()):
                 break
@@ -201,7 +190,7 @@ class Negotiator:
 
         async def answer(party: str) -> Offer | Refusal | PeerUnreachable:
             try:
-                return await self.links.offer(party, asked_of[party])
+                return await self.context.links.offer(party, asked_of[party])
             except PeerUnreachable as error:
                 return error
 
@@ -218,7 +207,7 @@ class Negotiator:
         else:
             terms, price, texts = msgspec.to_builtins(said), cost([said.price], records), _texts(said)
         await asyncio.to_thread(
-            self.store.offers.add,
+            self.context.store.offers.add,
             session.id,
             said.party,
             number,
@@ -227,7 +216,7 @@ class Negotiator:
             reasons,
         )
         told = {"party": said.party, "round": number, "price": price}
-        await tell(self.store, session, "offer", told | {"requirements": texts, "reasons": reasons})
+        await tell(self.context.store, session, "offer", told | {"requirements": texts, "reasons": reasons})
 
     # --- endings ---
 
@@ -236,14 +225,14 @@ class Negotiator:
     ) -> None:
         if await self._held_on(session, reasons):
             return
-        await end(self.store, session, status, reasons, **details)
+        await end(self.context.store, session, status, reasons, **details)
         log.info(status.value, session=session.id, reasons=len(reasons))
 
     async def _held_on(self, session: SessionRecord, reasons: Sequence[str]) -> bool:
         """Let a session that was relaxed wait for its client again; whether there is a held table to wait with."""
         if session.terms_hash is None:  # the first negotiation
             return False
-        hold_on = self.store.releases.hold_on
+        hold_on = self.context.store.releases.hold_on
         held = await asyncio.to_thread(hold_on, session, cause_of(reasons), list(reasons))
         if held is None:
             return False

@@ -13,11 +13,8 @@ from typing import Any
 import structlog
 
 from masquerade.errors import PeerError
-from masquerade.service.clock import Clock
 from masquerade.service.coordinator.comeback import Comeback
-from masquerade.service.coordinator.party_links import PartyLinks
-from masquerade.service.coordinator.settings import Settings
-from masquerade.service.coordinator.wakeup import Wakeup
+from masquerade.service.coordinator.context import WorkingContext
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -25,8 +22,8 @@ log = structlog.get_logger("masquerade.coordinator")
 class PartyBackoff:
     """Keeps sessions from starting with parties that need a pause."""
 
-    def __init__(self, settings: Settings, links: PartyLinks, wakeup: Wakeup, clock: Clock) -> None:
-        self._settings, self._links, self._wakeup, self._clock = settings, links, wakeup, clock
+    def __init__(self, context: WorkingContext) -> None:
+        self._context = context
         self._waits: dict[str, set[asyncio.Task[None]]] = {}
 
     def leaves_alone(self, party: str) -> bool:
@@ -35,7 +32,7 @@ class PartyBackoff:
 
     def busy(self, party: str) -> None:
         """Pause after a party had no place for a session."""
-        self._wait(party, self._clock.sleep(self._settings.timings.retry))
+        self._wait(party, self._context.clock.sleep(self._context.settings.timings.retry))
 
     def failed(self, parties: Iterable[str], culprit: str, attempts: int) -> None:
         """Pause after a failed attempt, the `attempts`-th of its session, until each of its parties answers.
@@ -43,7 +40,7 @@ class PartyBackoff:
         The culprit is given a moment before it is asked; when nobody knows who it is (""), all are.
         """
         for party in parties:
-            pause = self._settings.timings.retry * attempts if culprit in (party, "") else 0.0
+            pause = self._context.settings.timings.retry * attempts if culprit in (party, "") else 0.0
             self._wait(party, self._until_back(party, pause))
 
     async def close(self) -> None:
@@ -54,12 +51,12 @@ class PartyBackoff:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _until_back(self, party: str, pause: float) -> None:
-        own = self._settings
-        comeback = Comeback(own, self._clock, pause)
-        await self._clock.sleep(pause)
+        own = self._context.settings
+        comeback = Comeback(self._context, pause)
+        await self._context.clock.sleep(pause)
         while True:
             try:
-                await self._links.health(party, min(own.timings.answer, own.timings.silence))
+                await self._context.links.health(party, min(own.timings.answer, own.timings.silence))
                 return
             except PeerError as error:
                 if not await comeback.pause():
@@ -75,6 +72,6 @@ class PartyBackoff:
             waits.discard(task)
             if not task.cancelled() and task.exception() is not None:
                 log.error("background", problem=type(task.exception()).__name__)
-            self._wakeup.ring()
+            self._context.wakeup.ring()
 
         task.add_done_callback(over)

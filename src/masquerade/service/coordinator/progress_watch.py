@@ -8,10 +8,9 @@ from typing import Any
 
 from masquerade.errors import MasqueradeError, PeerError, PeerUnreachable, restored
 from masquerade.net.progress import Stage
-from masquerade.service.clock import Clock
 from masquerade.service.control import Progress
-from masquerade.service.coordinator.party_links import PartyLinks
-from masquerade.service.store import Store, is_outage
+from masquerade.service.coordinator.context import WorkingContext
+from masquerade.service.store import is_outage
 
 LOOK_EVERY = 0.5  # seconds
 _SETTLED = ("done", "failed", "cancelled")
@@ -22,14 +21,12 @@ class ProgressWatch:
 
     def __init__(
         self,
-        links: PartyLinks,
-        store: Store,
-        clock: Clock,
+        context: WorkingContext,
         session: str,
         contract: str,
         parties: tuple[str, ...],
     ) -> None:
-        self._links, self._store, self._clock = links, store, clock
+        self._context = context
         self._session, self._contract, self._parties = session, contract, parties
         self.told: dict[str, Progress | PeerError] = {}
         self.known: dict[str, Progress] = {}  # the last word of each, whether or not it still answers
@@ -42,18 +39,18 @@ class ProgressWatch:
             await self.look(show_progress)
             if any(_has_failed(each) for each in self.told.values()):
                 return
-            await self._clock.sleep(LOOK_EVERY)
+            await self._context.clock.sleep(LOOK_EVERY)
 
     async def until_settled(self, show_progress: bool, at_most: float) -> None:
         """Look until every party is done, has failed or has gone, or `at_most` seconds have passed."""
-        deadline = self._clock.monotonic() + at_most
+        deadline = self._context.clock.monotonic() + at_most
         while True:
             await self.look(show_progress, at_most)
             if all(not isinstance(each, Progress) or each.state in _SETTLED for each in self.told.values()):
                 return
-            if self._clock.monotonic() >= deadline:
+            if self._context.clock.monotonic() >= deadline:
                 return
-            await self._clock.sleep(0.1)
+            await self._context.clock.sleep(0.1)
 
     async def look(
         self, show_progress: bool, within: float | None = None
@@ -71,7 +68,7 @@ class ProgressWatch:
 
     async def _asked(self, party: str, within: float | None) -> Progress | PeerError:
         try:
-            return await self._links.progress(party, self._contract, within)
+            return await self._context.links.progress(party, self._contract, within)
         except PeerError as error:
             return error
 
@@ -111,7 +108,7 @@ class ProgressWatch:
     async def _stored(self, news: list[tuple[str, dict[str, Any]]]) -> bool:
         """Return whether the database took it. An outage does not end the attempt: the next look tells it again."""
         try:
-            await asyncio.to_thread(self._store.events.extend, self._session, news)
+            await asyncio.to_thread(self._context.store.events.extend, self._session, news)
         except Exception as error:
             if not is_outage(error):
                 raise

@@ -36,11 +36,10 @@ from masquerade.service.coordinator.products import (
     summary_of,
 )
 from masquerade.service.coordinator.release_files import ReleaseFiles, Written
-from masquerade.service.coordinator.session_moves import tell
+from masquerade.service.coordinator.session_moves import contract_of, tell
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.coordinator.sign import contract_of
 from masquerade.service.quality import LOST, Figures, limits_of, missed_terms
-from masquerade.service.request import read_request
+from masquerade.service.request import released_columns
 from masquerade.service.signing import SignedContract
 from masquerade.service.store import NewRelease, SessionRecord, Store, is_outage
 
@@ -185,7 +184,7 @@ def columns_asked_for(request: Mapping[str, Any]) -> list[str]:
     The contract has an order of its own, with what is released as it is at the end: the parties go by that, and
     requests that differ in nothing else are the same to them.
     """
-    return list(read_request(dict(request)).released)
+    return released_columns(request)
 
 
 def _charges(session: SessionRecord, rows: int) -> dict[str, int]:

@@ -21,8 +21,8 @@ from masquerade.errors import ParameterError, PeerError, PeerUnreachable
 from masquerade.methods import described, written_method
 from masquerade.protocol.method import SessionMethod
 from masquerade.protocol.product import TABLE
-from masquerade.service.clock import Clock
 from masquerade.service.control import AskOffer
+from masquerade.service.coordinator.context import Context
 from masquerade.service.coordinator.earlier_releases import EarlierReleases
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.negotiation import CounterOffer, Refused, negotiate
@@ -50,8 +50,7 @@ class Foretold:
 class Rehearsal:
     """Asks the parties from any thread, while the coordinator's background work runs; knows nothing otherwise."""
 
-    clock: Clock
-    earlier: EarlierReleases
+    context: Context
     _links: PartyLinks | None = None
     _loop: asyncio.AbstractEventLoop | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -75,7 +74,7 @@ class Rehearsal:
             [request.user, request.content(), dict(datasets), state], sort_keys=True, default=str
         )
         with self._lock:
-            now = self.clock.monotonic()
+            now = self.context.clock.monotonic()
             told = self._known.get(key)
             if told is not None and now - told[0] < _FRESH:
                 return told[1]
@@ -126,7 +125,7 @@ class Rehearsal:
         """Return what a session would be refused for; None for nothing, and where it would wait for a busy party."""
         refused = await self._refused(links, request, datasets)
         if refused is not None and refused.earlier is not None:
-            lacking = await asyncio.to_thread(self.earlier.lacking, refused.earlier)
+            lacking = await asyncio.to_thread(EarlierReleases(self.context).lacking, refused.earlier)
             if lacking is None:
                 refused = await self._refused(links, request, datasets, refused.earlier)
         return None if refused is None or refused.busy else refused

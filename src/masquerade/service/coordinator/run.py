@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 import msgspec
 import structlog
 
-from masquerade.audit.log import AuditLog
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, PeerError, PeerRefused
 from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Node
@@ -30,26 +29,24 @@ from masquerade.net.first_cause import first_cause
 from masquerade.net.script import Move, Receive
 from masquerade.net.session import run_script
 from masquerade.protocol.method import Assembly
-from masquerade.service.clock import Clock, wait
+from masquerade.service.clock import wait
 from masquerade.service.control import Prepare, Ready, Start
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.clocks import ClockDiffers, differing_clocks
-from masquerade.service.coordinator.earlier_releases import EarlierReleases, RollUp
+from masquerade.service.coordinator.context import WorkingContext
+from masquerade.service.coordinator.earlier_releases import RollUp
 from masquerade.service.coordinator.party_backoff import PartyBackoff
-from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.products import Made
 from masquerade.service.coordinator.progress_watch import ProgressWatch, endings
-from masquerade.service.coordinator.publish import Assembled, ReleasePublisher
-from masquerade.service.coordinator.session_moves import cause_of, end, move, tell_problem
-from masquerade.service.coordinator.settings import Settings
-from masquerade.service.coordinator.sign import Signer, Unsigned, contract_of
+from masquerade.service.coordinator.publish import Assembled
+from masquerade.service.coordinator.session_moves import cause_of, contract_of, end, move, tell_problem
+from masquerade.service.coordinator.sign import Signer, Unsigned
 from masquerade.service.negotiation import said_by
-from masquerade.service.network import Network
 from masquerade.service.offers import Refusal
 from masquerade.service.session_states import Status
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract
-from masquerade.service.store import SessionRecord, Store, is_outage
+from masquerade.service.store import SessionRecord, is_outage
 from masquerade.utility.release_error import release_error
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -69,22 +66,15 @@ class Busy(Exception):
 class Runner:
     """Runs sessions; several at once."""
 
-    settings: Settings
-    store: Store
-    links: PartyLinks
+    context: WorkingContext
     signer: Signer
-    audit: AuditLog
-    publisher: ReleasePublisher
-    earlier: EarlierReleases
     backoff: PartyBackoff
-    clock: Clock
-    network: Network
 
     async def run(self, session: SessionRecord) -> None:
         """Run a session that was claimed, to the end of this attempt."""
         metrics.moved(session)
         log.info("running", session=session.id, attempt=session.attempts)
-        started = self.clock.monotonic()
+        started = self.context.clock.monotonic()
         outcome = "failed"
         try:
             outcome = await self._attempted(session)
@@ -99,13 +89,13 @@ class Runner:
             raise
         finally:
             metrics.attempts.labels(outcome).inc()
-            metrics.attempt_seconds.observe(self.clock.monotonic() - started)
+            metrics.attempt_seconds.observe(self.context.clock.monotonic() - started)
 
     async def _attempted(self, session: SessionRecord) -> str:
         """One attempt, and what follows from how it ended; the outcome's name for the metrics."""
         attempt = self._attempt(session)
         try:
-            await self.publisher.publish(await attempt.run())
+            await self.context.publisher.publish(await attempt.run())
         except Busy as busy:
             await self._put_back(attempt.session, busy)
             return "busy"
@@ -131,23 +121,22 @@ class Runner:
 
     def _attempt(self, session: SessionRecord) -> Attempt | RollUp:
         if contract_of(session).deal.terms.source is not None:
-            return RollUp(self.store, self.earlier, session)
-        given = self.settings, self.store, self.links, self.signer, self.audit
-        return Attempt(*given, self.clock, self.network, session)
+            return RollUp(self.context, session)
+        return Attempt(self.context, self.signer, session)
 
     async def _put_back(self, session: SessionRecord, busy: Busy) -> None:
         """Wait for a place: the attempt does not count, and the contract, which was shown, is not used again."""
         again = self.signer.new_contract(contract_of(session).deal, max(session.attempts, 1))
         self.backoff.busy(busy.party)
-        put_back = self.store.sessions.put_back
+        put_back = self.context.store.sessions.put_back
         await move(put_back, session, str(busy), again.hash.hex(), msgspec.to_builtins(again))
         log.info("put back", session=session.id, party=busy.party)
 
     async def _retry(self, session: SessionRecord, error: PeerError) -> None:
-        await tell_problem(self.store, session, error)
+        await tell_problem(self.context.store, session, error)
         self.backoff.failed(session.providers, error.peer, session.attempts)
         cause = cause_of(error.lines)
-        moved = await move(self.store.sessions.retry, session, cause, {"failed_by": error.peer})
+        moved = await move(self.context.store.sessions.retry, session, cause, {"failed_by": error.peer})
         log.warning(
             "attempt failed",
             session=session.id,
@@ -159,7 +148,7 @@ class Runner:
     async def _end(self, session: SessionRecord, status: Status, problems: Sequence[str]) -> None:
         if session.status is not Status.RUNNING:  # the columns are in: nobody can refuse any more
             status = Status.FAILED
-        moved = await end(self.store, session, status, problems)
+        moved = await end(self.context.store, session, status, problems)
         log.warning(status.value, session=session.id, cause=moved.cause)
 
 
@@ -167,13 +156,8 @@ class Runner:
 class Attempt:
     """One attempt of one session, which is running."""
 
-    settings: Settings
-    store: Store
-    links: PartyLinks
+    context: WorkingContext
     signer: Signer
-    audit: AuditLog
-    clock: Clock
-    network: Network
     session: SessionRecord
     contract: SignedContract = field(init=False)
     _shown: bool = False  # whether a party was told to prepare
@@ -185,8 +169,8 @@ class Attempt:
         """The verified release."""
         try:
             await self._renew()
-            own = self.settings
-            async with self.network.listen(own.identity, own.trust, own.session_address) as listener:
+            own = self.context.settings
+            async with self.context.network.listen(own.identity, own.trust, own.session_address) as listener:
                 return await self._assembled(listener)
         except BaseException:
             await self._call_off()
@@ -197,7 +181,7 @@ class Attempt:
         if isinstance(found, Unsigned):
             if found.refusals:
                 parties = [each.party for each in found.refusals]
-                clocks = await differing_clocks(self.links, self.clock, parties)
+                clocks = await differing_clocks(self.context, parties)
                 raise _refused(found.refusals, clocks)
             party, reason = next(iter(found.waiting.items()))
             raise Busy(party, reason)
@@ -211,16 +195,16 @@ class Attempt:
         )
         addresses = await self._ready(name)
         port = listener.address.rpartition(":")[2]
-        addresses[self.settings.name] = f"{self.settings.announced_host}:{port}"
-        await asyncio.gather(*(self.links.start(party, name, Start(addresses)) for party in parties))
-        watch = ProgressWatch(self.links, self.store, self.clock, self.session.id, name, parties)
+        addresses[self.context.settings.name] = f"{self.context.settings.announced_host}:{port}"
+        await asyncio.gather(*(self.context.links.start(party, name, Start(addresses)) for party in parties))
+        watch = ProgressWatch(self.context, self.session.id, name, parties)
         looking = asyncio.create_task(watch.until_one_fails(show))
         working = asyncio.create_task(self._release(listener, addresses))
         release: Made | None = None
         ours: MasqueradeError | None = None
         try:
             await asyncio.wait({looking, working}, return_when=asyncio.FIRST_COMPLETED)
-            await wait(self.clock, {working}, _GRACE)  # it may say more about it than the parties do
+            await wait(self.context.clock, {working}, _GRACE)  # it may say more about it than the parties do
             if not working.done():
                 working.cancel()
                 await asyncio.wait({working})
@@ -237,16 +221,16 @@ class Attempt:
         await watch.until_settled(show, _GRACE)
         if release is None:
             raise first_cause(endings(watch.told), ours)
-        service = self.links.service.judged(self.contract.deal.service)
+        service = self.context.links.service.judged(self.contract.deal.service)
         return Assembled(self.session, self.contract, release, watch.known, service)
 
     async def _ready(self, name: str) -> dict[str, str]:
         """Let everybody prepare; where each party's peers reach it."""
-        issuer = TokenIssuer(self.settings.identity, clock=self.clock.now)
+        issuer = TokenIssuer(self.context.settings.identity, clock=self.context.clock.now)
         parties = self.contract.parties
         self._shown = True
         asked = [Prepare(self.session.id, self.contract, issuer.issue(party, name)) for party in parties]
-        calls = [self.links.prepare(party, said) for party, said in zip(parties, asked, strict=True)]
+        calls = [self.context.links.prepare(party, said) for party, said in zip(parties, asked, strict=True)]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         for failed in answers:  # all have answered by now, so that nobody prepares for what was called off
             if isinstance(failed, BaseException):
@@ -263,7 +247,7 @@ class Attempt:
     async def _turned_down(self, refusals: Sequence[Refusal]) -> Exception:
         """What follows from refusals: it is refused, tried again, or waits for a place."""
         parties = [refusal.party for refusal in refusals]
-        clocks = await differing_clocks(self.links, self.clock, parties)
+        clocks = await differing_clocks(self.context, parties)
         for refusal in refusals:
             if not refusal.busy or any(not each.is_small for each in clocks):
                 return _refused(refusals, clocks)
@@ -288,8 +272,10 @@ class Attempt:
                     moving.append(asyncio.create_task(self._assembling()))
 
         try:
-            with self.audit.session(contract.hash.hex(), parties) as transcript:
-                async with listener.connect(nodes, agreement, self.settings.timings.of_session) as channels:
+            with self.context.audit.session(contract.hash.hex(), parties) as transcript:
+                async with listener.connect(
+                    nodes, agreement, self.context.settings.timings.of_session
+                ) as channels:
                     script = method.assembler(Assembly(agreed, judge=release_error))
                     release: Made = await run_script(script, channels, transcript=transcript, on_move=on_move)
                     if not moving:  # a party was lost, and the method goes on without it
@@ -300,15 +286,15 @@ class Attempt:
         return release
 
     async def _assembling(self) -> None:
-        self.session = await move(self.store.sessions.advance, self.session, Status.ASSEMBLING)
+        self.session = await move(self.context.store.sessions.advance, self.session, Status.ASSEMBLING)
 
     async def _call_off(self) -> None:
         """Tell all parties that it is over, also when we are being stopped ourselves."""
         if not self._shown:
             return
         name = self.contract.hash.hex()
-        stops = [asyncio.create_task(self.links.stop(party, name)) for party in self.contract.parties]
-        await wait(self.clock, {asyncio.gather(*stops, return_exceptions=True)}, _GRACE)
+        stops = [asyncio.create_task(self.context.links.stop(party, name)) for party in self.contract.parties]
+        await wait(self.context.clock, {asyncio.gather(*stops, return_exceptions=True)}, _GRACE)
         for stop in stops:
             stop.cancel()
         for ended in await asyncio.gather(*stops, return_exceptions=True):

@@ -18,19 +18,14 @@ from typing import Any
 import structlog
 
 from masquerade.errors import Conflict, MasqueradeError
-from masquerade.service.clock import Clock
 from masquerade.service.coordinator import housekeeping, metrics
-from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.coordinator.negotiate import Negotiator
 from masquerade.service.coordinator.outage import Outage
 from masquerade.service.coordinator.party_backoff import PartyBackoff
-from masquerade.service.coordinator.publish import ReleasePublisher
-from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.run import Runner
-from masquerade.service.coordinator.settings import Settings
-from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.session_states import COMPUTING, WAITING, Status
-from masquerade.service.store import SessionRecord, Store, is_outage
+from masquerade.service.store import SessionRecord, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -44,17 +39,11 @@ _LONGEST_STUMBLE = 30.0  # seconds until a session is taken up again that could 
 class Scheduler:
     """The tasks of all sessions."""
 
-    settings: Settings
-    store: Store
-    directory: Directory
-    files: ReleaseFiles
+    context: WorkingContext
     negotiator: Negotiator
     runner: Runner
-    publisher: ReleasePublisher
     backoff: PartyBackoff
     outage: Outage
-    wakeup: Wakeup
-    clock: Clock
     running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _negotiating: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _stumbled: Counter[str] = field(
@@ -67,7 +56,7 @@ class Scheduler:
         self.running = {name: task for name, task in self.running.items() if not task.done()}
         metrics.running.set(len(self.running))
         await self.outage.insist_on_database()
-        open_sessions = await asyncio.to_thread(self.store.sessions.in_states, *WAITING, *COMPUTING)
+        open_sessions = await asyncio.to_thread(self.context.store.sessions.in_states, *WAITING, *COMPUTING)
         tasks = {**self._negotiating, **self.running}
         gone = list(tasks.keys() - {session.id for session in open_sessions})
         for name in await asyncio.to_thread(self._called_off, gone):
@@ -77,7 +66,7 @@ class Scheduler:
             if session.status in _NEGOTIATED and idle:
                 self._negotiating[session.id] = self._task(session, self.negotiator.carry(session))
             elif session.status in COMPUTING and session.id not in self.running:
-                await asyncio.to_thread(housekeeping.resume, self.store, self.files, session)
+                await asyncio.to_thread(housekeeping.resume, self.context.store, self.context.files, session)
         waiting = [session for session in open_sessions if session.status is Status.QUEUED]
         metrics.queue_length.set(len(waiting))
         if waiting:
@@ -95,13 +84,13 @@ class Scheduler:
     def _called_off(self, names: list[str]) -> list[str]:
         """Those that somebody else ended. A task whose own work ended its session finishes by itself."""
         done = (Status.PUBLISHED, Status.REFUSED, Status.FAILED)
-        return [name for name in names if self.store.sessions.get(name).status not in done]
+        return [name for name in names if self.context.store.sessions.get(name).status not in done]
 
     # --- turns ---
 
     def _serve(self, waiting: list[SessionRecord]) -> None:
         """Serve waiting sessions whose terms were published meanwhile, whether or not their parties are busy."""
-        made = self.store.releases.terms_among({session.terms_hash or "" for session in waiting})
+        made = self.context.store.releases.terms_among({session.terms_hash or "" for session in waiting})
         for session in waiting:
             if session.terms_hash in made:
                 self._serve_one(session)
@@ -109,13 +98,13 @@ class Scheduler:
     def _serve_one(self, session: SessionRecord) -> bool:
         """Return whether a queued session was served from the cache, and needs no turn any more."""
         try:
-            return self.publisher.serve_from_cache(session)
+            return self.context.publisher.serve_from_cache(session)
         except Conflict as moved:  # its client has cancelled it
             log.info("moved by others", session=session.id, problem=str(moved))
             return False
 
     async def _claim(self) -> None:
-        while len(self.running) < self.settings.sessions_at_once:
+        while len(self.running) < self.context.settings.sessions_at_once:
             session = await asyncio.to_thread(self._next)
             if session is None:
                 return
@@ -125,25 +114,25 @@ class Scheduler:
         """Claim the session whose turn it is. One whose terms were published just now is served instead."""
         while True:
             free = self._free()
-            session = self.store.queue.next(free)
+            session = self.context.store.queue.next(free)
             if session is None:
                 return None
             if not self._serve_one(session):
-                return self.store.queue.claim(free, session)
+                return self.context.store.queue.claim(free, session)
 
     def _free(self) -> dict[str, int]:
         """How many more sessions each party can take; none while it is left alone."""
-        busy = self.store.queue.busy()
+        busy = self.context.store.queue.busy()
         return {
             party: 0 if self.backoff.leaves_alone(party) else slots - busy.get(party, 0)
-            for party, slots in self.directory.slots().items()
+            for party, slots in self.context.directory.slots().items()
         }
 
     # --- tasks ---
 
     def _task(self, session: SessionRecord, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(self._guarded(session, work))
-        task.add_done_callback(lambda _task: self.wakeup.ring())
+        task.add_done_callback(lambda _task: self.context.wakeup.ring())
         return task
 
     async def _guarded(self, session: SessionRecord, work: Coroutine[Any, Any, None]) -> None:
@@ -161,7 +150,9 @@ class Scheduler:
         """End a session that a mistake of ours has hit; return whether that could be stored."""
         log.error("a bug", session=session.id, problem=type(error).__name__, detail=own_text(error))
         try:
-            await asyncio.to_thread(housekeeping.give_up, self.store, session.id, type(error).__name__)
+            await asyncio.to_thread(
+                housekeeping.give_up, self.context.store, session.id, type(error).__name__
+            )
         except Exception as again:
             log.error(
                 "not given up", session=session.id, problem=type(again).__name__, detail=own_text(again)
@@ -173,11 +164,11 @@ class Scheduler:
         """Wait, longer each time, because nothing could be stored; a later look takes the session up again."""
         if is_outage(error):
             self.outage.noticed(error)
-            self.wakeup.ring()
+            self.context.wakeup.ring()
         log.warning("interrupted", session=session.id, problem=type(error).__name__)
         pause = LOOK_EVERY * 2 ** self._stumbled[session.id]
         self._stumbled[session.id] += 1
-        await self.clock.sleep(min(pause, _LONGEST_STUMBLE))
+        await self.context.clock.sleep(min(pause, _LONGEST_STUMBLE))
 
 
 def cancel(task: asyncio.Task[None]) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 import structlog
 
-from masquerade.errors import PeerError, PeerRefused
+from masquerade.errors import Bug, PeerError, PeerRefused
+from masquerade.forms.decoders import convert
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.session_states import Status
+from masquerade.service.signing import SignedContract
 from masquerade.service.store import SessionRecord, Store
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -53,6 +55,13 @@ async def tell_declined(store: Store, links: PartyLinks, parties: Collection[str
             log.debug("declined, not told", party=party, contract=contract, problem=str(error))
             continue
         await asyncio.to_thread(store.sessions.decline_known, party, contract)
+
+
+def contract_of(session: SessionRecord) -> SignedContract:
+    """The contract of a session that has one."""
+    if session.contract is None:
+        raise Bug(f"session {session.id} has no contract")
+    return convert(session.contract, SignedContract)
 
 
 def cause_of(reasons: Sequence[str]) -> str:

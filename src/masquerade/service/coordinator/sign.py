@@ -16,19 +16,16 @@ from typing import Any
 import msgspec
 import structlog
 
-from masquerade.audit.log import AuditLog
-from masquerade.errors import Bug, PeerRefused, PeerUnreachable
-from masquerade.forms.decoders import convert
-from masquerade.service.clock import Clock
+from masquerade.errors import PeerRefused, PeerUnreachable
 from masquerade.service.control import Pending, Signature
 from masquerade.service.coordinator.comeback import Comeback
-from masquerade.service.coordinator.party_links import PartyLinks
-from masquerade.service.coordinator.session_moves import move, tell, tell_problem
+from masquerade.service.coordinator.context import WorkingContext
+from masquerade.service.coordinator.session_moves import contract_of, move, tell, tell_problem
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.offers import Refusal
 from masquerade.service.signing import SignedContract, draw_up, verify_signatures
-from masquerade.service.store import SessionRecord, Store
+from masquerade.service.store import SessionRecord
 from masquerade.service.terms import Deal
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -49,33 +46,29 @@ class Unsigned:
 class Signer:
     """Has contracts signed."""
 
-    settings: Settings
-    store: Store
-    links: PartyLinks
-    audit: AuditLog
-    clock: Clock
+    context: WorkingContext
 
     def new_contract(self, deal: Deal, attempt: int = 1) -> SignedContract:
         """Draw up a contract that nobody has signed yet."""
-        return new_contract(deal, self.settings, self.clock.now(), attempt)
+        return new_contract(deal, self.context.settings, self.context.clock.now(), attempt)
 
     async def agree(self, session: SessionRecord, deal: Deal) -> SessionRecord | tuple[Refusal, ...]:
         """Ask until all have signed; the session as agreed, or who refuses. PeerError when a party is away."""
         contract = self.new_contract(deal)
-        pause = self.settings.timings.retry
+        pause = self.context.settings.timings.retry
         waiting: set[str] = set()
         away: Comeback | None = None  # of a party that does not answer now
         while True:
-            left = contract.expiry - self.clock.now().timestamp()
-            if left < self.settings.contract_lifetime.total_seconds() / 2:
+            left = contract.expiry - self.context.clock.now().timestamp()
+            if left < self.context.settings.contract_lifetime.total_seconds() / 2:
                 contract = self.new_contract(deal)  # whoever signs late has as much time to run it
             try:
                 found = await self.ask_all(session.id, contract)
                 away = None
             except PeerUnreachable as error:
                 if away is None:
-                    await tell_problem(self.store, session, error)
-                    away = Comeback(self.settings, self.clock)
+                    await tell_problem(self.context.store, session, error)
+                    away = Comeback(self.context)
                 if await away.pause():
                     continue
                 if not waiting:
@@ -88,14 +81,14 @@ class Signer:
                     return found.refusals
                 for party in sorted(set(found.waiting) - waiting):
                     asked = {"party": party, "reason": found.waiting[party]}
-                    await tell(self.store, session, "approval", asked)
+                    await tell(self.context.store, session, "approval", asked)
                     waiting.add(party)
-            await self.clock.sleep(pause)
+            await self.context.clock.sleep(pause)
             pause = min(pause * 1.5, _SLOWEST_POLL)
 
     async def renew(self, session: SessionRecord) -> SessionRecord | Unsigned:
         """Draw up and sign anew a contract that was used before, is about to expire, or is not signed by all."""
-        contract, now = contract_of(session), self.clock.now()
+        contract, now = contract_of(session), self.context.clock.now()
         fresh = contract.attempt == session.attempts and contract.expiry > now.timestamp() + _SOON
         fresh &= contract.hash.hex() == session.contract_hash  # not so when another version wrote it
         if fresh and set(contract.signatures) == set(contract.parties):
@@ -103,16 +96,16 @@ class Signer:
         found = await self.ask_all(session.id, self.new_contract(contract.deal, session.attempts))
         if isinstance(found, Unsigned):
             return found
-        await asyncio.to_thread(self.audit.contract, found.canonical(), found.hash.hex())
+        await asyncio.to_thread(self.context.audit.contract, found.canonical(), found.hash.hex())
         session = await asyncio.to_thread(
-            self.store.sessions.renew, session, found.hash.hex(), msgspec.to_builtins(found)
+            self.context.store.sessions.renew, session, found.hash.hex(), msgspec.to_builtins(found)
         )
-        await tell(self.store, session, "contract", _described(found))
+        await tell(self.context.store, session, "contract", _described(found))
         return session
 
     async def ask_all(self, session: str, contract: SignedContract) -> SignedContract | Unsigned:
         """The contract with all signatures; PeerError when a party cannot be asked or signs something else."""
-        asking = (self.links.sign(party, session, contract) for party in contract.parties)
+        asking = (self.context.links.sign(party, session, contract) for party in contract.parties)
         answers = dict(zip(contract.parties, await asyncio.gather(*asking), strict=True))
         waiting = {party: said.reason for party, said in answers.items() if isinstance(said, Pending)}
         refusals = tuple(said for said in answers.values() if isinstance(said, Refusal))
@@ -124,15 +117,19 @@ class Signer:
                 contract = contract.with_signature(party, bytes.fromhex(said.signature))
             except ValueError:
                 raise PeerRefused(party, "signed with something that is no signature") from None
-        verify_signatures(contract, self.settings.trust, now=int(self.clock.now().timestamp()))
+        verify_signatures(
+            contract, self.context.settings.trust, now=int(self.context.clock.now().timestamp())
+        )
         return contract
 
     async def _agreed(self, session: SessionRecord, contract: SignedContract) -> SessionRecord:
-        await asyncio.to_thread(self.audit.contract, contract.canonical(), contract.hash.hex())
+        await asyncio.to_thread(self.context.audit.contract, contract.canonical(), contract.hash.hex())
         terms, name = contract.deal.terms.hash.hex(), contract.hash.hex()
-        session = await move(self.store.sessions.agree, session, terms, name, msgspec.to_builtins(contract))
+        session = await move(
+            self.context.store.sessions.agree, session, terms, name, msgspec.to_builtins(contract)
+        )
         told = {**_described(contract), "requirements": requirements_of(contract.deal)}
-        await tell(self.store, session, "contract", told)
+        await tell(self.context.store, session, "contract", told)
         log.info("agreed", session=session.id, contract=name)
         return session
 
@@ -141,13 +138,6 @@ def new_contract(deal: Deal, settings: Settings, now: datetime, attempt: int = 1
     """Draw up a contract for a deal, with the fingerprints that we know; nobody has signed it yet."""
     keys = {party: settings.trust.fingerprint(party) for party in deal.terms.parties}
     return draw_up(deal, keys, int((now + settings.contract_lifetime).timestamp()), attempt)
-
-
-def contract_of(session: SessionRecord) -> SignedContract:
-    """The contract of a session that has one."""
-    if session.contract is None:
-        raise Bug(f"session {session.id} has no contract")
-    return convert(session.contract, SignedContract)
 
 
 def requirements_of(deal: Deal) -> list[str]:
