@@ -16,10 +16,11 @@ from adult import adult
 from anonymize.reference_mondrian import UnionFirst
 from anonymize.test_mondrian import cells_of
 from examples import examples
-from masquerade.anonymize.mondrian.axes import axes_of
+from masquerade.anonymize.chunked.linked_cuts import cut_linked
+from masquerade.anonymize.chunked.multidimensional import Dimensions, judge_of_chunks
+from masquerade.anonymize.method import records_of
 from masquerade.anonymize.mondrian.choices import CHOICES
-from masquerade.anonymize.mondrian.judge import Judge, Merge
-from masquerade.anonymize.mondrian.linked_qids import cut_linked
+from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.mondrian.qids import certainty_lost, linked
 from masquerade.anonymize.outcome import Outcome
 from masquerade.errors import RequirementUnreachable
@@ -52,12 +53,13 @@ def test_linked_records_of_one_qid_are_its_groups(
         groups = mq.Mondrian(CLASS, choose, strict, merge=merge).run_on_table(table, requirement)
     except RequirementUnreachable:
         assume(False)
-    judge = Judge(
-        requirement.parts, {SENSITIVE: table.coded(SENSITIVE)}, len(table), table.coded(CLASS), merge
-    )
-    axes = axes_of(table.columns(names))
-    linked = cut_linked(axes, {frozenset(names): judge}, CHOICES[choose], len(table), strict)
-    assert cells_of(Outcome(linked)) == cells_of(groups)
+    records = records_of(table, requirement, CLASS)
+    judge = judge_of_chunks(records, requirement.parts, CLASS, merge)
+    dimensions = Dimensions(tuple(records.columns.values()))
+    made = cut_linked(records, dimensions, {frozenset(names): judge}, CHOICES[choose], strict)
+    columns, codes = zip(*made.values(), strict=True)
+    linked = Outcome(columns, codes=dict(zip(made, codes, strict=True))).in_table(records)
+    assert cells_of(linked) == cells_of(groups)
 
 
 @settings(max_examples=examples(100), deadline=None)

@@ -1,9 +1,23 @@
-"""Mondrian on chunks over QIDs that share attributes: rounds by counts, then whole islands in one memory each.
+"""Mondrian over several QIDs that share attributes: each requirement is judged on the groups of its own QID.
 
-As `mondrian/linked_qids.py` has it for one table. Which groups of different QIDs are linked is known from the pairs of
-them that share records. Groups that are linked along no attribute any more, not even through others, are on different
-**islands**, and cut independently of each other: an island that is small enough is brought together in one chunk, and
-cut there by the loop of one table.
+A cut along an attribute changes the groups of every QID that has it, and no others. So the records that are cut
+together along an attribute are those *linked* by it: a chain of groups, of any QIDs with the attribute, that share
+records. They have one value there, all get the parts of one cut, and the cut is allowed when the groups that it makes
+of each of these QIDs satisfy the requirements on that QID. With one QID the linked records are just its groups.
+
+In each round the best cuts that have no group in common are made. What allows a cut is known from its own groups, so
+the others do not disturb it.
+
+An attribute that many QIDs have is soon linked everywhere, and then cut for all records or for none. So the groups may
+also begin at a release for the union of the QIDs (`qids.py`), in which every group was cut where it suited that one.
+
+Rounds need nothing but counts. Which groups of different QIDs are linked is known from the pairs of them that share
+records; where linked records are cut, and whether they may be, from how many records of each group have each rank and
+each counted value (`linked_counts.py`). So a round is the same on one chunk and on many.
+
+On many chunks every round reads all of them, and its counts are held beside them. Groups that are linked along no
+attribute any more, not even through others, are on different **islands**, and cut independently of each other: an
+island that is small enough is brought together in one chunk, and the rounds go on there.
 """
 
 from __future__ import annotations
@@ -17,8 +31,6 @@ from masquerade.anonymize.chunked.linked_counts import CountedCuts, CountedGroup
 from masquerade.anonymize.chunked.linked_kernels import (
     CountAll,
     CountPairs,
-    CutIslands,
-    IslandCells,
     KeepArrays,
     NumberGroups,
     RecutAll,
@@ -27,6 +39,7 @@ from masquerade.anonymize.chunked.linked_kernels import (
 from masquerade.anonymize.chunked.multidimensional import (
     Dimensions,
     JudgeOf,
+    Released,
     released_by_number,
     rows_together,
 )
@@ -42,10 +55,11 @@ from masquerade.anonymize.chunked.top_cuts import (
 from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice
-from masquerade.anonymize.outcome import ReleasedCodes
-from masquerade.data.column import Column, Generalised
+from masquerade.data.column import Column
 from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
-from masquerade.engine.counts import Counts, Flags, weighted_counts, which_occur
+from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine
+from masquerade.engine.counts import Counts, Flags, value_counts, weighted_counts, which_occur
+from masquerade.engine.here import Here
 from masquerade.engine.numbering import group_rows, renumber
 
 Pairs = tuple[Counts, Counts]  # groups of two QIDs that share records
@@ -53,24 +67,63 @@ _NOT_YET = -1
 _BYTES_PER_PAIR = 150  # of group and rank, and of what is made of all of them to judge cuts
 
 
-def cut_linked_chunks(
-    table: Records,
+def cut_linked(
+    records: Records,
     dimensions: Dimensions,
     judges: Mapping[frozenset[str], JudgeOf],
     choice: Choice,
     strict: bool,
     begin: tuple[str, TopGroups] | None = None,
-) -> dict[str, tuple[Generalised, ReleasedCodes]]:
+) -> Released:
     """Cut along the attributes of QIDs that share some until no cut is allowed; return the released columns.
 
-    `begin` has groups over all attributes that satisfy, and the array with each record's; without, all are at the top.
+    `begin` has groups over all attributes that satisfy, and the array with each record's: no cell gets wider than
+    theirs. Without it all groups are at the top.
     """
-    groups = _LinkedChunks(table, dimensions, judges, choice, strict, begin)
-    axes, first = dimensions.axes(), dimensions.first()
-    ways = [first, axes] if first else [axes]
-    for way, along in enumerate(ways):
-        groups.cut(along, way)
-    return groups.released(axes, len(ways))
+    counted = {name for each in judges.values() for name in each.counted}
+    n_arrays = len(dimensions.columns) + len(judges) + len(counted)
+    # Records in our own memory are all in one chunk: there an island gains nothing by leaving it.
+    aside = 0 if isinstance(records.engine, Here) else rows_together(records, n_arrays)
+    cutting = _Cutting(dimensions, judges, choice, strict, begin is not None)
+    groups = _LinkedGroups(cutting, _at_start(records, cutting, begin), records.chunks, records.engine, aside)
+    for way, axes in enumerate(cutting.ways):
+        groups.cut(axes, way)
+    ends = {at: [cells] for at, cells in groups.numbered().items()}
+    if aside:
+        arrays = (*dimensions.ranks, *(qid.label for qid in groups.qids), *map(codes_of, sorted(counted)))
+        for way in range(len(cutting.ways)):
+            _cut_islands(records, groups, way, arrays, ends)
+    released = {}
+    for at, axis in enumerate(cutting.axes):
+        lo, hi = np.concatenate(ends[at], axis=1)
+        released[axis.name] = released_by_number(axis.column, lo, hi, cutting.value(at))
+    return released
+
+
+@dataclass(frozen=True, eq=False)
+class _Cutting:
+    """How linked records are cut, wherever they are. `narrowed` if they begin at a release for the QIDs' union."""
+
+    dimensions: Dimensions
+    judges: Mapping[frozenset[str], JudgeOf]
+    choice: Choice
+    strict: bool
+    narrowed: bool
+
+    @property
+    def axes(self) -> list[Axis]:
+        """The axes along which groups are cut in the end."""
+        return self.dimensions.axes()
+
+    @property
+    def ways(self) -> list[list[Axis]]:
+        """The ways to cut, one after the other: at the predicates of a workload, if there is one, then as usual."""
+        first = self.dimensions.first()
+        return [first, self.axes] if first else [self.axes]
+
+    def value(self, at: int) -> str:
+        """Return under which name a chunk has the number of each record's cell along a dimension."""
+        return value_label(self.dimensions.columns[at].name, narrowed=self.narrowed)
 
 
 @dataclass(eq=False)
@@ -123,52 +176,30 @@ class _Links:
     bound: int
 
 
-class _LinkedChunks:
-    """The groups of all QIDs, and how they are cut."""
+class _LinkedGroups:
+    """The groups of all QIDs, whose records are in some chunks, and how they are cut.
+
+    Islands of at most `aside` records are set aside as soon as there are some, to be cut in another memory.
+    """
 
     def __init__(
-        self,
-        table: Records,
-        dimensions: Dimensions,
-        judges: Mapping[frozenset[str], JudgeOf],
-        choice: Choice,
-        strict: bool,
-        begin: tuple[str, TopGroups] | None,
+        self, cutting: _Cutting, qids: Sequence[_Qid], chunks: Chunks, engine: Engine, aside: int = 0
     ) -> None:
-        self._table, self._dimensions, self._judges = table, dimensions, judges
-        self._choice, self._strict, self._narrowed = choice, strict, begin is not None
-        self._qids: list[_Qid] = []
-        kept: set[int] = set()
-        for names, judge in judges.items():
-            own = [(at, each) for at, each in enumerate(dimensions.columns) if each.name in names]
-            label = f"linked {' '.join(each.name for _, each in own)}"
-            if begin is None:
-                start = whole_groups(table, [each for _, each in own], label)
-            else:
-                start = _alike(table, *begin, [at for at, _ in own], [each for _, each in own], label)
-            cells = {at: start.cells[place] for place, (at, _) in enumerate(own) if at not in kept}
-            kept |= cells.keys()
-            self._qids.append(_Qid(names, judge.made(), label, start.sizes, cells))
-        self._of_axis = [[qid for qid in self._qids if each.name in qid.names] for each in dimensions.columns]
-        counted = {name for each in judges.values() for name in each.counted}
-        self._arrays = (
-            *dimensions.ranks,
-            *(qid.label for qid in self._qids),
-            *map(codes_of, sorted(counted)),
-        )
-        self._most_rows = rows_together(table, len(self._arrays))
-
-    # --- rounds by counts ---
+        self.cutting, self.qids, self._chunks, self._engine = cutting, qids, chunks, engine
+        self.aside = aside
+        columns = cutting.dimensions.columns
+        self._of_axis = [[qid for qid in qids if each.name in qid.names] for each in columns]
 
     def cut(self, axes: Sequence[Axis], way: int) -> None:
-        """Cut along these until no cut is allowed, or the islands are small: those are set aside for later."""
-        for qid in self._qids:
+        """Cut along these until no cut is allowed; take note of the way in which islands were set aside."""
+        for qid in self.qids:
             qid.stuck = {
                 at: np.zeros(qid.sizes.size, bool) for at, own in enumerate(self._of_axis) if qid in own
             }
         while True:
             pairs = self._pairs()
-            self._set_aside(self._linked(self._qids, pairs), way)
+            if self.aside:
+                self._set_aside(self.linked(self.qids, pairs), way)
             cuts = self._cuts(axes, pairs)
             made = self._settled(cuts)
             if not made:
@@ -177,20 +208,23 @@ class _LinkedChunks:
 
     def _pairs(self) -> dict[tuple[_Qid, _Qid], Pairs]:
         """Find which groups share records: of each attribute's first QID and its others, and of the first and all."""
-        asked = dict.fromkeys((own[0], other) for own in (self._qids, *self._of_axis) for other in own[1:])
-        first = self._qids[0]
+        asked = dict.fromkeys((own[0], other) for own in (self.qids, *self._of_axis) for other in own[1:])
+        return self.pairs_of(self.qids[0].active, list(asked))
+
+    def pairs_of(self, flagged: Flags, asked: Sequence[tuple[_Qid, _Qid]]) -> dict[tuple[_Qid, _Qid], Pairs]:
+        """Find which groups share records, of these QIDs and among records of these groups of the first."""
         kernel = CountPairs(
-            first.label,
-            first.active,
+            self.qids[0].label,
+            flagged,
             tuple((one.label, one.sizes.size, other.label, other.sizes.size) for one, other in asked),
         )
-        counted = self._table.chunks.total(kernel)
+        counted = self._chunks.total(kernel)
         return {
             both: (each.keys // both[1].sizes.size, each.keys % both[1].sizes.size)
             for both, each in zip(asked, counted, strict=True)
         }
 
-    def _linked(self, qids: Sequence[_Qid], pairs: Mapping[tuple[_Qid, _Qid], Pairs]) -> _Links:
+    def linked(self, qids: Sequence[_Qid], pairs: Mapping[tuple[_Qid, _Qid], Pairs]) -> _Links:
         """Number the groups of these QIDs that are linked by common records."""
         first, *others = qids
         linked = np.arange(first.sizes.size)
@@ -208,18 +242,18 @@ class _LinkedChunks:
 
     def _set_aside(self, islands: _Links, way: int) -> None:
         """Leave islands with few records to one memory."""
-        first = self._qids[0]
+        first = self.qids[0]
         own = islands.of_group[first]
         sizes = weighted_counts(own[first.active], first.sizes[first.active], islands.bound)
-        small = np.append(sizes <= self._most_rows, False)
-        for qid in self._qids:
+        small = np.append(sizes <= self.aside, False)
+        for qid in self.qids:
             qid.way[qid.active & small[islands.of_group[qid]]] = way
 
     def _cuts(self, axes: Sequence[Axis], pairs: Mapping[tuple[_Qid, _Qid], Pairs]) -> dict[int, CountedCuts]:
         """Return the cuts along every dimension; groups that are in no allowed one are stuck from now on."""
         asked = {}
         for at, own in enumerate(self._of_axis):
-            links = self._linked(own, pairs)
+            links = self.linked(own, pairs)
             may = np.zeros(links.bound, bool)
             for qid in own:
                 may[links.of_group[qid][qid.active & ~qid.stuck[at]]] = True
@@ -227,7 +261,9 @@ class _LinkedChunks:
                 asked[at] = self._asked(at, own, links, may)
         found = {}
         for at, counted in self._counted(asked, axes).items():
-            cuts = cuts_along(at, axes[at], counted, asked[at].n_linked, self._choice, self._strict)
+            cuts = cuts_along(
+                at, axes[at], counted, asked[at].n_linked, self.cutting.choice, self.cutting.strict
+            )
             for qid, each in zip(self._of_axis[at], counted, strict=True):
                 qid.stuck[at][each.groups] = cuts is None or ~(cuts.scores[each.linked] > -np.inf)
             if cuts is not None:
@@ -258,16 +294,16 @@ class _LinkedChunks:
                 counted = qid.counted if codes else ()
                 kernels.append(CountRanks(qid.label, index, (ranks_of(axes[at].name),), (size,), counted))
                 records = int(qid.sizes[groups].sum())
-                most = kernels[-1].most_pairs(records, max(groups.size, records // self._most_rows))
-                if self._narrowed:  # many groups, each with few of the ranks
+                most = kernels[-1].most_pairs(records, max(groups.size, records // max(self.aside, 1)))
+                if self.cutting.narrowed:  # many groups, each with few of the ranks
                     there = qid.sizes[groups]
                     each_code = [n_codes for _, n_codes in counted] or [1]
                     most = min(most, sum(int(np.minimum(there, ranks[linked] * n).sum()) for n in each_code))
                 pairs += most
         if not kernels:
             return {}
-        insist_on_pairs(self._table, pairs, _BYTES_PER_PAIR)
-        counts = iter(self._table.chunks.total(CountAll(tuple(kernels))))
+        insist_on_pairs(self._engine, pairs, _BYTES_PER_PAIR)
+        counts = iter(self._chunks.total(CountAll(tuple(kernels))))
         nobody = Judge((), {}, 1)
         return {
             at: [
@@ -297,8 +333,8 @@ class _LinkedChunks:
 
     def _settled(self, cuts: Mapping[int, CountedCuts]) -> dict[int, Flags]:
         """Return which linked records are cut along which dimension: where it is the best of all their groups."""
-        scores: dict[_Qid, Shares] = {qid: np.full(qid.sizes.size, -np.inf) for qid in self._qids}
-        best: dict[_Qid, Counts] = {qid: np.full(qid.sizes.size, -1) for qid in self._qids}
+        scores: dict[_Qid, Shares] = {qid: np.full(qid.sizes.size, -np.inf) for qid in self.qids}
+        best: dict[_Qid, Counts] = {qid: np.full(qid.sizes.size, -1) for qid in self.qids}
         for at, each in cuts.items():
             for qid, counted in zip(self._of_axis[at], each.counted, strict=True):
                 own = each.scores[counted.linked]
@@ -316,8 +352,8 @@ class _LinkedChunks:
 
     def _make(self, axes: Sequence[Axis], made: Mapping[int, tuple[CountedCuts, Flags]]) -> None:
         """Make cuts: in the chunks, and in what is known of the groups."""
-        axis_of_group = {qid: np.full(qid.sizes.size, -1) for qid in self._qids}
-        tables: dict[_Qid, list[PartTable]] = {qid: [] for qid in self._qids}
+        axis_of_group = {qid: np.full(qid.sizes.size, -1) for qid in self.qids}
+        tables: dict[_Qid, list[PartTable]] = {qid: [] for qid in self.qids}
         for at, (cuts, flags) in made.items():
             for place, (qid, counted) in enumerate(zip(self._of_axis[at], cuts.counted, strict=True)):
                 pairs, part = cuts.parts_of_pairs(place, flags)
@@ -344,37 +380,32 @@ class _LinkedChunks:
                         axis, qid.cells[at][:, first:], cuts.cut_at[cuts.slots.groups[part]], part % 2 == 1
                     )
         kernels = [
-            Recut(axis_of_group[qid], tuple(tables[qid]), qid.label) for qid in self._qids if tables[qid]
+            Recut(axis_of_group[qid], tuple(tables[qid]), qid.label) for qid in self.qids if tables[qid]
         ]
-        self._table.chunks.change(RecutAll(tuple(kernels)))
+        self._chunks.change(RecutAll(tuple(kernels)))
 
-    # --- islands, and what is released ---
+    def numbered(self) -> dict[int, Counts]:
+        """Give each record, along each dimension, the number of its cell; return the cells, as two rows.
 
-    def released(self, axes: Sequence[Axis], n_ways: int) -> dict[str, tuple[Generalised, ReleasedCodes]]:
-        """Cut the islands that were set aside; return the released columns."""
-        owner = {at: qid for qid in self._qids for at in qid.cells}
-        ends: dict[int, list[Counts]] = {}
+        Groups on islands that were set aside have none.
+        """
+        axes = self.cutting.axes
+        owner = {at: qid for qid in self.qids for at in qid.cells}
+        ends: dict[int, Counts] = {}
         numbers = []
         for at, cells in self._finished(axes).items():
             active = owner[at].active
             number = np.zeros(active.size, np.int64)
             number[active] = np.arange(np.count_nonzero(active))
-            numbers.append((owner[at].label, self._value(axes[at]), number))
-            ends[at] = [cells[:, active]]
-        self._table.chunks.change(NumberGroups(tuple(numbers)))
-        for way in range(n_ways):
-            if (self._qids[0].way == way).any():
-                self._cut_islands(axes, way, ends)
-        released = {}
-        for at, axis in enumerate(axes):
-            lo, hi = np.concatenate(ends[at], axis=1)
-            released[axis.name] = released_by_number(axis.column, lo, hi, self._value(axis))
-        return released
+            numbers.append((owner[at].label, self.cutting.value(at), number))
+            ends[at] = cells[:, active]
+        self._chunks.change(NumberGroups(tuple(numbers)))
+        return ends
 
     def _finished(self, axes: Sequence[Axis]) -> dict[int, Counts]:
         """Return the cells of groups that are done, as narrow as their values along taxonomies, and between edges."""
-        cells = {at: each for qid in self._qids for at, each in qid.cells.items()}
-        if not any(qid.active.any() for qid in self._qids):
+        cells = {at: each for qid in self.qids for at, each in qid.cells.items()}
+        if not any(qid.active.any() for qid in self.qids):
             return cells
         pairs = self._pairs()
         asked = {}
@@ -382,7 +413,7 @@ class _LinkedChunks:
             axis = axes[at]
             if isinstance(axis, ContinuousAxis) and not axis.edges.size:
                 continue
-            links = self._linked(own, pairs)
+            links = self.linked(own, pairs)
             asked[at] = self._asked(
                 at, own[:1], links, which_occur(links.of_group[own[0]][own[0].active], links.bound)
             )
@@ -398,48 +429,99 @@ class _LinkedChunks:
             cells[at][:, counted.groups] = lo, hi
         return cells
 
-    def _cut_islands(self, axes: Sequence[Axis], way: int, ends: dict[int, list[Counts]]) -> None:
-        """Cut the islands that were set aside in one of the ways to cut; add the cells that they get to `ends`."""
-        first = self._qids[0]
-        islands = self._linked(self._qids, self._pairs_of(way)).of_group[first]
-        waiting = np.flatnonzero(first.way == way)
-        numbers, found = renumber(islands[waiting], first.sizes.size)
-        sizes = weighted_counts(numbers, first.sizes[waiting], found.size).astype(np.int64)
-        bins = np.full(first.sizes.size, -1, np.int64)
-        bins[waiting] = packed(sizes, self._most_rows)[numbers]
-        together = gathered(self._table, first.label, bins, self._arrays)
-        qids = tuple((qid.names, qid.label, qid.cells, qid.sizes.size) for qid in self._qids)
-        together.change(
-            CutIslands(
-                self._dimensions, qids, dict(self._judges), self._choice, self._strict, way, self._narrowed
+
+def _at_start(records: Records, cutting: _Cutting, begin: tuple[str, TopGroups] | None) -> list[_Qid]:
+    """Return the groups of each QID at the start; the first QID with an attribute keeps the cells along it."""
+    qids: list[_Qid] = []
+    kept: set[int] = set()
+    for names, judge in cutting.judges.items():
+        own = [(at, each) for at, each in enumerate(cutting.dimensions.columns) if each.name in names]
+        label = f"linked {' '.join(each.name for _, each in own)}"
+        if begin is None:
+            start = whole_groups(records, [each for _, each in own], label)
+        else:
+            start = _alike(records, *begin, [at for at, _ in own], [each for _, each in own], label)
+        cells = {at: start.cells[place] for place, (at, _) in enumerate(own) if at not in kept}
+        kept |= cells.keys()
+        qids.append(_Qid(names, judge.made(), label, start.sizes, cells))
+    return qids
+
+
+def _cut_islands(
+    records: Records, groups: _LinkedGroups, way: int, arrays: Sequence[str], ends: dict[int, list[Counts]]
+) -> None:
+    """Cut the islands that were set aside in one of the ways to cut; add the cells that they get to `ends`."""
+    first, *others = groups.qids
+    waiting = np.flatnonzero(first.way == way)
+    if not waiting.size:
+        return
+    cutting, n_axes = groups.cutting, len(ends)
+    pairs = groups.pairs_of(first.way == way, [(first, other) for other in others])
+    islands = groups.linked(groups.qids, pairs).of_group[first]
+    numbers, found = renumber(islands[waiting], first.sizes.size)
+    sizes = weighted_counts(numbers, first.sizes[waiting], found.size).astype(np.int64)
+    bins = np.full(first.sizes.size, -1, np.int64)
+    bins[waiting] = packed(sizes, groups.aside)[numbers]
+    together = gathered(records, first.label, bins, arrays)
+    qids = tuple((qid.names, qid.label, qid.cells, qid.sizes.size) for qid in groups.qids)
+    together.change(_CutIslands(cutting, qids, way))
+    made = together.each(_IslandCells(n_axes))
+    counts = [[each[at].shape[1] for at in range(n_axes)] for each in made]
+    start = [sum(each.shape[1] for each in ends[at]) for at in range(n_axes)]
+    firsts = np.cumsum([start, *counts], axis=0)[:-1].tolist()
+    for each in made:
+        for at in range(n_axes):
+            ends[at].append(each[at])
+    labels = tuple(cutting.value(at) for at in range(n_axes))
+    placed(records, sent_back(records, together, firsts, labels), KeepArrays(labels))
+
+
+@dataclass(frozen=True, eq=False)
+class _CutIslands:
+    """Cuts whole islands in one memory; a chunk then has the number of each record's cells, and the cells."""
+
+    cutting: _Cutting
+    qids: tuple[
+        tuple[frozenset[str], str, dict[int, Counts], int], ...
+    ]  # names, label, cells, number of groups
+    way: int
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        engine, cutting = Here(), self.cutting
+        arrays, qids = dict(chunk), []
+        for names, label, cells, n_groups in self.qids:
+            numbers, found = renumber(arrays[label], n_groups)
+            arrays[label] = numbers
+            own = {at: each[:, found] for at, each in cells.items()}
+            qids.append(
+                _Qid(names, cutting.judges[names].made(), label, value_counts(numbers, found.size), own)
             )
-        )
-        labels = [self._value(axis) for axis in axes]
-        made = together.each(IslandCells(len(axes)))
-        counts = [[each[at].shape[1] for at in range(len(axes))] for each in made]
-        start = [sum(each.shape[1] for each in ends[at]) for at in range(len(axes))]
-        firsts = np.cumsum([start, *counts], axis=0)[:-1].tolist()
-        for each in made:
-            for at in range(len(axes)):
-                ends[at].append(each[at])
-        placed(self._table, sent_back(self._table, together, firsts, labels), KeepArrays(tuple(labels)))
+        chunks = engine.hold(arrays)
+        groups = _LinkedGroups(cutting, qids, chunks, engine)
+        for axes in cutting.ways[self.way :]:
+            groups.cut(axes, self.way)
+        ends = groups.numbered()
+        labels = tuple(cutting.value(at) for at in ends)
+        made: Arrays = chunks.only(0, KeepArrays(labels))
+        return {**made, **{_cells(at): cells for at, cells in ends.items()}}
 
-    def _value(self, axis: Axis) -> str:
-        return value_label(axis, narrowed=self._narrowed)
 
-    def _pairs_of(self, way: int) -> dict[tuple[_Qid, _Qid], Pairs]:
-        """Find which groups of the first QID that were set aside share records with groups of the others."""
-        first, *others = self._qids
-        asked = tuple((first.label, first.sizes.size, each.label, each.sizes.size) for each in others)
-        counted = self._table.chunks.total(CountPairs(first.label, first.way == way, asked))
-        return {
-            (first, other): (each.keys // other.sizes.size, each.keys % other.sizes.size)
-            for other, each in zip(others, counted, strict=True)
-        }
+def _cells(at: int) -> str:
+    return f"linked cells {at}"
+
+
+@dataclass(frozen=True)
+class _IslandCells:
+    """The cells that were made along each dimension."""
+
+    n_axes: int
+
+    def __call__(self, chunk: Chunk) -> list[Counts]:
+        return [np.array(chunk[_cells(at)]) for at in range(self.n_axes)]
 
 
 def _alike(
-    table: Records, of: str, groups: TopGroups, at: Sequence[int], columns: Sequence[Column], label: str
+    records: Records, of: str, groups: TopGroups, at: Sequence[int], columns: Sequence[Column], label: str
 ) -> TopGroups:
     """Put groups with equal cells along some dimensions into one; array `of` has each record's, `label` gets it."""
     numbered = [
@@ -447,7 +529,7 @@ def _alike(
         for column, (lo, hi) in zip(columns, groups.cells[at], strict=True)
     ]
     number, n_groups = group_rows([(numbers, found.size) for numbers, found in numbered], groups.sizes.size)
-    table.chunks.change(NumberGroups(((of, label, number),)))
+    records.chunks.change(NumberGroups(((of, label, number),)))
     cells = np.zeros((len(at), 2, n_groups), np.int64)
     cells[:, :, number] = groups.cells[at]
     return TopGroups.start(weighted_counts(number, groups.sizes, n_groups).astype(np.int64), cells)

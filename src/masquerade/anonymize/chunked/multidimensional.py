@@ -21,7 +21,7 @@ from masquerade.anonymize.mondrian.axes import Axis, Batch, axes_of
 from masquerade.anonymize.mondrian.groups import Cells, Done, Open, released_column
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups, lookalikes, only_released, parts_of_unions
 from masquerade.anonymize.mondrian.judge import Judge, Merge
-from masquerade.anonymize.mondrian.partition import Choice, Cutter
+from masquerade.anonymize.mondrian.partition import COUNTS_AT_A_TIME, Choice, Cutter
 from masquerade.anonymize.mondrian.predicate_axes import predicate_axes_of
 from masquerade.anonymize.mondrian.provider_axis import ProviderAxis, provider_column
 from masquerade.anonymize.outcome import Outcome, ReleasedCodes
@@ -29,7 +29,7 @@ from masquerade.anonymize.preparation import Prepared
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
 from masquerade.engine.chunks import Arrays, Chunk
-from masquerade.engine.counts import Counts, Flags, value_counts, weighted_counts
+from masquerade.engine.counts import Counts, Flags, Ints, value_counts, weighted_counts
 from masquerade.engine.numbering import rows_by_rank
 from masquerade.engine.sparse import SparseCounts
 from masquerade.privacy.requirement import GroupRequirement
@@ -39,6 +39,7 @@ _BYTES_PER_COUNT = 24  # of its parts, with what is made of it
 _BYTES_PER_END = (
     32  # of a group along one axis: lo and hi, once more while those of all chunks are put together
 )
+Released = dict[str, tuple[Generalised, ReleasedCodes]]  # the columns, and where each record's codes are
 _CUT = "cut groups"  # an array of a gathered chunk that is no number of each row
 
 
@@ -117,7 +118,7 @@ def rows_together(table: Records, n_arrays: int) -> int:
 
 def counts_together(table: Records, n_axes: int) -> int:
     """Return how many counts of parts may be held at once while groups are cut along `n_axes` axes."""
-    return table.engine.rows_at_once(_BYTES_PER_COUNT * n_axes)
+    return min(COUNTS_AT_A_TIME, table.engine.rows_at_once(_BYTES_PER_COUNT * n_axes))
 
 
 def insist_on_groups(table: Records, n_axes: int, least: int) -> None:
@@ -129,7 +130,7 @@ def insist_on_groups(table: Records, n_axes: int, least: int) -> None:
     )
 
 
-def released_in_chunks(task: Prepared, released: Mapping[str, tuple[Generalised, ReleasedCodes]]) -> Outcome:
+def released_in_chunks(task: Prepared, released: Released) -> Outcome:
     """Return the outcome of columns that were cut, in the order of the task."""
     made = [released[column.name] for column in task.columns]
     return task.outcome((column for column, _ in made), codes={column.name: codes for column, codes in made})
@@ -158,7 +159,10 @@ class Dimensions:
     def here(self, chunk: Chunk) -> Dimensions:
         """Return the dimensions of a chunk's records."""
         columns, providers = (
-            tuple(replace(each, ranks=chunk[ranks_of(each.name)].astype(np.int32)) for each in several)
+            tuple(
+                replace(each, ranks=chunk[ranks_of(each.name)].astype(np.int32, copy=False))
+                for each in several
+            )
             for several in (self.columns, self.providers)
         )
         return replace(self, columns=columns, providers=providers)
@@ -178,7 +182,7 @@ def cut_chunks(
     judge: JudgeOf,
     choice: Choice,
     strict: bool,
-) -> dict[str, tuple[Generalised, ReleasedCodes]]:
+) -> Released:
     """Cut along the dimensions of one QID until no cut is allowed; return the released columns."""
     label, groups = groups_of_chunks(table, dimensions, judge, choice, strict)
     return _released(dimensions.axes(), groups.cells, label)
@@ -244,29 +248,34 @@ class _Cut:
         if not waiting.size:
             table.chunks.change(Number(label, label, number))
             return _finished([top.sizes[done]], [top.cells[:, :, done]], [top.parted[done]])
-        names = (*ranks, *map(codes_of, self.judge.counted), label)
-        bins = np.full(top.sizes.size, -1, np.int64)
-        bins[waiting] = packed(top.sizes[waiting], most_rows)
-        groups = gathered(table, label, bins, names)
         n_hidden = None if self.hidden is None else len(self.hidden)
-        groups.change(
-            _CutWhole(
-                self.dimensions,
-                label,
-                top.cells,
-                top.parted,
-                n_hidden,
-                prepared,
-                self.judge,
-                self.choice,
-                self.strict,
-                counts_together(table, len(how.axes)),
-            )
+        cut = _CutInMemory(
+            self.dimensions,
+            label,
+            top.cells,
+            top.parted,
+            n_hidden,
+            prepared,
+            self.judge,
+            self.choice,
+            self.strict,
+            counts_together(table, len(how.axes)),
         )
-        found = [_Found.read(each, len(how.axes)) for each in groups.each(_cut_groups)]
-        firsts = np.cumsum([done.size, *(each.sizes.size for each in found)])[:-1]
-        back = sent_back(table, groups, [(int(first),) for first in firsts], (label,))
-        placed(table, back, Number(label, label, number))
+        if len(table.chunks) == 1:
+            # Every group is whole in the one chunk already: nothing is sent, and nothing comes back.
+            groups = table.chunks.derive(replace(cut, number=number, first=done.size))
+            found = [_Found.read(each, len(how.axes)) for each in groups.each(_cut_groups)]
+            table.chunks.join(groups, _Labels(label))
+        else:
+            names = (*ranks, *map(codes_of, self.judge.counted), label)
+            bins = np.full(top.sizes.size, -1, np.int64)
+            bins[waiting] = packed(top.sizes[waiting], most_rows)
+            groups = gathered(table, label, bins, names)
+            groups.change(cut)
+            found = [_Found.read(each, len(how.axes)) for each in groups.each(_cut_groups)]
+            firsts = np.cumsum([done.size, *(each.sizes.size for each in found)])[:-1]
+            back = sent_back(table, groups, [(int(first),) for first in firsts], (label,))
+            placed(table, back, Number(label, label, number))
         if self.hidden is not None:
             found = [each.noted(self.hidden, n_hidden or 0) for each in found]
         return _finished(
@@ -319,7 +328,7 @@ def _finished(sizes: Sequence[Counts], cells: Sequence[Cells], parted: Sequence[
     )
 
 
-def _released(axes: Sequence[Axis], cells: Cells, label: str) -> dict[str, tuple[Generalised, ReleasedCodes]]:
+def _released(axes: Sequence[Axis], cells: Cells, label: str) -> Released:
     return {
         axis.name: released_by_number(axis.column, lo, hi, label)
         for axis, (lo, hi) in zip(axes, cells, strict=True)
@@ -370,8 +379,12 @@ class _Found:
 
 
 @dataclass(frozen=True, eq=False)
-class _CutWhole:
-    """Cuts whole groups as on one table; a chunk then has each row's group, and what is to be known of the groups."""
+class _CutInMemory:
+    """Cuts groups that are whole in a chunk; it then has each row's group, and what is to be known of the groups.
+
+    `number` has the numbers of groups that are done already, and is -1 for the others, whose parts are numbered from
+    `first` on; without it no group is done.
+    """
 
     dimensions: Dimensions
     label: str
@@ -383,39 +396,49 @@ class _CutWhole:
     choice: Choice
     strict: bool
     counts_at_a_time: int
+    number: Counts | None = None
+    first: int = 0
 
     def __call__(self, chunk: Chunk) -> Arrays:
-        labels = chunk[self.label]
-        n_rows = labels.size
-        dimensions = self.dimensions.here(chunk)
-        axes = dimensions.axes()
-        sizes = value_counts(labels, self.cells.shape[2])
-        there = np.flatnonzero(sizes)
-        groups = Open(
-            Batch(rows_by_rank(labels, self.cells.shape[2]), sizes[there]),
-            self.cells[:, :, there],
-            self.parted[there],
-        )
-        done, waiting = Done(n_rows), [groups]
+        labels, dimensions = chunk[self.label], self.dimensions.here(chunk)
+        axes, judge = dimensions.axes(), self.judge.made(chunk)
+        there, batch = self._waiting(labels)
+        groups = Open(batch, self.cells[:, :, there], self.parted[there])
         hidden = None if self.n_hidden is None else CutGroups(self.n_hidden)
-        judge = self.judge.made(chunk)
         cutter = Cutter(axes, judge, self.choice, self.strict, hidden, self.counts_at_a_time)
-        ready = self.prepared[there]
-        if not ready.all():
-            fragments = Done(n_rows)
-            replace(cutter, axes=dimensions.first()).cut([groups.only(~ready)], fragments)
-            waiting = [*([groups.only(ready)] if ready.any() else []), *fragments.groups]
+        if first := dimensions.first():
+            ready = self.prepared[there]
+            waiting = [] if ready.all() else cutter.cut_first(first, groups.only(~ready))
+            waiting += [groups.only(ready)] if ready.any() else []
+        else:
+            waiting = [cutter.tallied(groups)]
+        done = Done(labels.size)
         cutter.cut(waiting, done)
         made = done.partition(axes)
+        numbers = made.labels + self.first
+        if self.number is not None and batch.n_records < labels.size:
+            finished = self.number.take(labels)
+            numbers = np.where(finished >= 0, finished, numbers)
         cut = hidden if hidden is not None else CutGroups()
         return {
-            self.label: made.labels.astype(np.int32),
-            f"{_CUT} sizes": value_counts(made.labels, made.cells.shape[2]),
+            self.label: numbers.astype(np.int32),
+            f"{_CUT} sizes": done.sizes,
             f"{_CUT} cells": made.cells.ravel(),
             f"{_CUT} parted": done.parted,
             f"{_CUT} cut": cut.cells(len(axes)).ravel(),
             f"{_CUT} cut parted": cut.parted,
         }
+
+    def _waiting(self, labels: Ints) -> tuple[Counts, Batch]:
+        """Return the labels of the groups that are not done, and their records."""
+        sizes = value_counts(labels, self.cells.shape[2])
+        if self.number is not None:
+            sizes[self.number >= 0] = 0
+        there = np.flatnonzero(sizes)
+        if there.size == 1 and sizes[there[0]] == labels.size:
+            return there, Batch(np.arange(labels.size), sizes[there])
+        rows = rows_by_rank(labels, sizes.size)
+        return there, Batch(rows[sizes.take(labels.take(rows)) > 0], sizes[there])
 
 
 def _cut_groups(chunk: Chunk) -> Arrays:
@@ -442,6 +465,16 @@ class _CountUnions:
                 for codes, n_codes in self.counted
             ),
         )
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """Takes the groups over that the same records have in other chunks."""
+
+    label: str
+
+    def __call__(self, _: Chunk, other: Chunk) -> Arrays:
+        return {self.label: other[self.label]}
 
 
 @dataclass(frozen=True, eq=False)

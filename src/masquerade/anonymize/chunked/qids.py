@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from masquerade.anonymize.chunked.linked_cuts import cut_linked_chunks
+from masquerade.anonymize.chunked.linked_cuts import cut_linked
 from masquerade.anonymize.chunked.multidimensional import (
     Dimensions,
+    Released,
     cut_chunks,
     groups_of_chunks,
     judge_of_chunks,
@@ -16,14 +17,10 @@ from masquerade.anonymize.chunked.top_cuts import whole_groups
 from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.qids import begins_with_union, by_qid, certainty_lost
-from masquerade.anonymize.outcome import ReleasedCodes
-from masquerade.data.column import Generalised
 from masquerade.data.records import Records
 from masquerade.engine.chunks import Chunk
 from masquerade.engine.counts import Counts, value_counts
 from masquerade.privacy.requirement import GroupRequirement
-
-Released = dict[str, tuple[Generalised, ReleasedCodes]]
 
 
 def cut_by_value_in_chunks(
@@ -34,18 +31,27 @@ def cut_by_value_in_chunks(
     strict: bool,
     classes: str | None,
     merge: Merge,
+    both_ways: bool = True,
 ) -> Released:
-    """Cut the attributes of requirements whose QIDs are linked by common attributes; return the released columns."""
+    """Cut the attributes of requirements whose QIDs are linked by common attributes; return the released columns.
+
+    Without `both_ways` several QIDs are cut from the release for their union alone, wherever they can be.
+    """
     qids = by_qid(parts)
     whole = judge_of_chunks(table, parts, classes, merge)
     if len(qids) == 1:
         return cut_chunks(table, dimensions, whole, choice, strict)
     judges = {qid: judge_of_chunks(table, own, classes, merge) for qid, own in qids.items()}
-    # From the top first, while nothing else is beside the records: it needs most room for counts.
-    made = [cut_linked_chunks(table, dimensions, judges, choice, strict)]
-    if begins_with_union(parts, whole_groups(table, dimensions.columns, "linked").sizes):
+    from_union = begins_with_union(parts, whole_groups(table, dimensions.columns, "linked").sizes)
+    made = []
+    if both_ways or not from_union:
+        # From the top first, while nothing else is beside the records: it needs most room for counts.
+        made.append(cut_linked(table, dimensions, judges, choice, strict))
+    if from_union:
         union = groups_of_chunks(table, dimensions, whole, choice, strict)
-        made.insert(0, cut_linked_chunks(table, dimensions, judges, choice, strict, union))
+        made.insert(0, cut_linked(table, dimensions, judges, choice, strict, union))
+    if len(made) == 1:
+        return made[0]
     records = table.chunks.total(_CountValues(tuple(made)))
     lost = [
         certainty_lost(zip((column for column, _ in released.values()), counts, strict=True))

@@ -24,7 +24,7 @@ from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.parts import Parts, judged
 from masquerade.data.column import Column
 from masquerade.data.records import Records, codes_of, ranks_of
-from masquerade.engine.chunks import Arrays, Chunk
+from masquerade.engine.chunks import Arrays, Chunk, Engine
 from masquerade.engine.counts import Counts, Flags, weighted_counts
 from masquerade.engine.numbering import look_up, occurring
 from masquerade.engine.sparse import SparseCounts
@@ -99,7 +99,7 @@ def cut_to_size(table: Records, how: Cutting, most_rows: int, start: TopGroups) 
         records = int(sizes[open_].sum())
         kernel = CountRanks(how.labels, index, how.ranks, how.sizes, how.counted)
         pairs = kernel.most_pairs(records, max(open_.size, records // most_rows))
-        insist_on_pairs(table, pairs, _BYTES_PER_PAIR + (_BYTES_PER_CODE if how.counted else 0))
+        insist_on_pairs(table.engine, pairs, _BYTES_PER_PAIR + (_BYTES_PER_CODE if how.counted else 0))
         counted = table.chunks.total(kernel)
         made = _cut(how, counted, sizes[open_], cells[:, :, open_], parted[open_], sizes.size)
         if made.recut is not None:
@@ -115,9 +115,9 @@ def cut_to_size(table: Records, how: Cutting, most_rows: int, start: TopGroups) 
     return TopGroups(sizes, cells, final, parted)
 
 
-def insist_on_pairs(table: Records, pairs: int, bytes_per_pair: int) -> None:
+def insist_on_pairs(engine: Engine, pairs: int, bytes_per_pair: int) -> None:
     """Raise if the counts of so many pairs of group and rank would take more memory than is stated."""
-    table.engine.insist_on_room(pairs * bytes_per_pair, f"up to {pairs:,} counts of the values in each group")
+    engine.insist_on_room(pairs * bytes_per_pair, f"up to {pairs:,} counts of the values in each group")
 
 
 @dataclass(frozen=True, eq=False)

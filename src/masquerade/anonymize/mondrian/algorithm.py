@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from masquerade.anonymize.chunked.multidimensional import Dimensions, released_in_chunks
+from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.choices import (
     BY_CLASS,
@@ -36,24 +38,20 @@ from masquerade.anonymize.mondrian.priority import (
     priority_problems,
 )
 from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
-from masquerade.anonymize.mondrian.qids import columns_of_parts, cut_by_value, linked
+from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.preparation import Prepared, prepare
+from masquerade.anonymize.preparation import prepare
 from masquerade.anonymize.workload_key import workload, workload_problems
 from masquerade.data.column import Coded, Column
 from masquerade.data.query_log import kept_query_log
+from masquerade.data.records import Records
 from masquerade.data.schema import Schema
-from masquerade.data.table import Table
 from masquerade.engine.counts import Counts
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
 from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
 from masquerade.utility.workload import edges_of
-
-if TYPE_CHECKING:
-    from masquerade.anonymize.outcome import Outcome
-    from masquerade.data.records import Records
 
 
 @dataclass(frozen=True)
@@ -141,45 +139,16 @@ class Mondrian(MondrianVariant):
         if self.choose == "fitness":
             yield Problem(key=("choose",), allowed=f'"certainty" or "widest"{OR_BY_CLASS}', found='"fitness"')
 
-    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
-        """Cut until no cut is allowed."""
-        variant = self.fitted(without_redundant(requirement.parts)) if self.provider_aware else self
-        if variant is not self:
-            return variant.run_on_table(table, requirement, on_step)
-        task = prepare(table, requirement, self)
-        classes, edges = (
-            self.counted_class(table, task),
-            self._edges(table.arrow.column_names, table.schema, task.columns),
-        )
-        released = {
-            column.name: column
-            for parts in linked(task.parts)
-            for column in cut_by_value(
-                task,
-                parts,
-                self._choice(columns_of_parts(task, parts), table.schema, classes, parts, task.n_rows),
-                task.n_rows,
-                self.strict,
-                classes,
-                self.merge or "violating",
-                edges,
-                self.both_ways,
-            )
-        }
-        return task.outcome(released[column.name] for column in task.columns)
-
     def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed: large groups by counts of the chunks, then each in one memory."""
-        from masquerade.anonymize.chunked.multidimensional import Dimensions, released_in_chunks
-        from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
-
         variant = self.fitted(without_redundant(requirement.parts)) if self.provider_aware else self
         if variant is not self:
             return variant.run(records, requirement, on_step)
         task = prepare(records, requirement, self)
         classes = self.target if self._counts_class else None
         coded = records.coded[classes] if classes is not None else None
-        edges = self._edges(records.wanted.used, records.schema, task.columns)
+        known = records.wanted.used if records.table is None else records.table.arrow.column_names
+        edges = self._edges(known, records.schema, task.columns)
         released = {}
         for parts in linked(task.parts):
             own = tuple(column for column in task.columns if any(column.name in part.qid for part in parts))
@@ -196,6 +165,7 @@ class Mondrian(MondrianVariant):
                     self.strict,
                     classes,
                     self.merge or "violating",
+                    self.both_ways,
                 )
             )
         return released_in_chunks(task, released)
@@ -206,12 +176,6 @@ class Mondrian(MondrianVariant):
         if self.priority is not None:
             return bool(self.priority.get(GAIN)) and self.target is not None
         return self.choose in BY_CLASS and self.target is not None
-
-    def counted_class(self, table: Table, task: Prepared) -> Coded | None:
-        """Return the class, if cuts are chosen by it."""
-        if self.priority is not None and self.priority.get(GAIN) and self.target is not None:
-            return task.here(table.coded(self.target))
-        return super().counted_class(table, task)
 
     @property
     def _has_purpose(self) -> bool:

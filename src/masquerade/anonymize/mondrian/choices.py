@@ -17,10 +17,7 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.axes import Shares
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.partition import Choice
-from masquerade.anonymize.preparation import Prepared
-from masquerade.data.column import Coded
 from masquerade.data.schema import Schema
-from masquerade.data.table import Table
 from masquerade.engine.counts import Counts
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
@@ -59,10 +56,6 @@ class MondrianVariant(TableMethod):
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
         """Information about a class that there is not."""
         yield from without_class(self.choose, self.target)
-
-    def counted_class(self, table: Table, task: Prepared) -> Coded | None:
-        """Return the class, if cuts are chosen by it."""
-        return task.here(table.coded(self.target)) if self.choose in BY_CLASS and self.target else None
 
 
 def without_class(choose: str, target: str | None) -> Iterator[Problem]:

@@ -82,6 +82,11 @@ class Done:
         return list(self._groups)
 
     @property
+    def sizes(self) -> Counts:
+        """The records of each group."""
+        return np.concatenate([each.batch.sizes for each in self._groups])
+
+    @property
     def parted(self) -> Counts:
         """Which part of which hidden cut each group is in."""
         return np.concatenate([each.parted for each in self._groups])

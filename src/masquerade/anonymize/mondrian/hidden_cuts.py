@@ -10,17 +10,15 @@ satisfies. Each time there are fewer hidden cuts, and without any there are no u
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Axis, Batch, Shares
+from masquerade.anonymize.mondrian.axes import Axis, Shares
 from masquerade.anonymize.mondrian.candidates import Cuts
-from masquerade.anonymize.mondrian.groups import Cells, Done, Open, Partition
-from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.partition import Choice, Cutter
+from masquerade.anonymize.mondrian.groups import Cells, Open
+from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.engine.counts import Counts, Flags, value_counts
-from masquerade.engine.numbering import renumber, rows_by_rank
+from masquerade.engine.numbering import renumber
 
 
 class CutGroups:
@@ -117,41 +115,6 @@ def parts_of_unions(alike: Counts, violating: Flags, parted: Counts) -> list[Cou
     groups = groups[np.argsort(alike[groups], kind="stable")]
     starts = np.flatnonzero(np.diff(alike[groups], prepend=-1))
     return np.split(parted[groups], starts[1:]) if groups.size else []
-
-
-def partition_with_unions(
-    axes: Sequence[Axis], judge: Judge, choice: Choice, n_rows: int, strict: bool
-) -> Partition:
-    """Cut until no cut is allowed, and undo hidden cuts whose parts look alike and violate as one group."""
-    hidden, done = CutGroups(), Done(n_rows)
-    cutter = Cutter(axes, judge, choice, strict, hidden)
-    cutter.cut([cutter.start(n_rows)], done)
-    openly = replace(cutter, choice=only_released(choice))
-    while True:
-        made, parted = done.partition(axes), done.parted
-        alike, members = lookalikes(axes, made.cells)
-        undone = hidden.undone(parts_of_unions(alike, _violating(judge, made, alike, members), parted))
-        if not undone.size:
-            return made
-        inside = hidden.inside(parted, undone)
-        of_row = inside[made.labels]
-        rows = np.flatnonzero(of_row >= 0)
-        batch = Batch(rows[rows_by_rank(of_row[rows], undone.size)], value_counts(of_row[rows], undone.size))
-        done = done.only(inside < 0)
-        again = Open(batch, hidden.cells(len(axes))[:, :, undone], hidden.parted[undone])
-        openly.cut([again], done)
-
-
-def _violating(judge: Judge, made: Partition, alike: Counts, members: Counts) -> Flags:
-    """Return which unions of several groups violate."""
-    several = members > 1
-    if not several.any():
-        return several
-    of_row = alike[made.labels]
-    holds = judge.holds(
-        judge.count(lambda: of_row, np.arange(of_row.size), value_counts(of_row, members.size))
-    )
-    return several & ~holds
 
 
 def only_released(choice: Choice) -> Choice:

@@ -304,34 +304,6 @@ class LinkedGroups:
         return good
 
 
-def cut_linked(
-    axes: Sequence[Axis],
-    judges: Mapping[frozenset[str], Judge],
-    choice: Choice,
-    n_rows: int,
-    strict: bool,
-    first: Sequence[Axis] = (),
-    begin: Sequence[Generalised] | None = None,
-) -> tuple[Generalised, ...]:
-    """Cut the groups of several QIDs until no cut is allowed, along `first` before all; return the released columns.
-
-    The groups are those of a release `begin` at the start, if there is one: it satisfies, and no cell gets wider.
-    """
-    names = [axis.name for axis in axes]
-    starts = cells = None
-    if begin is not None:
-        numbers = [(column.codes, len(column.labels)) for column in begin]
-        starts = groups_alike(judges, names, numbers, n_rows)
-        cells = {
-            at: np.stack([column.lo.take(column.codes), column.hi.take(column.codes)])
-            for at, column in enumerate(begin)
-        }
-    groups = LinkedGroups(names, dict(enumerate(axes)), judges, choice, n_rows, strict, starts, cells)
-    for way in (first, axes) if first else (axes,):
-        cut_all(groups, way)
-    return groups.released()
-
-
 def groups_alike(
     qids: Iterable[frozenset[str]], names: Sequence[str], cells: Sequence[tuple[Ints, int]], n: int
 ) -> dict[frozenset[str], tuple[Counts, int]]:
@@ -340,15 +312,6 @@ def groups_alike(
         qid: group_rows([each for name, each in zip(names, cells, strict=True) if name in qid], n)
         for qid in qids
     }
-
-
-def cut_all(groups: LinkedGroups, axes: Sequence[Axis]) -> None:
-    """Cut along these, which are all, until no cut is allowed."""
-    groups.cut_along(dict(enumerate(axes)))
-    while cuts := groups.settled([best.dimensions for best in groups.best()]):
-        for at, batch in cuts:
-            groups.cut(at, batch, *groups.parts(at, batch))
-        groups.changed(np.concatenate([batch.rows for _, batch in cuts]))
 
 
 def _labels(batch: Batch, n_parts: Counts, part_of_row: Ints) -> tuple[Counts, int]:

@@ -27,7 +27,7 @@ from masquerade.engine.numbering import rows_by_rank
 Choice = Callable[[Cuts], Shares]
 
 _ROWS_AT_A_TIME = 1 << 17  # what fits in a processor's cache
-_COUNTS_AT_A_TIME = 1 << 22
+COUNTS_AT_A_TIME = 1 << 22
 
 
 class HiddenCuts(Protocol):
@@ -46,22 +46,33 @@ class Cutter:
     choice: Choice
     strict: bool
     hidden: HiddenCuts | None = None
-    counts_at_a_time: int = _COUNTS_AT_A_TIME  # of parts of groups that are cut together
-
-    def everything(self, n_rows: int) -> Open:
-        """Return the group of all records."""
-        everybody = Batch(np.arange(n_rows), np.array([n_rows]))
-        whole = np.array([[[0], [max(axis.column.domain.size, 1)]] for axis in self.axes], np.int64)
-        return Open(everybody, whole, np.zeros(1, np.int64), _tally_of_all(self.axes, self.judge, n_rows))
+    counts_at_a_time: int = COUNTS_AT_A_TIME  # of parts of groups that are cut together
 
     def start(self, n_rows: int) -> Open:
         """Return the groups that are cut first: that of all records, or where there are boundaries those at them."""
         if all(axis.column.boundary is None for axis in self.axes) or not n_rows:
-            return self.everything(n_rows)
+            everybody = Batch(np.arange(n_rows), np.array([n_rows]))
+            whole = np.array([[[0], [max(axis.column.domain.size, 1)]] for axis in self.axes], np.int64)
+            return Open(everybody, whole, np.zeros(1, np.int64))
         labels, n_groups = start_groups([axis.column for axis in self.axes], n_rows)
         batch = Batch(rows_by_rank(labels, n_groups), value_counts(labels, n_groups))
         cells = np.stack([axis.column.most_general(batch.rows[batch.starts]) for axis in self.axes])
         return Open(batch, cells, np.zeros(n_groups, np.int64))
+
+    def cut_first(self, axes: Sequence[Axis], groups: Open) -> list[Open]:
+        """Cut groups along `axes`, the same attributes cut in another way; return what is then cut as usual."""
+        fragments = Done(groups.batch.n_records)
+        replace(self, axes=axes).cut([groups], fragments)
+        return fragments.groups
+
+    def tallied(self, groups: Open) -> Open:
+        """Return the groups with their tally, unless requirements need more than sizes, or counting costs more."""
+        if not self.judge.only_sizes or not any(isinstance(axis, TaxonomyAxis) for axis in self.axes):
+            return groups
+        trees, batch = Trees(self.axes), groups.batch
+        if not trees.worth_counting(batch.n_groups, batch.n_records):
+            return groups
+        return replace(groups, tally=Tally.of_groups(trees, batch))
 
     def cut(self, waiting: list[Open], done: Done) -> None:
         """Cut until no cut is allowed, and add what is made to `done`."""
@@ -81,31 +92,11 @@ class Cutter:
         return batch.rows.size > _ROWS_AT_A_TIME or n_counts > self.counts_at_a_time
 
 
-def partition(
-    axes: Sequence[Axis],
-    judge: Judge,
-    choice: Choice,
-    n_rows: int,
-    strict: bool,
-    first: Sequence[Axis] = (),
-) -> Partition:
-    """Cut all records until no cut is allowed; along `first`, the same attributes cut in another way, before all."""
+def partition(axes: Sequence[Axis], judge: Judge, choice: Choice, n_rows: int, strict: bool) -> Partition:
+    """Cut all records of one memory until no cut is allowed."""
     cutter, done = Cutter(axes, judge, choice, strict), Done(n_rows)
-    waiting = [cutter.start(n_rows)]
-    if first:
-        fragments = Done(n_rows)
-        replace(cutter, axes=first).cut([replace(each, tally=None) for each in waiting], fragments)
-        waiting = fragments.groups
-    cutter.cut(waiting, done)
+    cutter.cut([cutter.tallied(cutter.start(n_rows))], done)
     return done.partition(axes)
-
-
-def _tally_of_all(axes: Sequence[Axis], judge: Judge, n_rows: int) -> Tally | None:
-    """Return the tally of all records; None where requirements need more than group sizes, or counting costs more."""
-    if not judge.only_sizes or not any(isinstance(axis, TaxonomyAxis) for axis in axes):
-        return None
-    trees = Trees(axes)
-    return Tally.of_all(trees, n_rows) if trees.worth_counting(1, n_rows) else None
 
 
 def _cut(cutter: Cutter, groups: Open, done: Done) -> Open | None:

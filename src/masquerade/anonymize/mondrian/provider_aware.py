@@ -14,39 +14,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.axes import Axis, Shares, axes_of
+from masquerade.anonymize.chunked.multidimensional import (
+    Dimensions,
+    cut_chunks,
+    judge_of_chunks,
+    place_providers,
+    released_in_chunks,
+)
+from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
+from masquerade.anonymize.mondrian.axes import Shares
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.choices import BY_CLASS, OR_BY_CLASS, MondrianVariant, choice_named
-from masquerade.anonymize.mondrian.hidden_cuts import partition_with_unions
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, Merge
-from masquerade.anonymize.mondrian.partition import Choice, partition
-from masquerade.anonymize.mondrian.provider_axis import ProviderAxis, provider_column
+from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.qids import (
-    columns_of_parts,
-    cut_by_value,
-    judge_of,
     linked,
 )
 from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.preparation import Prepared, prepare
-from masquerade.data.column import Coded, Generalised
+from masquerade.anonymize.preparation import prepare
+from masquerade.data.records import Records
 from masquerade.data.schema import Schema
-from masquerade.data.table import Table
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import Rule, choice, number, optional, switch
 from masquerade.privacy.m_privacy.fitness import ANONYMIZATION_WEIGHT
 from masquerade.privacy.requirement import GroupRequirement, Requirement
 from masquerade.utility.scores import FIXED_ONE
-
-if TYPE_CHECKING:
-    from masquerade.anonymize.outcome import Outcome
-    from masquerade.data.records import Records
 
 _AT_ONCE, _AT_LAST = np.inf, -1.0  # scores before and after those of all attributes
 
@@ -104,42 +101,8 @@ class ProviderAwareMondrian(MondrianVariant):
     def _merge(self) -> Merge:
         return self.merge or "violating"
 
-    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
-        """Cut until no cut is allowed."""
-        task = prepare(table, requirement, self)
-        named = [task.here(table.coded(name)) for name in requirement.provider_columns]
-        providers = [ProviderAxis(provider_column(each, each.histogram()[0])[0]) for each in named]
-        apart, classes = cut_apart(task.parts), self.counted_class(table, task)
-        released = {
-            column.name: column
-            for parts in linked(task.parts)
-            for column in (
-                self._cut(task, parts, providers, task.n_rows, classes)
-                if parts in apart
-                else cut_by_value(
-                    task,
-                    parts,
-                    choice_named(self.choose, parts, task.n_rows),
-                    task.n_rows,
-                    self.strict,
-                    classes,
-                    self._merge,
-                )
-            )
-        }
-        return task.outcome(released[column.name] for column in task.columns)
-
     def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed: large groups by counts of the chunks, then each in one memory."""
-        from masquerade.anonymize.chunked.multidimensional import (
-            Dimensions,
-            cut_chunks,
-            judge_of_chunks,
-            place_providers,
-            released_in_chunks,
-        )
-        from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
-
         task = prepare(records, requirement, self)
         providers = place_providers(task.records, requirement.provider_columns)
         apart, classes = cut_apart(task.parts), self.target if self.choose in BY_CLASS else None
@@ -159,22 +122,6 @@ class ProviderAwareMondrian(MondrianVariant):
                 )
             )
         return released_in_chunks(task, released)
-
-    def _cut(
-        self,
-        task: Prepared,
-        parts: Sequence[GroupRequirement],
-        providers: Sequence[Axis],
-        n_rows: int,
-        classes: Coded | None,
-    ) -> tuple[Generalised, ...]:
-        """Cut the attributes of one QID, and between providers."""
-        judge = judge_of(parts, task.sensitive, n_rows, classes, self._merge)
-        axes = [*axes_of(columns_of_parts(task, parts)), *providers]
-        choice = self._choice(judge, parts, n_rows)
-        unions_satisfy = all(part.monotone_in_records for part in parts)
-        cut = partition if unions_satisfy else partition_with_unions
-        return cut(axes, judge, choice, n_rows, self.strict).released(axes)
 
     def _choice(self, judge: Judge, parts: Sequence[GroupRequirement], n_rows: int) -> Choice:
         if self.choose == "fitness":

@@ -12,15 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 
-from masquerade.anonymize.boundaries import start_groups
-from masquerade.anonymize.mondrian.axes import axes_of
 from masquerade.anonymize.mondrian.judge import Judge, Merge
-from masquerade.anonymize.mondrian.linked_qids import cut_linked
-from masquerade.anonymize.mondrian.partition import Choice, partition
-from masquerade.anonymize.mondrian.predicate_axes import predicate_axes_of
-from masquerade.anonymize.preparation import Prepared
-from masquerade.data.column import Coded, Column, Generalised
-from masquerade.engine.counts import Counts, value_counts
+from masquerade.data.column import Coded, Generalised
+from masquerade.engine.counts import Counts
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.utility.penalties import certainty_penalties
 
@@ -46,48 +40,6 @@ def judge_of(
     named = {part.sensitive for part in parts}
     counted = {name: coded for name, coded in sensitive.items() if name in named}
     return Judge(parts, counted, n_rows, classes, merge)
-
-
-def columns_of_parts(task: Prepared, parts: Sequence[GroupRequirement]) -> list[Column]:
-    """Return the columns in the QIDs of these requirements, in the order of the schema."""
-    return [column for column in task.columns if any(column.name in part.qid for part in parts)]
-
-
-def cut_by_value(
-    task: Prepared,
-    parts: Sequence[GroupRequirement],
-    choice: Choice,
-    n_rows: int,
-    strict: bool,
-    classes: Coded | None = None,
-    merge: Merge = "violating",
-    edges: Mapping[str, Counts] | None = None,
-    both_ways: bool = True,
-) -> tuple[Generalised, ...]:
-    """Cut the attributes of requirements whose QIDs are linked by common attributes, first at the edges.
-
-    Without `both_ways` several QIDs are cut from the release for their union alone, wherever they can be.
-    """
-    columns = columns_of_parts(task, parts)
-    axes = axes_of(columns, edges)
-    first = predicate_axes_of(columns, edges) if edges else ()
-    qids = by_qid(parts)
-    whole = judge_of(parts, task.sensitive, n_rows, classes, merge)
-    if len(qids) == 1:
-        return partition(axes, whole, choice, n_rows, strict, first).released(axes)
-    judges = {qid: judge_of(own, task.sensitive, n_rows, classes, merge) for qid, own in qids.items()}
-    made = []
-    if begins_with_union(parts, value_counts(*start_groups(columns, n_rows))):
-        union = partition(axes, whole, choice, n_rows, strict, first).released(axes)
-        made.append(cut_linked(axes, judges, choice, n_rows, strict, first, union))
-    if both_ways or not made:
-        made.append(cut_linked(axes, judges, choice, n_rows, strict, first))
-    return min(
-        made,
-        key=lambda released: certainty_lost(
-            (column, value_counts(column.codes, len(column.labels))) for column in released
-        ),
-    )
 
 
 def by_qid(parts: Sequence[GroupRequirement]) -> dict[frozenset[str], list[GroupRequirement]]:

@@ -26,11 +26,10 @@ class Tally:
     nodes: Counts  # group × tree: the lowest node that covers the group
 
     @classmethod
-    def of_all(cls, trees: Trees, n_rows: int) -> Tally:
-        """Tally one group with all records."""
-        sizes = np.array([n_rows])
-        counts = trees.count(np.arange(n_rows), np.zeros(1, np.int64), sizes, 1)
-        return cls._of(trees, counts, trees.roots.reshape(1, -1).copy(), sizes)
+    def of_groups(cls, trees: Trees, batch: Batch) -> Tally:
+        """Tally the groups of a batch."""
+        counts = trees.count(batch.rows, np.arange(batch.n_groups), batch.sizes, batch.n_groups)
+        return cls._of(trees, counts, np.repeat(trees.roots[np.newaxis], batch.n_groups, axis=0), batch.sizes)
 
     @classmethod
     def _of(cls, trees: Trees, counts: Counts, nodes: Counts, sizes: Counts) -> Tally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,16 @@ class Trees:
         self.n_children = _joined([tree.n_children for tree in trees])
         self._first_child = np.cumsum(self.n_children) - self.n_children
         self._children = _joined([tree.children + root for tree, root in zip(trees, self.roots, strict=True)])
-        n_rows = trees[0].column.ranks.size if trees else 0
-        # The columns of each row's values, adjacent in memory because they are counted together.
-        self.columns: NDArray[np.int32] = np.empty((n_rows, self.n_trees), np.int32)
-        for at, (tree, first) in enumerate(zip(trees, first_column, strict=True)):
-            np.add(tree.column.ranks, first, out=self.columns[:, at], casting="unsafe")
+        self._trees, self._first_column = trees, first_column
+
+    @cached_property
+    def columns(self) -> NDArray[np.int32]:
+        """The columns of each row's values, adjacent in memory because they are counted together."""
+        n_rows = self._trees[0].column.ranks.size if self._trees else 0
+        columns = np.empty((n_rows, self.n_trees), np.int32)
+        for at, (tree, first) in enumerate(zip(self._trees, self._first_column, strict=True)):
+            np.add(tree.column.ranks, first, out=columns[:, at], casting="unsafe")
+        return columns
 
     def children(self, nodes: Counts) -> tuple[Counts, Counts]:
         """Return the children of all nodes, node by node, and the index in `nodes` of each one's parent."""
