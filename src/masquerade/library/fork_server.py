@@ -9,11 +9,15 @@ standard input is a socket, whose other end the supervising process has (`librar
     server -> supervisor   Ended   its exit code, or minus the signal that ended it; on standard output
 
 Every process has a session of its own, and none outlives the supervisor, whose death closes the socket.
+
+`multiprocessing`'s fork server is no faster, and imports the program that started it once more in every process: a
+user's script that calls us without `if __name__ == "__main__"` would run again in each party.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import io
 import json
 import os
@@ -209,6 +213,7 @@ def main() -> None:
         for module in modules:
             with suppress(ImportError):  # whoever needs it complains
                 import_module(module)
+    gc.freeze()  # a child that collects garbage would touch, and so copy, every page that it shares with the others
     child = _Server(socket.socket(fileno=os.dup(0))).serve()
     if child is None:
         os._exit(0)  # there is nothing to tidy up
