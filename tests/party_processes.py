@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_PARTY = [b"-m", b"masquerade.library.party_process"]
-_SERVER = [b"-m", b"masquerade.library.fork_server"]
+from masquerade.library import fork_server, party_process
+
+_PARTY = [b"-m", party_process.__name__.encode()]
+_SERVER = [b"-m", fork_server.__name__.encode()]
 
 
 def parties_of(launcher: int) -> list[int]:

@@ -15,11 +15,14 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
+from homes import home
 from masquerade.anonymize.local_view import LocalView
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
+from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
 from masquerade.protocol.joint_histogram.split_counts import Groups
 from masquerade.protocol.remote_checks import RemoteChecks
+from masquerade.protocol.sensitive_checks import prepare_checks
 from protocol.seats import seated
 from protocol.test_mashup import SCHEMA, contract_of
 
@@ -115,8 +118,8 @@ def test_the_answer_does_not_depend_on_one_persons_disease(
 
 
 def test_by_encryption_neither(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masquerade.protocol.sensitive_checks.keeps_trees", lambda *_: False)
-    monkeypatch.setattr("masquerade.protocol.joint_histogram.back_ends.cheaper", lambda _: "encryption")
+    monkeypatch.setattr(home(prepare_checks), "keeps_trees", lambda *_: False)
+    monkeypatch.setattr(home(rows_satisfy), "cheaper", lambda _: "encryption")
     for disease in ("flu", "HIV"):
         told = answers(monkeypatch, MODELS["confidence-bounding"], disease, [[SMITH]], [[SMITH, FLU], OTHERS])
         assert told == [False, False]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from homes import home
 from masquerade.crypto import paillier
 from masquerade.crypto.count_circuits import row_distinct
 from masquerade.crypto.paillier import PaillierPublic, PaillierSecret
@@ -23,6 +24,7 @@ from masquerade.net.memory import run_together
 from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
 from masquerade.protocol.joint_histogram.histogram import Bounds
+from masquerade.protocol.joint_histogram.homomorphic import homomorphic_rows
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 
 NAMES = ("clinic", "bank")
@@ -67,7 +69,7 @@ class MarkedNoise(MarkingKey):
 
 def play(monkeypatch: pytest.MonkeyPatch, clinic: PaillierSecret, groups: list[int]) -> None:
     """The clinic with this key, against the real bank, which adds up its groups."""
-    monkeypatch.setattr("masquerade.protocol.joint_histogram.homomorphic.generate", lambda _: clinic)
+    monkeypatch.setattr(home(homomorphic_rows), "generate", lambda _: clinic)
     labels = [np.arange(PEOPLE, dtype=np.uint64) % VALUES, np.array(groups, np.uint64)]
 
     def part(me: int) -> Script[bool]:

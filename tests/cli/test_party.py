@@ -21,10 +21,12 @@ from starlette.applications import Starlette
 
 from cli.command import MASQUERADE, Answer, files, here
 from forked import Forked
+from homes import home
 from masquerade.audit.verify import verify
 from masquerade.errors import ParameterError
 from masquerade.service.control import Pending, Signature
 from masquerade.service.node.approvals import Approvals, deal_id
+from masquerade.service.node.node import PartyNode
 from masquerade.service.node.notify import notify, waits
 from masquerade.service.node.review import review_page
 from masquerade.service.node.settings import Settings
@@ -405,7 +407,7 @@ def test_a_person_is_told_by_a_command(folder: Folder) -> None:
 
 def test_a_node_tells_once_that_a_contract_waits(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("masquerade.service.node.node.notify", lambda *words: told.append(words))
+    monkeypatch.setattr(home(PartyNode), "notify", lambda *words: told.append(words))
     deal = deal_id(pending(folder, 'notify = { approval = ["mail", "ana"] }').deal)
     assert [(each[0], each[2]) for each in told] == [(("mail", "ana"), deal)] * 2  # at both parties
     wrong = folder.conf("bank").read_text().replace('["mail", "ana"]', '"mail ana"')

@@ -18,6 +18,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from crypto.two_parties import set_up
+from homes import home
 from masquerade.crypto import column_seeds
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
 from masquerade.crypto.block_products import BlockPicker, BlockPlanter
@@ -33,6 +34,7 @@ from masquerade.crypto.pseudorandom_row_sums import RowSums, word_for
 from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
 from masquerade.crypto.rings import PowerOfTwo, PrimeField
 from masquerade.crypto.transfer_batches import SentBatch
+from masquerade.crypto.transfer_extension import TransferReceiver
 from masquerade.crypto.triples import TripleMaking
 from masquerade.crypto.unit_products import UnitPicker, UnitPlanter
 from masquerade.crypto.unit_vectors import UnitVectors
@@ -128,7 +130,7 @@ def test_extended_transfers_by_definition(monkeypatch: pytest.MonkeyPatch) -> No
         seeds.extend((keys, grown[0]))
         return grown
 
-    monkeypatch.setattr("masquerade.crypto.transfer_extension.grow", watched)
+    monkeypatch.setattr(home(TransferReceiver), "grow", watched)
     sender, receiver = set_up(b"known")
     secret = numbers(sender._secret)[0]
     message, received = receiver.extend(CHOICES)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from crypto.two_parties import looks_random, set_up
 from examples import examples
+from homes import home
 from masquerade.crypto import BadMessage
 from masquerade.crypto.oblivious_permutation import Orderer, Owner, batches
 from masquerade.crypto.permutation_network import Order, depth_for, rearranged, stages_of, switches
@@ -80,7 +81,7 @@ def test_shares_are_of_the_values_in_order(n: int, seed: int, word: type, transf
 
 
 def test_many_places_go_in_several_messages(transfers: Transfers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masquerade.crypto.oblivious_permutation._MOST_SWITCHES", 32)
+    monkeypatch.setattr(home(batches), "_MOST_SWITCHES", 32)
     values, order = np.arange(60, dtype=np.uint16), np.random.default_rng(1).permutation(60)
     assert [len(each) for each in batches(60)] == [1] * 11
     one, other, _ = shares(values, order, transfers)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import masquerade as mq
+from homes import home
 from leakage.align_sessions import aligned_views
 from leakage.arrow_streams import by_first, stream_of
 from leakage.coins import Recording, Tapes, recorded
@@ -24,6 +25,7 @@ from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
 from masquerade.protocol.dka.method import Dka as DkaMethod
 from masquerade.protocol.dka.side import Side
+from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
 from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.sorted_histogram import Sorting
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
@@ -132,11 +134,11 @@ class Dka:
             scripts[name] = DkaMethod.of(self.contract).party(
                 Seat(name, self.contract, table, ids), Notebook()
             )
-        back_ends = "masquerade.protocol.joint_histogram.back_ends"
+        back_ends = home(rows_satisfy)
         with (
-            patch(f"{back_ends}.cheaper", lambda _: self.back_end),
-            patch(
-                f"{back_ends}.sorting_for", lambda bounds, *_: Sorting.of(bounds, 1) if self.sorts else None
+            patch.object(back_ends, "cheaper", lambda _: self.back_end),
+            patch.object(
+                back_ends, "sorting_for", lambda bounds, *_: Sorting.of(bounds, 1) if self.sorts else None
             ),
         ):
             made = recorded(scripts, tapes)

@@ -14,6 +14,7 @@ import dataclasses
 import importlib
 import pkgutil
 import re
+import sys
 import tomllib
 import types
 import typing
@@ -88,6 +89,8 @@ def all_structs() -> dict[str, type]:
     import_all()
     found: dict[str, type] = {}
     for each in _below(msgspec.Struct):
+        if vars(sys.modules[each.__module__]).get(each.__qualname__) is not each:
+            continue  # of another copy of the package, which was loaded before
         assert found.setdefault(kind_of(each), each) is each, f"two structs are called {kind_of(each)}"
     return found
 

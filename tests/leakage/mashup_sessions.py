@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import masquerade as mq
+from homes import home
 from leakage.bounded_simulator import within_boundaries
 from leakage.coins import Recording, Tapes, recorded
 from leakage.level_simulator import LevelSimulator, groups_of, levels
@@ -23,10 +24,11 @@ from masquerade.protocol.assemble import assemble
 from masquerade.protocol.attribute_terms import terms_of
 from masquerade.protocol.boundaries.start import Start
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.multidimensional.levels import SCORE_BITS
 from masquerade.protocol.party import bid_words
-from masquerade.protocol.sensitive_checks import remote_parts
+from masquerade.protocol.sensitive_checks import prepare_checks, remote_parts
 from masquerade.utility.scores import SCORES
 from papers.paper_tables import JOB, SEX
 from protocol.seats import seated
@@ -120,10 +122,8 @@ class Mashup:
             scripts[name] = seated(name, self.contract, table, ids, left_out=("Diary",))
         with ExitStack() as otherwise:
             if self.back_end is not None:  # as with more values than trees are kept of
-                back_ends = "masquerade.protocol.joint_histogram.back_ends.cheaper"
-                otherwise.enter_context(patch(back_ends, lambda _: self.back_end))
-                keeps = "masquerade.protocol.sensitive_checks.keeps_trees"
-                otherwise.enter_context(patch(keeps, lambda *_: False))
+                otherwise.enter_context(patch.object(home(rows_satisfy), "cheaper", lambda _: self.back_end))
+                otherwise.enter_context(patch.object(home(prepare_checks), "keeps_trees", lambda *_: False))
             made = recorded(scripts, tapes, DataError if self.quarrel else None)
         made.results["rows"] = {name: table.common for name, (table, _) in tables.items()}
         return made

@@ -1,11 +1,13 @@
 """Could these tests fail? Leaks are planted in a copy of the code, and must be noticed; the copy without them passes.
 
-A planted leak is a text of the source and what stands there instead: the protocol goes on as before, and somebody
-learns more. When the source changes, change the text here so that it plants the same leak again.
+A planted leak is a text in the source of a function or class, wherever that is defined, and what stands there instead:
+the protocol goes on as before, and somebody learns more. When the source changes, change the text here so that it
+plants the same leak again.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import subprocess
@@ -13,11 +15,27 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import forked
 import masquerade
+from masquerade.crypto.garble import Garbler
+from masquerade.crypto.oblivious_permutation import Owner
+from masquerade.crypto.oblivious_prf import Query
+from masquerade.crypto.split_counts import ValuePlanter
+from masquerade.crypto.triples import _random_rows
+from masquerade.crypto.zero_sharing import zero_shares
+from masquerade.protocol.collaborate.provider import _agree_on_sizes
+from masquerade.protocol.common_records import hand_in, handed_in
+from masquerade.protocol.curve_alignment import Blinded, align_on_curve
+from masquerade.protocol.joint_histogram.histogram import looked_up
+from masquerade.protocol.joint_keys.party import joint_keys_party
+from masquerade.protocol.learn.aggregate import Aggregation
+from masquerade.protocol.learn.cox import _Fit
+from masquerade.protocol.multidimensional.cut_checks import CutChecks
+from masquerade.protocol.pairwise_comparison import EvaluatingSide
 
 pytestmark = pytest.mark.system  # each runs the tests in a process of its own
 
@@ -27,11 +45,10 @@ TESTS = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Planted:
-    """Changes of one file, and the test that notices."""
+    """Changes of functions or classes, and the test that notices."""
 
     name: str
-    file: str
-    changes: Sequence[tuple[str, str]]
+    changes: Sequence[tuple[Any, str, str]]  # where; what stands there, once; what is put there instead
     noticed_by: str
 
 
@@ -40,18 +57,17 @@ WORLDS = "test_masked_fields.py::test_two_worlds_look_alike"
 LEAKS = [
     Planted(
         "raw identifiers in a new field of Blinded",
-        "protocol/curve_alignment.py",
         [
-            ("    points: bytes\n", "    points: bytes\n    names: tuple[bytes, ...] = ()\n"),
-            ("Blinded(me, own.tobytes())", "Blinded(me, own.tobytes(), tuple(identifiers))"),
+            (Blinded, "    points: bytes\n", "    points: bytes\n    names: tuple[bytes, ...] = ()\n"),
+            (align_on_curve, "Blinded(me, own.tobytes())", "Blinded(me, own.tobytes(), tuple(identifiers))"),
         ],
         "test_frozen.py::test_fields_and_types_are_frozen",
     ),
     Planted(
         "raw cells of the QID in Columns, in a dictionary beside the values of the cut",
-        "protocol/common_records.py",
         [
             (
+                handed_in,
                 "column.name: released[column.name].to_arrow() if",
                 "column.name: pa.DictionaryArray.from_arrays(released[column.name].codes, "
                 "[*released[column.name].labels, *map(str, own.cells(column.name).to_pylist())]) if",
@@ -61,9 +77,9 @@ LEAKS = [
     ),
     Planted(
         "the number of own groups beside the ratios of joint keys",
-        "protocol/joint_keys/party.py",
         [
             (
+                joint_keys_party,
                 'seconds = {**common.seconds, "protocol"',
                 'seconds = {**common.seconds, "groups": float(max(map(int, groups[0]))), "protocol"',
             )
@@ -72,27 +88,33 @@ LEAKS = [
     ),
     Planted(
         "the exact count in Size",
-        "protocol/collaborate/provider.py",
-        [("Size(own)", "Size(records)"), ("bits = told.bits\n", "bits = told.bits.bit_length()\n")],
+        [
+            (_agree_on_sizes, "Size(own)", "Size(records)"),
+            (_agree_on_sizes, "bits = told.bits\n", "bits = told.bits.bit_length()\n"),
+        ],
         f"{OPEN}[0-collaborate, secure, aware]",
     ),
     Planted(
         "summands of sites without their masks",
-        "protocol/learn/aggregate.py",
-        [("masked = self._masks.mask(_fixed(numbers), self._rounds)", "masked = _fixed(numbers)")],
+        [
+            (
+                Aggregation,
+                "masked = self._masks.mask(_fixed(numbers), self._rounds)",
+                "masked = _fixed(numbers)",
+            )
+        ],
         f"{WORLDS}[sum]",
     ),
     Planted(
         "a patient's attributes in the last digits of a Cox model's coefficients",
-        "protocol/learn/cox.py",
-        [("at + direction)", "at + direction + 1e-9 * self.records.x[0])")],
+        [(_Fit, "at + direction)", "at + direction + 1e-9 * self.records.x[0])")],
         f"{OPEN}[0-Cox model, 3 sites]",
     ),
     Planted(
         "zero masks in the look-up of the joint histogram",
-        "protocol/joint_histogram/histogram.py",
         [
             (
+                looked_up,
                 "masks = random_words((count, *cell), bounds.word)",
                 "masks = np.zeros((count, *cell), bounds.word)",
             )
@@ -101,9 +123,9 @@ LEAKS = [
     ),
     Planted(
         "labels that are sorted without masks",
-        "crypto/oblivious_permutation.py",
         [
             (
+                Owner,
                 "self._masks = self._random()\n        self._masks[self._n :]",
                 "self._masks = self._random() * 0\n        self._masks[self._n :]",
             )
@@ -112,9 +134,9 @@ LEAKS = [
     ),
     Planted(
         "parts of groups that are not masked",
-        "crypto/split_counts.py",
         [
             (
+                ValuePlanter,
                 "by_group, told = self._sums(rows, starts, n_parts)",
                 "by_group, told = self._sums(rows, starts, n_parts)\n        told[:] = 0",
             )
@@ -123,40 +145,47 @@ LEAKS = [
     ),
     Planted(
         "an own list that is not shuffled",
-        "protocol/curve_alignment.py",
-        [("order = _random_order(len(identifiers))", "order = np.arange(len(identifiers))")],
+        [(align_on_curve, "order = _random_order(len(identifiers))", "order = np.arange(len(identifiers))")],
         "test_masked_alignment.py::test_two_worlds_look_alike[2-1]",
     ),
     # Like them, but not of them:
     Planted(
         "lists of others that are not shuffled",
-        "protocol/curve_alignment.py",
-        [("shuffles[owner] = _random_order(len(points))", "shuffles[owner] = np.arange(len(points))")],
+        [
+            (
+                align_on_curve,
+                "shuffles[owner] = _random_order(len(points))",
+                "shuffles[owner] = np.arange(len(points))",
+            )
+        ],
         "test_masked_alignment.py::test_two_worlds_look_alike[3-2]",
     ),
     Planted(
         "a store without random slots beside it",
-        "crypto/oblivious_prf.py",
-        [("beside = os.urandom(8 * _MASK_SLOTS)", "beside = bytes(8 * _MASK_SLOTS)")],
+        [(Query, "beside = os.urandom(8 * _MASK_SLOTS)", "beside = bytes(8 * _MASK_SLOTS)")],
         f"{WORLDS}[alignment by prf]",
     ),
     Planted(
         "shares of zero that are zero",
-        "crypto/zero_sharing.py",
-        [("total ^= np", "total ^= 0 * np")],
+        [(zero_shares, "total ^= np", "total ^= 0 * np")],
         "test_masked_alignment.py::test_a_leader_cannot_tell_whom_one_member_has",
     ),
     Planted(
         "a bid whose mask is zero",
-        "protocol/pairwise_comparison.py",
-        [("os.urandom(n_rounds * -(-self._width // 8))", "bytes(n_rounds * -(-self._width // 8))")],
+        [
+            (
+                EvaluatingSide,
+                "os.urandom(n_rounds * -(-self._width // 8))",
+                "bytes(n_rounds * -(-self._width // 8))",
+            )
+        ],
         f"{WORLDS}[comparison]",
     ),
     Planted(
         "triples that are zero",
-        "crypto/triples.py",
         [
             (
+                _random_rows,
                 "rows[drawn] = np.frombuffer(os.urandom(count * instances // 8), np.uint8)",
                 "rows[drawn] = np.frombuffer(bytes(count * instances // 8), np.uint8)",
             )
@@ -165,21 +194,25 @@ LEAKS = [
     ),
     Planted(
         "into how many parts a refused cut goes, behind the bits that settle it",
-        "protocol/multidimensional/cut_checks.py",
         [
             (
+                CutChecks,
                 "CutsSettled(np.packbits(kept).tobytes())",
                 "CutsSettled(np.packbits(kept).tobytes() + best.of(theirs).n_parts.astype(np.uint8).tobytes())",
             ),
-            ("len(settled.cuts) != -(-asked.n_groups // 8)", "len(settled.cuts) < -(-asked.n_groups // 8)"),
+            (
+                CutChecks,
+                "len(settled.cuts) != -(-asked.n_groups // 8)",
+                "len(settled.cuts) < -(-asked.n_groups // 8)",
+            ),
         ],
         f"{OPEN}[0-mashup by mondrian, sensitive elsewhere]",
     ),
     Planted(
         "how many raw values there are, as a time that was taken",
-        "protocol/common_records.py",
         [
             (
+                hand_in,
                 'seconds["protocol"] = time.perf_counter()',
                 'seconds["protocol"] = float(len({*common.own.cells(contract.columns_of(name)[0].name).to_pylist()})) '
                 "+ time.perf_counter()",
@@ -189,9 +222,9 @@ LEAKS = [
     ),
     Planted(
         "a seed of labels that begins with how many of the garbler's bits are set",
-        "crypto/garble.py",
         [
             (
+                Garbler,
                 "seed = os.urandom(BLOCK_BYTES)",
                 "seed = (bytes(int(bits.sum()) for bits in (own or {}).values()) + os.urandom(BLOCK_BYTES))[:16]",
             )
@@ -211,16 +244,18 @@ def copied(folder: Path) -> Path:
 
 
 def plant(leak: Planted, folder: Path) -> None:
-    path = folder / SOURCE.name / leak.file
-    text = path.read_text()
-    for old, new in leak.changes:
-        if text.count(old) != 1:
+    for where, old, changed in leak.changes:
+        found = inspect.getsourcefile(where)
+        assert found is not None
+        path = folder / SOURCE.name / Path(found).relative_to(SOURCE)
+        text, own = path.read_text(), inspect.getsource(where)
+        own = own if own in text else text  # another change of the same place is there already
+        if own.count(old) != 1:
             pytest.fail(
-                f'"{leak.name}" cannot be planted: src/masquerade/{leak.file} has {text.count(old)} times '
+                f'"{leak.name}" cannot be planted: {where.__qualname__} has {own.count(old)} times '
                 f"{old!r}. Write in {Path(__file__).name} what stands there now, so that the same leak is planted."
             )
-        text = text.replace(old, new)
-    path.write_text(text)
+        path.write_text(text.replace(own, own.replace(old, changed), 1))
 
 
 # The process is forked from one that has loaded all libraries, and ours: the copy is loaded anew.

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from homes import home
 from masquerade.errors import DataError
 from masquerade.net.channel import Channel, Node, Timings
-from masquerade.net.connect import listen
+from masquerade.net.connect import connect, listen
 from masquerade.net.handshake import Hello, HelloRefused, Reason, decode, encode
 from masquerade.net.identity import Identity
 from masquerade.net.stream_channel import StreamBroke, StreamChannel
@@ -136,7 +137,7 @@ def test_a_peer_that_we_are_just_greeting_hears_who_failed(monkeypatch: pytest.M
     async def hear_bank(channels: dict[str, Channel]) -> bytes:
         return await channels["bank"].receive()
 
-    monkeypatch.setattr("masquerade.net.connect.ClientStream", SlowToShop)
+    monkeypatch.setattr(home(connect), "ClientStream", SlowToShop)
     parties = Party("bank", hear_bank), Party("loans", stumble), Party("shop", hear_bank)
     results = asyncio.run(session(*parties))
     assert [results[me].peer for me in ("bank", "shop")] == ["loans", "loans"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from homes import home
 from masquerade.errors import (
     DataError,
     NoCommonRecords,
@@ -22,7 +23,9 @@ from masquerade.errors import (
 from masquerade.net import tls_stream
 from masquerade.net.channel import Agreement, Channel, Node, Timings
 from masquerade.net.connect import Listener, connect, listen
+from masquerade.net.gathering import Gathering
 from masquerade.net.identity import Identity, issue, self_signed
+from masquerade.net.probe import probe
 from masquerade.net.trust import TrustStore
 from net.nodes import (
     AGREED,
@@ -250,7 +253,7 @@ def test_an_expired_certificate_is_named_by_both(late: str) -> None:
 def test_an_expired_certificate_is_refused_by_tls_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that is wrong does not open the door: here nobody looks at the dates before TLS does."""
     old = expired("loans")
-    monkeypatch.setattr("masquerade.net.gathering.out_of_date", lambda _certificate: None)
+    monkeypatch.setattr(home(Gathering), "out_of_date", lambda _certificate: None)
     monkeypatch.setattr(Identity, "check_dates", lambda _self: None)
     bank = Party("bank", idle, trust=trusting(loans=old))
     results = run(session(bank, Party("loans", idle, identity=old, timings=HASTY)))
@@ -329,7 +332,7 @@ def test_a_port_that_answers_without_tls() -> None:
 
 
 def test_a_node_that_is_there_but_does_not_join(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masquerade.net.probe._PATIENCE", 60.0)  # a slow handshake is not a mute peer
+    monkeypatch.setattr(home(probe), "_PATIENCE", 60.0)  # a slow handshake is not a mute peer
 
     async def test() -> None:
         async with listen(PEOPLE["loans"], TRUST) as asleep:

@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from homes import home
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
 from masquerade.net.channel import Channel, Node, Timings
 from masquerade.net.connect import listen
 from masquerade.net.framing import CHUNK, Outbound
 from masquerade.net.handshake import Hello, encode
+from masquerade.net.probe import probe
 from masquerade.net.stream_channel import StreamBroke
 from masquerade.net.tls import accepting
 from masquerade.net.tls_stream import ClientStream, ServerStream, serve
@@ -309,7 +311,7 @@ def test_a_peer_that_lives_and_does_not_read_does_not_block_for_ever() -> None:
 
 def test_a_listener_that_is_no_node_of_ours_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has the right certificate, and does not say what an accepting end says first."""
-    monkeypatch.setattr("masquerade.net.probe._PATIENCE", 60.0)  # a slow handshake is not a mute peer
+    monkeypatch.setattr(home(probe), "_PATIENCE", 60.0)  # a slow handshake is not a mute peer
     heard: list[bytes] = []
 
     async def test() -> PeerError:

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from homes import home
+from masquerade.crypto.items import Buckets
 from masquerade.crypto.oblivious_prf import PrfReceiver, PrfSender
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
@@ -120,7 +122,7 @@ def test_both_ways_find_the_same_people(n: int) -> None:
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_many_buckets_are_one_list(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masquerade.crypto.items._BUCKET", 100)
+    monkeypatch.setattr(home(Buckets), "_BUCKET", 100)
     lists = [[*range(500), *range(10**6 * (me + 1), 10**6 * (me + 1) + 300 * me)] for me in range(n)]
     wire = Wire()
     found = aligned(*lists, wire=wire)

@@ -15,15 +15,17 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from examples import examples
+from homes import home
 from masquerade.anonymize.local_view import LocalView
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import kind_of
 from masquerade.privacy.confidence_bounding import largest_share
 from masquerade.privacy.requirement import TOLERANCE, GroupRequirement
+from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
 from masquerade.protocol.remote_checks import RemoteChecks
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
-from masquerade.protocol.sensitive_checks import MostParts, SensitiveValues
+from masquerade.protocol.sensitive_checks import MostParts, SensitiveValues, prepare_checks
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 from protocol.tampering import changing
@@ -96,9 +98,9 @@ def test_hidden_scores_and_hidden_values_go_together() -> None:
 def test_the_way_to_the_histogram_is_told_and_changes_nothing(
     way: str, keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("masquerade.protocol.sensitive_checks.keeps_trees", lambda *_: keeps)
+    monkeypatch.setattr(home(prepare_checks), "keeps_trees", lambda *_: keeps)
     if way == "encryption":  # which the model would choose for a million records
-        monkeypatch.setattr("masquerade.protocol.joint_histogram.back_ends.cheaper", lambda _: way)
+        monkeypatch.setattr(home(rows_satisfy), "cheaper", lambda _: way)
     table, requirement = sick_loans(), MODELS[1]
     holders = {"Sex": "loans", "Job": "bank", "Salary": "bank"}
     contract = contract_of(requirement, holders, sensitive={"Disease": "clinic"}, argmax="plain")

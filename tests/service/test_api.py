@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from full_disk import no_file_above
+from homes import home
 from masquerade.errors import ParameterError
+from masquerade.service.api.health import Health
 from masquerade.service.api.request_body import EXAMPLE, SCHEMA
 from masquerade.service.problem_types import DATABASE_AWAY, PAGE, PROBLEM_TYPES
 from masquerade.service.request import Request, read_request
@@ -376,7 +378,7 @@ def test_health_names_no_party(place: Room) -> None:
 
 
 def test_health_is_503_while_no_file_can_be_written(place: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masquerade.service.api.health._FRESH", 0.0)
+    monkeypatch.setattr(home(Health), "_FRESH", 0.0)
     with no_file_above(4096):
         ready = place.get("/health/ready")
     assert (ready.status_code, ready.json()["files"]) == (503, "cannot be written")

@@ -16,6 +16,7 @@ import pytest
 
 from conftest import PASSWORD, Postgres
 from fake_clock import FakeClock
+from homes import home
 from masquerade.errors import BadInput, PeerError
 from masquerade.service.control import Pending, Published
 from masquerade.service.ledger import Ledger
@@ -298,7 +299,7 @@ def test_a_session_runs_on_the_reading_that_was_agreed_on(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table that changes all the time: between offer, signature, approval and session."""
-    monkeypatch.setattr("masquerade.service.node.datasets.FRESH", 0.0)
+    monkeypatch.setattr(home(Dataset), "FRESH", 0.0)
     into_database(folder)
     conf = folder.write_conf("bank", needs_approval=True)
     from_database(conf)

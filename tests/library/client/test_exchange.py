@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import formatdate
@@ -186,7 +187,7 @@ def test_an_answer_that_is_not_understood(body: bytes) -> None:
 
 def test_waits_as_it_is_told_and_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("masquerade.library.client.transport.time.sleep", slept.append)
+    monkeypatch.setattr(time, "sleep", slept.append)
     replies = [problem(429, retry_after="7"), problem(429, retry_after="2"), SESSION]
     with scripted(*replies) as server, mq.Client(server.url, TOKEN) as client:
         assert client.session(ID).status == "running"
@@ -195,7 +196,7 @@ def test_waits_as_it_is_told_and_tries_again(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("masquerade.library.client.transport.time.sleep", slept.append)
+    monkeypatch.setattr(time, "sleep", slept.append)
     with scripted(problem(429, retry_after="1")) as server, mq.Client(server.url, TOKEN) as client:
         with pytest.raises(mq.PeerUnreachable, match="asked too often"):
             client.session(ID)
