@@ -12,10 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from masquerade.errors import PeerError, Problem
-from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.session_tokens import CLOCKS_DIFFER, LIFETIME
+
+if TYPE_CHECKING:  # which has the links that are beside this
+    from masquerade.service.coordinator.context import WorkingContext
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from masquerade.errors import PeerError
 from masquerade.service.coordinator.comeback import Comeback
-from masquerade.service.coordinator.context import WorkingContext
+
+if TYPE_CHECKING:  # which has the links that are beside this
+    from masquerade.service.coordinator.context import WorkingContext
 
 log = structlog.get_logger("masquerade.coordinator")
 
