@@ -6,7 +6,10 @@ and longer intervals, and at least a few times, however long each answer is wait
 
 from __future__ import annotations
 
-from masquerade.service.coordinator.context import Context
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # which has the links of parties that are waited for
+    from masquerade.service.coordinator.context import Context
 
 _LEAST_TRIES = 3
 _SLOWEST = 15.0  # seconds between two tries
