@@ -11,12 +11,13 @@ import pytest
 
 import masquerade as mq
 from chunked import in_chunks, plain, rows_of, told
-from masquerade.anonymize.chunked import counting, linked_cuts, top_cuts
+from masquerade.anonymize.chunked import linked_cuts, top_cuts
 from masquerade.anonymize.chunked.writing import stretched
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
 from masquerade.engine.local import LocalEngine
 from masquerade.errors import Bug, DataError, ParameterError, RequirementUnreachable
 from masquerade.report.risks import attacks_on, risks_section
+from masquerade.utility import comparison
 
 SCHEMA = mq.Schema(
     [
@@ -416,7 +417,7 @@ def test_attacks_by_counts_find_what_they_find_in_all_rows(
 
     The values of a group may be more than a number of 64 bits can tell.
     """
-    monkeypatch.setattr(counting, "_LARGEST_KEY", largest_key)
+    monkeypatch.setattr(comparison, "_LARGEST_KEY", largest_key)
     method: Any = mq.TopDownSpecialization("approved")
     sensitive = ("disease", *(["education"] if requirement.provider_columns else []))
     release, _ = in_chunks(people(missing=0), requirement, method, tmp_path, sensitive=sensitive)

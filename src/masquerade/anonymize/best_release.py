@@ -29,6 +29,7 @@ from masquerade.forms.declared import parameter, shown_value
 from masquerade.forms.rules import choice, number, optional
 from masquerade.plugins import failure_of, outside_package
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
+from masquerade.utility.comparison import Comparison
 from masquerade.utility.measures import (
     CLASSIFICATION_METRIC,
     COUNTED,
@@ -159,20 +160,17 @@ class BestRelease(TableMethod):
 
     def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Run every method within the budget that runs on chunks, and return the best outcome."""
-        from masquerade.anonymize.chunked.counting import CountedComparison
-        from masquerade.anonymize.chunked.measuring import figure
-
         insist(self.chunk_refusals(requirement.parts))
+        asked = kept_query_log(self.workload) if self.workload is not None else None
+        measurer = Measurer(records.table, self.target, workload=asked)
         last: TableMethod | None = None
 
         def attempt(method: TableMethod) -> tuple[Outcome, list[float | None]]:
             nonlocal last
             last = method
             outcome = method.run(records, requirement)
-            here, made = outcome.beside(records)
-            comparison = CountedComparison.of(here, made, self.target, everybody=records)
-            names = (self.chosen_by, NCP)
-            return outcome, [figure(name, here, made, comparison, self.workload) for name in names]
+            comparison = Comparison.of(records, outcome, self.target)
+            return outcome, [measurer.figure(name, comparison) for name in (self.chosen_by, NCP)]
 
         found = self._candidates(requirement, records.schema, in_chunks=True)
         method, outcome, choice = self._best(found, len(records), requirement, records.schema, attempt)

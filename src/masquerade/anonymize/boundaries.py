@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.chunked.counting import number_groups
 from masquerade.anonymize.outcome import Outcome, ReleasedCodes
 from masquerade.data.boundary import Boundary
 from masquerade.data.column import Coded, Column, Generalised
@@ -30,6 +29,7 @@ from masquerade.engine.numbering import group_rows, rows_by_rank
 from masquerade.engine.shares import counted_keys
 from masquerade.engine.sparse import SparseCounts
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.utility.comparison import number_groups
 
 _STAYS = "stays"  # 1 for the records that a release within the boundaries can hold
 _ALL = 1 << 31  # groups; no more rows than that are numbered

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.method import TableMethod, records_of
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.release import Provenance, Release, shuffled
 from masquerade.anonymize.sensitive_values import counts_before
@@ -58,18 +58,13 @@ class Anonymised:
 
     def purpose(self, workload: str | None) -> dict[str, float | None]:
         """Measure what the weights and the workload are about; nothing where all attributes weigh the same, or none."""
-        weighted = len(set(self.comparison.weights.values())) > 1
-        if not weighted and workload is None:
+        if workload is None and len(set(self.comparison.weights.values())) < 2:
             return {}
         from masquerade.data.query_log import kept_query_log
-        from masquerade.utility.measures import NEEDING_WORKLOAD, WEIGHTED_OVERLAP, Measurer
+        from masquerade.utility.measures import Measurer
 
-        names = (
-            *([WEIGHTED_OVERLAP] if weighted else []),
-            *(NEEDING_WORKLOAD if workload is not None else ()),
-        )
-        measurer = Measurer(self.table, workload=kept_query_log(workload) if workload is not None else None)
-        return {name: measurer.figure(name, self.comparison) for name in names}
+        log = kept_query_log(workload) if workload is not None else None
+        return Measurer(self.table, workload=log).purpose(self.comparison)
 
 
 def publish(
@@ -107,7 +102,10 @@ def publish(
         query_error=made.queries(algorithm, seed),
         sensitive=secret,
         sensitive_before=counts_before(
-            made.table, made.outcome.kept, requirement, dict.fromkeys([*secret, *protected])
+            records_of(made.table, requirement, algorithm.target, sensitive),
+            made.comparison,
+            requirement,
+            dict.fromkeys([*secret, *protected]),
         ),
         shared=shared_people(table, requirement),
         steps=made.outcome.steps,

@@ -56,6 +56,7 @@ class Generalised:
     lo: NDArray[np.int64]
     hi: NDArray[np.int64]
     domain: Domain
+    rows: Counts | None = None  # with each code, where the codes are in chunks
 
     def of_rows(self, rows: Rows) -> Generalised:
         """Return the column for these rows, without values that only other rows have: those would leak."""
@@ -70,7 +71,7 @@ class Generalised:
 
     def counts(self) -> Counts:
         """Count the rows with each code."""
-        return value_counts(self.codes, len(self.labels))
+        return value_counts(self.codes, len(self.labels)) if self.rows is None else self.rows
 
     def to_arrow(self) -> pa.DictionaryArray:
         """Return the cells as text, dictionary-encoded."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from masquerade.engine.chunks import Chunk, Chunks, Engine, Kernel
 from masquerade.engine.counts import Counts
+from masquerade.engine.here import Here
 from masquerade.engine.sparse import SparseCounts
 
 _BYTES_PER_KEY = 64  # while counts of chunks are added up
@@ -27,6 +28,9 @@ def counted_shares(
 ) -> Iterator[SparseCounts]:
     """Yield the counts of all keys, range by range; keys that are equal when divided by `unit` stay together."""
     if not len(chunks):
+        return
+    if isinstance(engine, Here):  # the rows are in memory, and so are their keys
+        yield chunks.total(kernel)
         return
     n_keys, some = chunks.only(0, _Outline(kernel))
     shares = -(-n_keys * len(chunks) * _BYTES_PER_KEY // engine.summing_memory)

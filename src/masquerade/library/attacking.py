@@ -93,7 +93,7 @@ def attack_job(
     Of a release in many files that exceed the memory of the job's engine, those that need no other table are played, by
     counts of its groups.
     """
-    from masquerade.library.chunked_evaluation import beyond_memory, refuse_whole
+    from masquerade.library.chunked_jobs import beyond_memory, refuse_whole
 
     plan = Plan(Path(job))
     schema = plan.schema()

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from masquerade.anonymize.chunked.publish import publish_chunks, published_columns, wanted_of
 from masquerade.anonymize.method import TableMethod
@@ -21,7 +22,7 @@ from masquerade.data.staged_parquet import staged_parquet
 from masquerade.data.write import write_table
 from masquerade.engine.chunks import Engine
 from masquerade.engine.memory_size import read_size, size_text
-from masquerade.errors import BadInput, ClusterError, DataError
+from masquerade.errors import BadInput, ClusterError, DataError, ParameterError
 from masquerade.files import replacing_folder, write_whole
 from masquerade.job.engines import engine_of
 from masquerade.job.model import DEFAULT_MEMORY, EngineSection
@@ -112,6 +113,26 @@ def check_fits_memory(plan: Plan, algorithm: TableMethod) -> None:
         size = f"this one takes about {size_text(needed)}, and {DEFAULT_MEMORY} are the most that is read at once"
         plan.problems.add(("algorithm", "name"), f"{_needs_whole_table(plan, algorithm)}; {size}")
         plan.settle()
+
+
+def beyond_memory(plan: Plan, *sources: str) -> tuple[PartedFiles, ...] | None:
+    """Return the files of tables in many files that are larger than the memory of the job's engine; else None."""
+    engine = plan.job.engine or EngineSection()
+    if not all(is_parted(source, Path()) for source in sources):
+        return None
+    files = tuple(parted_files(source, Path()) for source in sources)
+    most = engine.memory_bytes if engine.name == "local" else read_size(DEFAULT_MEMORY)
+    return files if sum(map(in_memory, files)) > most else None
+
+
+def refuse_whole(function: str, **asked: Any) -> None:
+    """Refuse what somebody asked for that needs the tables in one memory."""
+    for name, value in asked.items():
+        if value:
+            raise ParameterError(
+                f"The {name} parameter of {function} needs all rows in one memory, and these are larger than "
+                "[engine] memory; leave it out, or take some of the files"
+            )
 
 
 def _needs_whole_table(plan: Plan, algorithm: TableMethod) -> str:

@@ -163,8 +163,8 @@ def evaluate_job(
     original is in a database, the job's query is run on it. The selections measured are those of `workload`, or of the
     one that the job names. Two tables in many files that exceed the memory of the job's engine are measured by counts.
     """
-    from masquerade.library.chunked_evaluation import beyond_memory, evaluate_chunks, refuse_whole
-    from masquerade.library.evaluation import evaluate
+    from masquerade.library.chunked_jobs import beyond_memory, refuse_whole
+    from masquerade.library.evaluation import evaluate, evaluate_files
 
     plan = Plan(Path(job))
     schema = plan.schema()
@@ -172,9 +172,7 @@ def evaluate_job(
     if (large := beyond_memory(plan, str(original), str(release))) is not None:
         refuse_whole("evaluate", train=train, predict=predict, clusters=clusters)
         asked = workload or workload_of(plan)
-        return evaluate_chunks(
-            large[0], large[1], plan, schema, None if asked is None else str(asked), on_stage
-        )
+        return evaluate_files(large[0], large[1], plan, schema, asked, on_stage)
     data = plan.job.data or DataSection()
     used = list(dict.fromkeys([*schema.names, *plan.published]))
 
@@ -215,7 +213,7 @@ def compare_job(
     on_stage: OnStage = silent,
 ) -> Contest:
     """Run the methods that fit a job, or those named, side by side; see `compare`. Nothing is written."""
-    from masquerade.library.chunked_evaluation import beyond_memory
+    from masquerade.library.chunked_jobs import beyond_memory
     from masquerade.library.comparing import contest, methods_named, sizes_of
 
     plan = Plan(Path(path))

@@ -1,15 +1,19 @@
 """A release alongside its original: the input of every metric.
 
+All that metrics ask for are counts: of released values, of original ones, of groups. Each is one function of some rows
+(`Shown`), whether a table at hand is one such piece or an engine adds up the pieces that its chunks are. Who looks at
+single rows (random queries, classifiers) needs them at hand: `groups`, `kept`, and the columns' codes.
+
 An anonymizer passes both sides directly. `compare` instead reads a finished release back: row i of
 the release is row i of the input; each cell must be a value of its attribute, and cover the original value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +22,76 @@ from numpy.typing import NDArray
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.continuum import MISSING_CELL
 from masquerade.data.encode import missing_rows
+from masquerade.data.records import Records, codes_of, ranks_of
 from masquerade.data.released_range import allowed_cells, released_range
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, Ints, value_counts
-from masquerade.engine.numbering import distinct_codes, group_rows
+from masquerade.engine.chunks import Arrays, Chunk, Kernel
+from masquerade.engine.counts import Counts, Ints, Rows, value_counts
+from masquerade.engine.numbering import group_rows, look_up
+from masquerade.engine.shares import counted_keys, counted_shares
+from masquerade.engine.sparse import SparseCounts
 from masquerade.errors import DataError
+
+Answer = TypeVar("Answer")
+Groups = tuple[tuple[str, ...], Counts]  # of a column: its values, and how often each group has each
+
+_NONE: Counts = np.empty(0, np.int64)
+_LARGEST_KEY = 1 << 62
+_GROUPS = "released groups"
+_BYTES_PER_GROUP = 48  # while groups are numbered
+_MOST_CELLS = 1 << 26  # of groups and values: half a gigabyte
+_BYTES_PER_CELL = 16  # of such a table, with what is made of it
+
+
+class Released(Protocol):
+    """What a method made of records (`anonymize/outcome.py`)."""
+
+    @property
+    def columns(self) -> tuple[Generalised, ...]:
+        """The released columns of the quasi-identifiers; of records, without their codes."""
+
+    @property
+    def kept(self) -> NDArray[np.intp] | None:
+        """The released rows of a table; None for all."""
+
+    @property
+    def codes(self) -> Mapping[str, Kernel[Ints]]:
+        """How a chunk finds its rows' codes, by column."""
+
+    def rows(self, chunk: Chunk) -> Rows | None:
+        """Return the released rows of a chunk; None for all."""
+
+    def beside(self, records: Records) -> tuple[Records, Released]:
+        """Return the records that it is about, and what kernels can take."""
+
+    def in_table(self, records: Records) -> Released:
+        """Return the same of the table that the records are."""
+
+
+class Shown(Protocol):
+    """Some of the released rows, as they were and as they are released."""
+
+    def codes(self, at: int) -> Ints:
+        """Return the released codes of the column at this place."""
+
+    def ranks(self, at: int) -> Ints:
+        """Return the original ranks of the column at this place."""
+
+    def values(self, coded: Coded) -> Ints:
+        """Return the codes of a column that is not generalised."""
+
+
+@dataclass(frozen=True, eq=False)
+class InChunks:
+    """Records in chunks, and what was made of them."""
+
+    records: Records  # the chunks have those that the method kept; all of them count
+    outcome: Released
+    everybody: Records  # all complete rows
+
+    def total(self, count: Callable[[Shown], Answer]) -> Answer:
+        """Add up what is counted of each chunk."""
+        return self.records.chunks.total(_OfChunk(self.outcome, count))
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,15 +107,39 @@ class Comparison:
     told_violations: int | None = (
         None  # where others have the originals: what they say of cells beyond boundaries
     )
+    in_chunks: InChunks | None = None  # where the rows are; the columns are without ranks and codes then
 
-    @property
+    @classmethod
+    def of(cls, records: Records, outcome: Released, target: str | None) -> Comparison:
+        """Compare all complete records with what was made of them; those of a table in memory are at hand."""
+        names = [column.name for column in outcome.columns]
+        weights = {name: records.schema[name].weight for name in names}
+        if (table := records.table) is not None:
+            made = outcome.in_table(records)
+            classes = table.coded(target) if target is not None else None
+            return cls(table.columns(names), made.columns, classes, made.kept, weights)
+        here, made = outcome.beside(records)
+        found = cls(
+            tuple(records.columns[name] for name in names),
+            outcome.columns,
+            records.coded[target] if target is not None else None,
+            None,
+            weights,
+            in_chunks=InChunks(here, made, records),
+        )
+        counted = zip(outcome.columns, found.code_counts, strict=True)
+        return replace(found, released=tuple(replace(column, rows=rows) for column, rows in counted))
+
+    @cached_property
     def rows(self) -> int:
         """The number of input rows, released or suppressed."""
-        return self._seen + self.unseen
+        return (self._seen if self.in_chunks is None else len(self.in_chunks.records)) + self.unseen
 
-    @property
+    @cached_property
     def released_rows(self) -> int:
         """The number of released rows."""
+        if self.in_chunks is not None:
+            return int(self.group_sizes.sum())
         return self._seen if self.kept is None else int(self.kept.size)
 
     @property
@@ -62,83 +155,216 @@ class Comparison:
         """The number of suppressed rows."""
         return self.rows - self.released_rows
 
-    @cached_property
-    def groups(self) -> Counts:
-        """The group of each released row: rows of one group agree on every released attribute."""
-        return self._grouped[0]
+    # What is counted of released values and of original ones.
 
     @cached_property
-    def group_sizes(self) -> Counts:
-        """The number of rows in each group."""
-        labels, n_groups = self._grouped
-        return value_counts(labels, n_groups)
+    def code_counts(self) -> tuple[Counts, ...]:
+        """The number of released rows with each code, one array per column."""
+        if all(column.rows is not None for column in self.released):
+            return tuple(column.counts() for column in self.released)
+        sizes = [len(column.labels) for column in self.released]
+        return self._total(partial(_code_counts, sizes=sizes))
+
+    @cached_property
+    def _rank_counts(self) -> tuple[Counts, ...]:
+        sizes = [column.domain.size for column in self.originals]
+        return self._total(partial(_rank_counts, sizes=sizes))
+
+    def rank_counts(self, at: int) -> Counts:
+        """Count the released rows with each original rank, in the column at this place."""
+        return self._rank_counts[at]
+
+    @cached_property
+    def _all_rank_counts(self) -> tuple[Counts, ...]:
+        if not self.suppressed:
+            return self._rank_counts
+        sizes = {column.name: column.domain.size for column in self.originals}
+        if self.in_chunks is not None:
+            return self.in_chunks.everybody.chunks.total(partial(_ranks_of_chunk, sizes=sizes))
+        return tuple(value_counts(column.ranks, sizes[column.name]) for column in self.originals)
+
+    def all_rank_counts(self, at: int) -> Counts:
+        """Count all kept rows with each original rank, the suppressed ones, too."""
+        return self._all_rank_counts[at]
+
+    @cached_property
+    def violations(self) -> dict[str, int]:
+        """The number of cells of each attribute that has boundaries which go beyond that of their original value."""
+        bounded = [at for at, column in enumerate(self.originals) if column.boundary is not None]
+        if not bounded:
+            return {}
+        pairs = [(at, self.originals[at], self.released[at]) for at in bounded]
+        told = [
+            (at, replace(before, ranks=_NOBODY), replace(after, codes=_NOBODY)) for at, before, after in pairs
+        ]
+        found = self._total(partial(_beyond, columns=told))
+        return {self.originals[at].name: cells for at, cells in zip(bounded, found, strict=True)}
+
+    def value_counts(self, coded: Sequence[Coded]) -> tuple[Counts, ...]:
+        """Count the released rows with each value of these columns, which are not generalised."""
+        return self._total(partial(_value_counts, columns=tuple(coded)))
+
+    def _total(self, count: Callable[[Shown], Answer]) -> Answer:
+        return count(_AtHand(self)) if self.in_chunks is None else self.in_chunks.total(count)
+
+    # What is counted of groups: rows of one group agree on every released attribute.
+
+    @cached_property
+    def groups(self) -> Counts:
+        """The group of each released row, where the rows are at hand."""
+        return self._grouped[0]
 
     @cached_property
     def _grouped(self) -> tuple[Counts, int]:
         columns = [(column.codes, len(column.labels)) for column in self.released if len(column.labels) > 1]
         return group_rows(columns, self.released_rows)
 
-    def providers_of_groups(self, providers: Coded) -> Counts:
-        """Count the providers of each group, given the provider of every kept input row."""
-        codes = providers.codes if self.kept is None else providers.codes[self.kept]
-        return distinct_codes(self.groups, codes, self.group_sizes.size, max(len(providers.labels), 1))
+    def by_group(self, coded: Coded | None) -> Iterator[SparseCounts]:
+        """Count the released rows by group and value, whole groups at a time: a key is a group's number or codes, times
+        the number of values, plus the value. The order of the groups is always the same.
+        """
+        n_values = _number_of(coded)
+        if self.in_chunks is not None:
+            yield from groups_by_value(self.in_chunks.records, self.in_chunks.outcome, coded)
+            return
+        labels, n_groups = self._grouped
+        keys = labels if coded is None else labels * n_values + _AtHand(self).values(coded)
+        yield SparseCounts.of(keys, n_groups * n_values)
 
     @cached_property
-    def code_counts(self) -> tuple[Counts, ...]:
-        """The number of released rows with each code, one array per column."""
-        return tuple(column.counts() for column in self.released)
+    def group_sizes(self) -> Counts:
+        """The number of rows in each group."""
+        return self._sizes_and_majorities[0]
 
-    def rank_counts(self, at: int) -> Counts:
-        """Count the released rows with each original rank, in the column at this place."""
-        original = self.originals[at]
-        ranks = original.ranks if self.kept is None else original.ranks.take(self.kept)
-        return value_counts(ranks, original.domain.size)
-
-    def all_rank_counts(self, at: int) -> Counts:
-        """Count all kept rows with each original rank, the suppressed ones, too."""
-        original = self.originals[at]
-        return (
-            self.rank_counts(at) if self.kept is None else value_counts(original.ranks, original.domain.size)
-        )
-
-    @cached_property
+    @property
     def majorities(self) -> int | None:
         """The number of released rows that have the most frequent class of their group; None without a class."""
-        classes = self.released_classes
-        if classes is None or self.classes is None:
-            return None
-        pairs: list[tuple[Ints, int]] = [
-            (self.groups, self.group_sizes.size),
-            (classes, len(self.classes.labels)),
-        ]
-        labels, n_pairs = group_rows(pairs, self.released_rows)
-        group_of_pair = np.empty(n_pairs, np.int64)
-        group_of_pair[labels] = self.groups
-        return largest_of_groups(group_of_pair, value_counts(labels, n_pairs))
+        return self._sizes_and_majorities[1]
 
     @cached_property
-    def released_classes(self) -> NDArray[np.int32] | None:
-        """The class of each released row."""
-        if self.classes is None:
-            return None
-        return self.classes.codes if self.kept is None else self.classes.codes[self.kept]
+    def _sizes_and_majorities(self) -> tuple[Counts, int | None]:
+        n_classes = _number_of(self.classes)
+        sizes, majorities = [_NONE], 0
+        for counted in self.by_group(self.classes):
+            starts = np.flatnonzero(np.diff(counted.keys // n_classes, prepend=-1))
+            if starts.size:
+                sizes.append(np.add.reduceat(counted.counts, starts))
+                majorities += int(np.maximum.reduceat(counted.counts, starts).sum())
+        return np.concatenate(sizes), None if self.classes is None else majorities
 
-    @cached_property
-    def violations(self) -> dict[str, int]:
-        """The number of cells of each attribute that has boundaries which go beyond that of their original value."""
+    def providers_of_groups(self, providers: Coded) -> Counts:
+        """Count the providers of each group, given the provider of every kept input row."""
+        found = [_NONE]
+        for counted in self.by_group(providers):
+            groups = counted.keys // _number_of(providers)
+            found.append(np.diff(np.append(np.flatnonzero(np.diff(groups, prepend=-1)), groups.size)))
+        return np.concatenate(found)
+
+    def values_of_groups(self, coded: Sequence[Coded], most_bytes: int) -> dict[str, Groups]:
+        """Count how often each group has each value of these columns; of those for which that is not too much."""
+        most_cells, n_groups = min(_MOST_CELLS, most_bytes // _BYTES_PER_CELL), int(self.group_sizes.size)
         found = {}
-        for original, column in zip(self.originals, self.released, strict=True):
-            if (boundary := original.boundary) is not None:
-                ranks = original.ranks if self.kept is None else original.ranks.take(self.kept)
-                beyond = boundary.exceeded(ranks, column.lo.take(column.codes), column.hi.take(column.codes))
-                found[original.name] = int(np.count_nonzero(beyond))
+        for column in coded:
+            if n_groups * len(column.labels) > most_cells:
+                continue
+            histogram = np.zeros((n_groups, len(column.labels)), np.int64)
+            first = 0
+            for counted in self.by_group(column):
+                groups, values = np.divmod(counted.keys, _number_of(column))
+                number = np.cumsum(np.diff(groups, prepend=-1) > 0) - 1 + first
+                histogram[number, values] = counted.counts
+                first = int(number[-1]) + 1 if number.size else first
+            found[column.name] = column.labels, histogram
         return found
 
 
-def largest_of_groups(groups: Counts, counts: Counts) -> int:
-    """Add up the largest count of each group; counts of one group follow each other."""
-    starts = np.flatnonzero(np.diff(groups, prepend=-1))
-    return int(np.maximum.reduceat(counts, starts).sum()) if starts.size else 0
+_NOBODY: NDArray[np.int32] = np.empty(0, np.int32)
+
+
+def _number_of(coded: Coded | None) -> int:
+    return max(len(coded.labels), 1) if coded is not None else 1
+
+
+# Counts of some rows.
+
+
+def _code_counts(rows: Shown, *, sizes: Sequence[int]) -> tuple[Counts, ...]:
+    return tuple(value_counts(rows.codes(at), size) for at, size in enumerate(sizes))
+
+
+def _rank_counts(rows: Shown, *, sizes: Sequence[int]) -> tuple[Counts, ...]:
+    return tuple(value_counts(rows.ranks(at), size) for at, size in enumerate(sizes))
+
+
+def _value_counts(rows: Shown, *, columns: Sequence[Coded]) -> tuple[Counts, ...]:
+    return tuple(value_counts(rows.values(each), len(each.labels)) for each in columns)
+
+
+def _beyond(rows: Shown, *, columns: Sequence[tuple[int, Column, Generalised]]) -> tuple[int, ...]:
+    """Count the cells beyond the boundary of the value that they stand for, of each of these columns."""
+    counts = []
+    for at, original, column in columns:
+        assert original.boundary is not None
+        codes = rows.codes(at)
+        exceeded = original.boundary.exceeded(rows.ranks(at), column.lo.take(codes), column.hi.take(codes))
+        counts.append(int(np.count_nonzero(exceeded)))
+    return tuple(counts)
+
+
+def _ranks_of_chunk(chunk: Chunk, *, sizes: Mapping[str, int]) -> tuple[Counts, ...]:
+    return tuple(value_counts(chunk[ranks_of(name)], size) for name, size in sizes.items())
+
+
+@dataclass(frozen=True, eq=False)
+class _AtHand:
+    """All released rows of a comparison that has them."""
+
+    comparison: Comparison
+
+    def codes(self, at: int) -> Ints:
+        return self.comparison.released[at].codes
+
+    def ranks(self, at: int) -> Ints:
+        return self._kept(self.comparison.originals[at].ranks)
+
+    def values(self, coded: Coded) -> Ints:
+        return self._kept(coded.codes)
+
+    def _kept(self, values: Ints) -> Ints:
+        return values if self.comparison.kept is None else values.take(self.comparison.kept)
+
+
+class _InChunk:
+    """The released rows of a chunk."""
+
+    def __init__(self, outcome: Released, chunk: Chunk) -> None:
+        self._outcome, self._chunk, self._rows = outcome, chunk, outcome.rows(chunk)
+
+    def codes(self, at: int) -> Ints:
+        return self._kept(self._outcome.codes[self._outcome.columns[at].name](self._chunk))
+
+    def ranks(self, at: int) -> Ints:
+        return self._kept(self._chunk[ranks_of(self._outcome.columns[at].name)])
+
+    def values(self, coded: Coded) -> Ints:
+        return self._kept(self._chunk[codes_of(coded.name)])
+
+    def _kept(self, values: Ints) -> Ints:
+        return values if self._rows is None else values.take(self._rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _OfChunk(Generic[Answer]):
+    """The kernel that counts the released rows of a chunk."""
+
+    outcome: Released
+    count: Callable[[Shown], Answer]
+
+    def __call__(self, chunk: Chunk) -> Answer:
+        return self.count(_InChunk(self.outcome, chunk))
+
+
+# A finished release, read back.
 
 
 def compare(
@@ -226,3 +452,111 @@ def _written_anew(kind: pa.DataType) -> bool:
     """Return whether files may write such values differently from how they are shown: then texts prove nothing."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_temporal(kind) or pa.types.is_decimal(kind))
+
+
+# Groups over chunks: each row's key is its codes, as one number.
+
+
+def groups_by_value(records: Records, outcome: Released, coded: Coded | None) -> Iterator[SparseCounts]:
+    """Count the released rows by (group, value), whole groups at a time: their rows agree on every released attribute.
+
+    Groups are numbered by their codes. Where those together exceed 64 bits, the groups of some columns are numbered
+    first, over all chunks.
+    """
+    n_values = _number_of(coded)
+    kernel, _ = _group_keys(records, outcome, n_values)
+    counting = _CountKeys(kernel, codes_of(coded.name) if coded is not None else None, n_values)
+    yield from counted_shares(records.chunks, counting, records.engine, n_values)
+
+
+def codes_of_groups(records: Records, outcome: Released) -> tuple[Ints, ...]:
+    """Return for each released column the code that every group has, in the order of `groups_by_value`."""
+    kernel, numbered = _group_keys(records, outcome, 1)
+    keys = counted_keys(records.chunks, _CountKeys(kernel), records.engine).keys
+    codes: list[Ints] = []
+    for at in range(len(outcome.columns) - 1, -1, -1):
+        size = max(len(outcome.columns[at].labels), 1)
+        keys, code = np.divmod(keys, size)
+        codes.append(code.astype(np.min_scalar_type(size - 1)))
+        if at in numbered:  # what is left is a number among the keys of the columns before
+            keys = numbered[at][keys]
+    return tuple(reversed(codes))
+
+
+def number_groups(records: Records, outcome: Released, name: str, most: int) -> Counts:
+    """Number the groups of a release over all chunks; return their sizes. More than the most get no numbers."""
+    kernel, _ = _group_keys(records, outcome, 1)
+    counted = counted_keys(records.chunks, _CountKeys(kernel), records.engine)
+    if counted.keys.size <= most:
+        records.engine.insist_on_summing(
+            _BYTES_PER_GROUP * counted.keys.size, f"{counted.keys.size:,} combinations of values"
+        )
+        records.chunks.change(_NumberKeys(kernel, counted.keys, name))
+    return counted.counts
+
+
+def _group_keys(records: Records, outcome: Released, spare: int) -> tuple[_GroupKeys, dict[int, Counts]]:
+    """Return the kernel of each row's key; `spare` times as many keys still fit 64 bits.
+
+    And where the keys of the columns before one had to be numbered, those keys, in the order of their numbers.
+    """
+    kernel = _GroupKeys(outcome)
+    numbered: dict[int, Counts] = {}
+    for at, column in enumerate(outcome.columns):
+        if kernel.bound * len(column.labels) * spare > _LARGEST_KEY:
+            found = counted_keys(records.chunks, _CountKeys(kernel), records.engine).keys
+            records.chunks.change(_NumberKeys(kernel, found))
+            numbered[at] = found
+            kernel = _GroupKeys(outcome, at, at, max(found.size, 1), True)
+        kernel = _GroupKeys(
+            outcome, kernel.first, at + 1, kernel.bound * max(len(column.labels), 1), kernel.numbered
+        )
+    return kernel, numbered
+
+
+@dataclass(frozen=True, eq=False)
+class _GroupKeys:
+    """A key for each released row: its number so far, and the codes of the columns from `first` up to `last`."""
+
+    outcome: Released
+    first: int = 0
+    last: int = 0
+    bound: int = 1
+    numbered: bool = False
+
+    def __call__(self, chunk: Chunk) -> Counts:
+        rows = self.outcome.rows(chunk)
+        size = len(next(iter(chunk.values()))) if rows is None else rows.size
+        keys = chunk[_GROUPS].astype(np.int64) if self.numbered else np.zeros(size, np.int64)
+        for column in self.outcome.columns[self.first : self.last]:
+            codes = self.outcome.codes[column.name](chunk)
+            keys *= len(column.labels)
+            keys += codes if rows is None else codes.take(rows)
+        return keys
+
+
+@dataclass(frozen=True, eq=False)
+class _CountKeys:
+    keys: _GroupKeys
+    values: str | None = None
+    n_values: int = 1
+
+    def __call__(self, chunk: Chunk) -> SparseCounts:
+        keys = self.keys(chunk)
+        if self.values is not None:
+            rows, codes = self.keys.outcome.rows(chunk), chunk[self.values]
+            keys = keys * self.n_values + (codes if rows is None else codes.take(rows))
+        return SparseCounts.of(keys, self.keys.bound * self.n_values)
+
+
+@dataclass(frozen=True, eq=False)
+class _NumberKeys:
+    """Gives each released row the number of its key among those that occur in any chunk."""
+
+    keys: _GroupKeys
+    found: Counts
+    name: str = _GROUPS
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        numbers = look_up(self.keys(chunk), self.found, np.arange(self.found.size), self.keys.bound)
+        return {self.name: numbers.astype(np.int32)}

@@ -23,7 +23,7 @@ from masquerade.utility.classification import Classification, has_sklearn
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.metrics import measure, weighted_overlap
 from masquerade.utility.queries import query_error
-from masquerade.utility.workload import SelectionMeasurer
+from masquerade.utility.workload import selections
 
 NCP, CLASSIFICATION_ERROR, CLASSIFICATION_METRIC = "ncp", "classification_error", "classification_metric"
 NAIVE_BAYES_ERROR = "naive_bayes_error"
@@ -50,10 +50,10 @@ MEASURES = (
 )
 NEEDING_WORKLOAD = (SELECTION_PRECISION, SELECTION_RECALL)
 NEEDING_CLASS = ("majority", CLASSIFICATION_METRIC, CLASSIFICATION_ERROR, NAIVE_BAYES_ERROR)
-COUNTED = tuple(  # those that follow from counts of a release
-    name for name in MEASURES if name not in (CLASSIFICATION_ERROR, NAIVE_BAYES_ERROR, QUERY_ERROR)
-)
 _OF_CLASSIFIERS = (CLASSIFICATION_ERROR, NAIVE_BAYES_ERROR)
+# What looks at single rows needs all of them in one memory. All else follows from counts, wherever the rows are.
+NEEDING_ROWS = (*_OF_CLASSIFIERS, QUERY_ERROR)
+COUNTED = tuple(name for name in MEASURES if name not in NEEDING_ROWS)
 _HIGHER_IS_BETTER = ("precision", "information_kept", *NEEDING_WORKLOAD)
 
 _QUERIES = 500
@@ -81,9 +81,12 @@ def margin(name: str, value: float, rows: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Measurer:
-    """Measures releases of one table, whose rows are all complete; raw columns are prepared once."""
+    """Measures releases of one table, whose rows are all complete; raw columns are prepared once.
 
-    table: Table
+    Without the table, where its rows are in chunks, there are the measures that counts tell.
+    """
+
+    table: Table | None
     target: str | None = None
     seed: int = 7
     workload: QueryLog | None = None
@@ -112,11 +115,17 @@ class Measurer:
             **self._selection(comparison),
         }
 
+    def purpose(self, comparison: Comparison) -> dict[str, float | None]:
+        """Measure what the weights and the workload are about; nothing where all attributes weigh the same, or none."""
+        weighted = len(set(comparison.weights.values())) > 1
+        overlap = {WEIGHTED_OVERLAP: weighted_overlap(comparison)} if weighted else {}
+        return {**overlap, **self._selection(comparison)}
+
     def _selection(self, comparison: Comparison) -> dict[str, float | None]:
         """Return how exactly the workload's subpopulations are found; nothing without a workload."""
         if self.workload is None:
             return {}
-        found = SelectionMeasurer(self.table, self.workload).measure(comparison)
+        found = selections(comparison, self.table, self.workload)
         return {SELECTION_PRECISION: found.precision, SELECTION_RECALL: found.recall}
 
     def _tree_error(self, comparison: Comparison) -> float | None:
@@ -132,6 +141,7 @@ class Measurer:
         released = comparison.released_rows / max(comparison.rows, 1)
         if self.target is None or self._training is None or not released:
             return None
+        assert self.table is not None
         splits = [(np.flatnonzero(self._training), np.flatnonzero(~self._training))]
         accuracy = bayes_accuracy(self.table, self.target, comparison.released, comparison.kept, splits)
         return round(1 - accuracy * released, _DECIMALS)
@@ -140,13 +150,13 @@ class Measurer:
     def _trees(self) -> Classification | None:
         if self._training is None or self.target is None:
             return None
+        assert self.table is not None
         return Classification(self.table, self.target, train=self._training, seed=self.seed)
 
     @cached_property
     def _training(self) -> Flags | None:
         """Mark the records that classifiers learn from; None with too few to tell."""
-        n = len(self.table)
-        if n < _FEWEST_ROWS:
+        if self.table is None or (n := len(self.table)) < _FEWEST_ROWS:
             return None
         train = np.zeros(n, bool)
         chosen = np.random.default_rng(self.seed).permutation(n)

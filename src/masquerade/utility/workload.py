@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,10 +26,12 @@ from masquerade.data.continuum import MISSING_CELL, Continuum, Kind, read_interv
 from masquerade.data.encode import encode
 from masquerade.data.query_condition import All, Compared, Condition, Not, Some, comparisons
 from masquerade.data.query_log import QueryLog
+from masquerade.data.records import KEPT, TablePart, Wanted, complete_rows
 from masquerade.data.schema import Attribute, AttributeKind
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, Flags
-from masquerade.utility.comparison import Comparison
+from masquerade.engine.chunks import Chunk
+from masquerade.engine.counts import Counts, Flags, Rows
+from masquerade.utility.comparison import Comparison, Released
 
 _DECIMALS = 4
 
@@ -219,6 +221,48 @@ class SelectionMeasurer:
         raw = encode(plain, table.cells(name), table.problem, keep_missing=table.keeps_missing)
         found = ranks_where(compared, raw.domain, attribute.kind)
         return None if found is None else found.must[raw.ranks]
+
+
+def selections(comparison: Comparison, table: Table | None, log: QueryLog) -> Selections:
+    """Return how exactly a release answers which records a log's selections mean.
+
+    `table` has the rows of the comparison; where they are in chunks, each is read once more.
+    """
+    if comparison.in_chunks is None:
+        assert table is not None
+        return SelectionMeasurer(table, log).measure(comparison)
+    records, outcome = comparison.in_chunks.records, comparison.in_chunks.outcome
+    kernels = [_CountSelections(part, records.wanted, outcome, log) for part in records.parts]
+    counts: Counts = np.sum(records.chunks.each(kernels), axis=0)
+    return selections_of(log, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class _CountSelections:
+    """Counts what a log's selections mean among the records of a chunk, which are read once more."""
+
+    part: TablePart
+    wanted: Wanted
+    outcome: Released
+    log: QueryLog
+
+    def __call__(self, chunk: Chunk) -> Counts:
+        complete = complete_rows(self.part, self.wanted)
+        rows = self.outcome.rows(chunk)
+        released = tuple(
+            replace(column, codes=_of_rows(rows, self.outcome.codes[column.name](chunk)))
+            for column in self.outcome.columns
+        )
+        kept = None
+        if (source := chunk.get(KEPT)) is not None or rows is not None:
+            here = complete.source_rows
+            everybody = np.arange(len(complete)) if here is None else here
+            kept = np.searchsorted(everybody, _of_rows(rows, everybody if source is None else source))
+        return SelectionMeasurer(complete, self.log).counts(Comparison((), released, None, kept, {}))
+
+
+def _of_rows(rows: Rows | None, values: NDArray[Any]) -> NDArray[Any]:
+    return values if rows is None else values.take(rows)
 
 
 def selections_of(log: QueryLog, counts: Counts) -> Selections:

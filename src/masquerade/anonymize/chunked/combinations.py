@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.chunked.counting import number_groups
 from masquerade.anonymize.outcome import Outcome, ReleasedCodes
 from masquerade.anonymize.preparation import Prepared
 from masquerade.data.column import Column, Generalised
@@ -22,6 +21,7 @@ from masquerade.engine.counts import Counts, Rows, weighted_counts
 from masquerade.engine.shares import counted_keys
 from masquerade.engine.sparse import SparseCounts
 from masquerade.errors import DataError
+from masquerade.utility.comparison import number_groups
 
 MOST = 50_000_000  # combinations, of which a few dozen bytes each are held
 _NUMBER, _RELEASED = "combination", "released"

@@ -7,15 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from masquerade.anonymize.chunked.checking import count_release
-from masquerade.anonymize.chunked.counting import (
-    CountedComparison,
-    beyond_boundaries,
-    codes_of_groups,
-    released_values,
-    values_before,
-    values_of_groups,
-)
-from masquerade.anonymize.chunked.measuring import purpose
 from masquerade.anonymize.chunked.shared_people import shared_people_of_chunks
 from masquerade.anonymize.chunked.writing import (
     WrittenFile,
@@ -27,14 +18,20 @@ from masquerade.anonymize.chunked.writing import (
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep
 from masquerade.anonymize.release import Provenance, Release
+from masquerade.anonymize.sensitive_values import counts_before
 from masquerade.anonymize.workload_key import WORKLOAD
+from masquerade.data.column import Coded
+from masquerade.data.query_log import kept_query_log
 from masquerade.data.records import Records, Wanted
 from masquerade.data.schema import Schema
 from masquerade.data.table import Missing
+from masquerade.engine.counts import Counts
 from masquerade.errors import Bug
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.privacy.boundary_check import with_violations
 from masquerade.privacy.requirement import Requirement
+from masquerade.utility.comparison import Comparison, codes_of_groups
+from masquerade.utility.measures import Measurer
 
 
 def published_columns(
@@ -91,7 +88,8 @@ def publish_chunks(
     on_stage(Stage("anonymising"))
     algorithm = algorithm.on_chunks()
     everybody = table
-    table, outcome = algorithm.run(table, requirement, on_step).beside(table)
+    made = algorithm.run(table, requirement, on_step)
+    table, outcome = made.beside(table)
     cut = time.perf_counter()
     on_stage(Stage("writing"))
     published = published_columns(table.schema, requirement, algorithm.target, sensitive)
@@ -109,17 +107,20 @@ def publish_chunks(
     # The method has bound the requirement to the whole table; a release may lack some of its values.
     verdicts = count_release(table.engine, files, requirement, table.name)
     remove_withheld(files)
+    comparison = Comparison.of(everybody, made, algorithm.target)
     if any(part.within_boundaries for part in requirement.parts):
-        verdicts = with_violations(verdicts, beyond_boundaries(table, outcome), table.name)
+        verdicts = with_violations(verdicts, comparison.violations, table.name)
     if not all(verdict.holds for verdict in verdicts):
         raise Bug(f"{algorithm.name} made a release that its requirement refuses; nothing was written")
     verified = time.perf_counter()
     on_stage(Stage("measuring"))
     provider = next(iter(requirement.provider_columns), None)
-    comparison = CountedComparison.of(table, outcome, algorithm.target, provider, everybody)
     _check_rows(files, comparison)
     secret = [name for name in sensitive if name not in (algorithm.target, *requirement.provider_columns)]
-    after = released_values(table, outcome, [*secret, *_protected(requirement)])
+    after = [table.coded[name] for name in dict.fromkeys([*secret, *_protected(requirement)])]
+    shown = [name for name in (*secret, *requirement.special_columns, algorithm.target) if name in published]
+    workload = getattr(algorithm, WORKLOAD, None)
+    measurer = Measurer(None, workload=kept_query_log(workload) if workload is not None else None)
     release = provenance.kind.measured(
         sample_of(files),
         verdicts,
@@ -127,7 +128,7 @@ def publish_chunks(
         providers=table.coded[provider] if provider is not None else None,
         steps=outcome.steps,
         choice=outcome.choice,
-        purpose=purpose(table, outcome, comparison, getattr(algorithm, WORKLOAD, None)),
+        purpose=measurer.purpose(comparison),
         rows=table.rows_read,
         dropped_rows=table.dropped_rows,
         dropped=provenance.dropped or (),
@@ -145,29 +146,34 @@ def publish_chunks(
             "verify": verified - written,
         },
         released_rows=comparison.released_rows,
-        values_after=after,
-        sensitive_before=values_before(everybody, table, outcome, requirement, after),
+        values_after=_counted(after, comparison.value_counts(after)),
+        sensitive_before=counts_before(everybody, comparison, requirement, [each.name for each in after]),
         shared=(
             shared_people_of_chunks(table, identifier, provider, missing_values)
             if identifier is not None and provider is not None
             else None
         ),
         group_codes=codes_of_groups(table, outcome),
-        group_values=values_of_groups(
-            table,
-            outcome,
-            [name for name in (*secret, *requirement.special_columns, algorithm.target) if name in published],
-            int(comparison.group_sizes.size),
+        group_values=comparison.values_of_groups(
+            [table.coded[name] for name in dict.fromkeys(shown)], table.engine.summing_memory
         ),
     )
     release.seconds["metrics"] = time.perf_counter() - verified
     return release, digest_of(files)
 
 
-def _check_rows(files: Sequence[WrittenFile], comparison: CountedComparison) -> None:
+def _check_rows(files: Sequence[WrittenFile], comparison: Comparison) -> None:
     """Raise unless the files hold every released row once: workers may have come and gone."""
     if sum(each.rows for each in files) != comparison.released_rows:
         raise Bug("the files do not hold the rows that were counted; nothing was written")
+
+
+def _counted(columns: Sequence[Coded], counts: Sequence[Counts]) -> dict[str, dict[str, int]]:
+    """Return how many rows have each value that some have."""
+    return {
+        each.name: {label: n for label, n in zip(each.labels, rows.tolist(), strict=True) if n}
+        for each, rows in zip(columns, counts, strict=True)
+    }
 
 
 def _protected(requirement: Requirement) -> list[str]:
