@@ -25,7 +25,7 @@ from masquerade.data.reading import Source
 from masquerade.data.schema import Schema
 from masquerade.data.source import read_source
 from masquerade.data.table import Table
-from masquerade.job.model import DataSection
+from masquerade.job.model import DataSection, EngineSection
 from masquerade.job.plan import Changes, Plan, bare_source
 from masquerade.job.tables import read_section
 from masquerade.library.deliver import Written, deliver
@@ -107,15 +107,24 @@ def anonymize_plan(
     return Written(release, outputs.table, outputs.report, outputs.labels)
 
 
-def verify_job(release: str | Path, job: str | Path) -> Verification:
-    """Check whether the release satisfies the job's requirements and holds none of its identifiers."""
+def verify_job(release: str | Path, job: str | Path, *, sql: bool = False) -> Verification:
+    """Check whether the release satisfies the job's requirements and holds none of its identifiers.
+
+    With `sql`, DuckDB counts the release once more, within the memory of the job's engine: `Verification.sql`.
+    """
     from masquerade.library.verifying import verification_of
 
     plan = Plan(Path(job))
     schema = plan.boundaries()
     plan.settle()
     with _released_rows(str(release), plan, schema) as rows:
-        return verification_of(rows, plan.requirement, schema, plan.job.roles.identifiers)
+        found = verification_of(rows, plan.requirement, schema, plan.job.roles.identifiers)
+    if not sql:
+        return found
+    memory = (plan.job.engine or EngineSection()).memory_bytes
+    return found.with_sql(
+        Path(release), memory=memory, unescape=plan.job.output.escape_formulas, name=found.name
+    )
 
 
 @contextmanager

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from masquerade.anonymize.chunked.checking import ReleasedRows
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.errors import DataError, RequirementViolated
+from masquerade.errors import Bug, DataError, RequirementViolated
 from masquerade.library.column_names import names_of
 from masquerade.library.python_api import checked_requirement
 from masquerade.privacy.boundary_check import Violations, with_violations
 from masquerade.privacy.check import Verdict
 from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
 from masquerade.privacy.requirement import Requirement
+
+if TYPE_CHECKING:
+    from masquerade.privacy.sql import SqlVerdict
 
 
 def insist_on_providers(name: str, columns: Sequence[str], requirement: Requirement) -> None:
@@ -39,6 +42,9 @@ class Verification:
     violations: Violations = field(
         default_factory=Violations
     )  # of boundaries, as far as a release alone tells
+    sql: tuple[
+        SqlVerdict, ...
+    ] = ()  # what a count of its own says of each requirement, where it was asked for
 
     @property
     def holds(self) -> bool:
@@ -79,10 +85,26 @@ class Verification:
         """The JSON summary of `verify`."""
         found = {"identifiers": list(self.identifiers)} if self.identifiers else {}
         requirements = [each.summary() for each in self.verdicts]
-        return {"holds": self.holds, **found, **self.violations.summary(), "requirements": requirements}
+        told = {"holds": self.holds, **found, **self.violations.summary(), "requirements": requirements}
+        return told | ({"sql": [each.summary() for each in self.sql]} if self.sql else {})
+
+    def with_sql(
+        self, source: Any, *, memory: int | None = None, unescape: bool = False, name: str = "table"
+    ) -> Verification:
+        """Return the same with what SQL says; see `check_in_sql`."""
+        from masquerade.privacy.sql import check_in_sql
+
+        return replace(
+            self, sql=check_in_sql(source, self.verdicts, memory=memory, unescape=unescape, name=name)
+        )
 
     def insist(self) -> None:
-        """Raise `RequirementViolated`: identifiers, and the first violating group of each requirement."""
+        """Raise `RequirementViolated`: identifiers, and the first violating group of each requirement.
+
+        Where the count in SQL says something else, one of the two is wrong: that is a Bug.
+        """
+        if differing := [each for each in self.sql if each.differs]:
+            raise Bug(*(f"{self.name}: {each.requirement}: SQL {each.differs}" for each in differing))
         problems = [
             f"{self.name}: column {column} is an identifier; a release never holds one"
             for column in self.identifiers
@@ -92,15 +114,19 @@ class Verification:
             raise RequirementViolated(*problems)
 
 
-def verify(frame: Any, requirement: Requirement, *, sensitive: Iterable[str] = ()) -> Verification:
+def verify(
+    frame: Any, requirement: Requirement, *, sensitive: Iterable[str] = (), sql: bool = False
+) -> Verification:
     """Does this table, as it is, satisfy the requirement? `sensitive` is for requirements that name none.
 
-    Boundaries are those of the table's schema; for a release it is that of its original.
+    Boundaries are those of the table's schema; for a release it is that of its original. With `sql`, DuckDB counts the
+    table once more: `Verification.sql` has the statements, and what came of them.
     """
     table = frame if isinstance(frame, Table) else Table(frame)
     asked = checked_requirement(requirement, names_of("sensitive", sensitive))
     rows = ReleasedRows(table.origin.name, table.arrow.column_names, table)
-    return verification_of(rows, asked, table.schema)
+    found = verification_of(rows, asked, table.schema)
+    return found.with_sql(table.arrow, name=table.origin.name) if sql else found
 
 
 def verification_of(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ from masquerade.privacy.requirement import (
     SharedRow,
     beside,
 )
+
+if TYPE_CHECKING:
+    from masquerade.privacy.sql import GroupTest, SqlWords
 
 
 class MostShare(Constraint):
@@ -134,6 +137,25 @@ class ConfidenceBounding(GroupRequirement):
     def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
         """At most the confidence; 29 of 100 are at most 0.29, whatever 0.29 is in binary."""
         return figures <= self.confidence + TOLERANCE
+
+    def sql(self, words: SqlWords) -> GroupTest:
+        """A (listed) value with a larger share."""
+        most = f"coalesce(max(records) FILTER ({words.listed(self.sensitive, self.values)}), 0)"
+        within = words.at_most(most, "sum(records)", self.confidence)
+        return words.test(f"{most} / sum(records)", f"NOT ({within})")
+
+    def sql_against(self, words: SqlWords, m: int) -> GroupTest:
+        """The same, of a value with all its records, and of the others what the largest contributors leave."""
+        qid, listed = words.qid, words.listed(self.sensitive, self.values)
+        most = f"(SELECT {qid}, v, sum(records) AS most FROM held WHERE {listed} GROUP BY {qid}, v)"
+        sizes = f"(SELECT {qid}, p, sum(records) AS size FROM held GROUP BY {qid}, p)"
+        shares = (
+            f"(SELECT {qid}, v, max(most) AS most, {words.least_left('size - coalesce(records, 0)', m)} AS others\n"
+            f"   FROM {most} JOIN {sizes} USING ({qid}) LEFT JOIN held USING ({qid}, p, v)\n"
+            f"   GROUP BY {qid}, v)"
+        )
+        within = words.at_most("most", "(most + others)", self.confidence)
+        return words.test("max(most / (most + others))", f"bool_or(NOT ({within}))", shares)
 
     def complaint(self, figure: float, size: int) -> str:
         """Its confidence, and the largest allowed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from masquerade.privacy.requirement import (
     SharedRow,
     beside,
 )
+
+if TYPE_CHECKING:
+    from masquerade.privacy.sql import GroupTest, SqlWords
 
 _SCALES = 6  # group sizes at which the bound on entropy is tried
 _CLOSE = 1e-8  # more than fixed point can change an effective number of values by
@@ -109,6 +112,11 @@ class EntropyLDiversity(GroupRequirement):
     def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
         """At least ℓ effective values, an entropy of at least log ℓ."""
         return figures >= self.l * (1 - TOLERANCE)
+
+    def sql(self, words: SqlWords) -> GroupTest:
+        """An effective number of values below ℓ, by logarithms."""
+        effective = "pow(2, log2(sum(records)) - sum(records * log2(records)) / sum(records))"
+        return words.test(effective, f"{effective} < {self.l!r} * (1 - {TOLERANCE!r})", rounded=True)
 
     def complaint(self, figure: float, size: int) -> str:
         """Its effective number of values, and how many it needs."""

@@ -6,7 +6,7 @@ Monotone under specialization: a union is at least as large as each of its parts
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from masquerade.privacy.requirement import (
     Thresholds,
     plural,
 )
+
+if TYPE_CHECKING:
+    from masquerade.privacy.sql import GroupTest, SqlWords
 
 
 class LeastRecords(Constraint):
@@ -102,6 +105,16 @@ class KAnonymity(GroupRequirement):
     def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
         """At least k records."""
         return figures >= self.k
+
+    def sql(self, words: SqlWords) -> GroupTest:
+        """Fewer than k records."""
+        return words.test("sum(records)", f"sum(records) < {self.k}")
+
+    def sql_against(self, words: SqlWords, m: int) -> GroupTest:
+        """Fewer than k records without the m providers that have the most, or all providers but one."""
+        sizes = f"(SELECT {words.qid}, p, sum(records) AS records FROM held GROUP BY {words.qid}, p)"
+        left = words.least_left("records", m)
+        return words.test(left, f"{left} < {self.k}", sizes)
 
     def complaint(self, figure: float, size: int) -> str:
         """Its size, and the size it needs."""

@@ -6,7 +6,7 @@ Monotone under specialization: a union has every value that one of its parts has
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from masquerade.privacy.requirement import (
     Thresholds,
     plural,
 )
+
+if TYPE_CHECKING:
+    from masquerade.privacy.sql import GroupTest, SqlWords
 
 _WORD = 64  # values that fit into one word of bits
 
@@ -121,6 +124,21 @@ class LDiversity(GroupRequirement):
     def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
         """At least ℓ different values."""
         return figures >= self.l
+
+    def sql(self, words: SqlWords) -> GroupTest:
+        """Fewer than ℓ values."""
+        return words.test("count(*)", f"count(*) < {self.l}")
+
+    def sql_against(self, words: SqlWords, m: int) -> GroupTest:
+        """Fewer than ℓ values that somebody outside has, for one of the largest coalitions."""
+        holders = f"(SELECT {words.qid}, v, list(DISTINCT p) AS holders FROM held GROUP BY {words.qid}, v)"
+        left = "count_if(NOT list_has_all(coalition, holders))"
+        each = (
+            f"(SELECT {words.qid}, coalition, {left} AS different\n"
+            f"   FROM {words.coalitions(m)} JOIN {holders} USING ({words.qid})\n"
+            f"   GROUP BY {words.qid}, coalition)"
+        )
+        return words.test("min(different)", f"min(different) < {self.l}", each)
 
     def complaint(self, figure: float, size: int) -> str:
         """Its different values, and how many it needs."""

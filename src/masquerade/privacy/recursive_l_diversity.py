@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from masquerade.privacy.requirement import (
     SharedRow,
     settled,
 )
+
+if TYPE_CHECKING:
+    from masquerade.privacy.sql import GroupTest, SqlWords
 
 _MOST_SETS = 1 << 16  # of values; beyond, providers are searched
 _AT_A_TIME = 1 << 12  # sets
@@ -158,6 +161,12 @@ class RecursiveLDiversity(GroupRequirement):
     def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
         """r₁ < c · (r_ℓ + … + r_m)."""
         return figures < self.c * (1 - TOLERANCE)
+
+    def sql(self, words: SqlWords) -> GroupTest:
+        """Not r₁ < c · (r_ℓ + … + r_m), of which the tail is what the ℓ − 1 most frequent values leave."""
+        tail = "sum(records)" if self.l == 1 else f"sum(records) - list_sum(max(records, {self.l - 1}))"
+        ratio = f"CASE WHEN {tail} > 0 THEN max(records) / ({tail}) ELSE 'inf'::DOUBLE END"
+        return words.test(ratio, f"NOT ({words.below('max(records)', f'({tail})', self.c)})")
 
     def complaint(self, figure: float, size: int) -> str:
         """Its ratio, and below what it must be."""

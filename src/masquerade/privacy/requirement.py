@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from masquerade.crypto.circuit import Builder, Circuit, Word
     from masquerade.crypto.circuit import Literal as Bit
     from masquerade.privacy.m_privacy.constraint import Constraint
+    from masquerade.privacy.sql import GroupTest, SqlWords
 
 # Fractions, entropies and distances are equal when they differ by less than rounding can make them differ.
 TOLERANCE = 1e-9
@@ -309,6 +310,18 @@ class GroupRequirement(Requirement, Declared):
     def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether groups with these figures satisfy; for models of which the figure alone decides."""
         raise NotImplementedError(f"{self.model} declares neither `allows` nor `holds`")
+
+    def sql(self, words: SqlWords) -> GroupTest:
+        """The same test in SQL, over `counts`: each group's `records` by sensitive value `v`; or NotInSql."""
+        from masquerade.privacy.sql import NotInSql
+
+        raise NotInSql(f"{self.model} does not say how it is checked in SQL")
+
+    def sql_against(self, words: SqlWords, m: int) -> GroupTest:
+        """The same of what m providers leave of `held`: each group's `records` by provider `p` and value `v`."""
+        from masquerade.privacy.sql import NotInSql
+
+        raise NotInSql(f"which coalition is the worst for {self.model} cannot be said in SQL")
 
     def parameters(self) -> dict[str, object]:
         """The parameters beside `qid`, as a job file names them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from masquerade.engine.counts import Counts
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.m_privacy.constraint import AllOf
 from masquerade.privacy.requirement import GroupRequirement, SharedCounts, SharedRow
+
+if TYPE_CHECKING:
+    from masquerade.privacy.sql import GroupTest, SqlWords
 
 
 class SizeAndValues(GroupRequirement):
@@ -62,6 +65,11 @@ class SizeAndValues(GroupRequirement):
         """Which groups satisfy both."""
         size, values = (each.holds(histogram, whole, labels) for each in self.conjuncts)
         return size & values
+
+    def sql(self, words: SqlWords) -> GroupTest:
+        """Fewer than k records, or what violates the requirement on values, whose figure it is."""
+        size, values = (each.sql(words) for each in self.conjuncts)
+        return words.test(values.figure, f"{size.violates} OR {values.violates}")
 
     def complaint(self, figure: float, size: int) -> str:
         """Which of the two is broken, or both."""

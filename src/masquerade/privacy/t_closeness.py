@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,10 @@ from masquerade.privacy.requirement import (
     beside,
     settled,
 )
-from masquerade.privacy.value_tree import edges_above, taxonomy
+from masquerade.privacy.value_tree import edges_above, edges_by_path, taxonomy
+
+if TYPE_CHECKING:
+    from masquerade.privacy.sql import GroupTest, SqlWords
 
 _MOST_SETS = 1 << 16  # of values; beyond, providers are searched
 _AT_A_TIME = 1 << 12  # sets
@@ -240,6 +243,63 @@ class TCloseness(GroupRequirement):
     def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
         """At most t away."""
         return figures <= self.t + TOLERANCE
+
+    def sql(self, words: SqlWords) -> GroupTest:
+        """A larger distance: what the group has too much, or what the edges of a tree, or of the order, carry."""
+        qid = words.qid
+        sized = f"sized AS (\n     SELECT *, sum(records) OVER (PARTITION BY {qid}) AS size FROM counts)"
+        if self.distance == "equal":
+            relation = (
+                f"(WITH {sized}\n"
+                f"   SELECT * FROM sized JOIN (\n"
+                f"     SELECT v, sum(records) AS of_all, sum(sum(records)) OVER () AS total\n"
+                f"     FROM counts GROUP BY v) USING (v))"
+            )
+            moved, all_ = "sum(greatest(records * total - of_all * size, 0))", "(max(size) * max(total))"
+        else:
+            edges, unit = self._sql_edges(words)
+            relation = (
+                f"(WITH {sized},\n"
+                f"   whole AS (SELECT v, sum(records) AS of_all FROM counts GROUP BY v),\n"
+                f"   {edges},\n"
+                f"   carried AS (\n"
+                f"     SELECT edge, length, sum(of_all) AS of_all\n"
+                f"     FROM edges JOIN whole USING (v) GROUP BY edge, length),\n"
+                f"   totals AS (\n"
+                f"     SELECT (SELECT sum(of_all) FROM whole) AS total, {unit} AS unit,\n"
+                f"       (SELECT coalesce(sum(of_all * length), 0) FROM carried) AS everywhere)\n"
+                f"   SELECT {qid}, coalesce(length, 0) AS length, sum(records) AS records, max(size) AS size,\n"
+                f"     coalesce(max(of_all), 0) AS of_all, max(total) AS total, max(unit) AS unit,\n"
+                f"     max(everywhere) AS everywhere\n"
+                f"   FROM sized LEFT JOIN edges USING (v) LEFT JOIN carried USING (edge, length) CROSS JOIN totals\n"
+                f"   GROUP BY {qid}, edge, length)"
+            )
+            moved = (
+                "(sum(abs(records * total - of_all * size) * length)"
+                " + max(size) * (max(everywhere) - sum(of_all * length)))"
+            )
+            all_ = "(max(size) * max(total) * max(unit))"
+        return words.test(f"{moved} / {all_}", f"NOT ({words.at_most(moved, all_, self.t)})", relation)
+
+    def _sql_edges(self, words: SqlWords) -> tuple[str, str]:
+        """Return the relation of the values below each edge, with its length, and how long a way counts as 1."""
+        if self.distance == "hierarchical":
+            assert self.taxonomy is not None  # __post_init__ has refused it otherwise
+            edges, unit = edges_by_path(tuple(self.taxonomy))
+            rows = ", ".join(f"({words.text(value)}, {edge}, {length})" for value, edge, length in edges)
+            return f"edges(v, edge, length) AS (VALUES {rows})", f"{unit}"
+        columns, order = words.order(self.sensitive)
+        places = (
+            f"places AS (\n     SELECT v, row_number() OVER (ORDER BY {order}) AS place\n"
+            f"     FROM (SELECT v, {columns} FROM whole))"
+        )
+        last = "(SELECT max(place) FROM places)"
+        edges_ = (
+            f"edges AS (\n     SELECT here.v, there.place AS edge, 1 AS length\n"
+            f"     FROM places AS here JOIN places AS there ON here.place <= there.place\n"
+            f"     WHERE there.place < {last})"
+        )
+        return f"{places},\n   {edges_}", f"greatest({last} - 1, 1)"
 
     def complaint(self, figure: float, size: int) -> str:
         """Its distance, and the largest allowed."""

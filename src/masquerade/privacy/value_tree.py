@@ -60,6 +60,29 @@ def edges_above(rows: Rows, labels: Sequence[str], name: str) -> NDArray[np.floa
     return _edges(rows, tuple(labels))
 
 
+def edges_by_path(rows: Rows) -> tuple[list[tuple[str, int, int]], int]:
+    """The leaves below each edge with its number and length, from the rows alone; the unit is what counts as 1.
+
+    It is for the check in SQL, which shares nothing with the other.
+    """
+    paths = [tuple(next(csv.reader([row], delimiter=";"))) for row in rows]
+    heights: dict[tuple[str, ...], int] = {}
+    for path in paths:
+        for at in range(len(path)):
+            heights[path[at:]] = max(heights.get(path[at:], 0), at)
+    number = {node: at for at, node in enumerate(heights)}
+    height = max(heights.values())
+    edges = [
+        (path[0], number[path[at:]], heights[path[at + 1 :]] - heights[path[at:]])
+        for path in paths
+        for at in range(len(path) - 1)
+    ]
+    leaves = {path[0] for path in paths}
+    absent = [value for value in ("", "?") if value not in leaves]
+    edges += [(value, len(number) + at, max(height, 1)) for at, value in enumerate(absent)]
+    return edges, 2 * max(height, 1)
+
+
 @lru_cache(maxsize=64)
 def _edges(rows: Rows, labels: tuple[str, ...]) -> NDArray[np.float64]:
     tree = _tree(rows)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from masquerade.privacy.m_privacy.provider_counts import ProviderCounts, provide
 from masquerade.privacy.m_privacy.strategies import Strategy, strategy_named
 from masquerade.privacy.parameters import requirement
 from masquerade.privacy.requirement import GroupRequirement, Requirement, plural
+
+if TYPE_CHECKING:
+    from masquerade.privacy.sql import GroupTest, SqlWords
 
 _COLLUDING = "the providers that may collude, at most"
 _PROVIDER = "the name of a column outside the qid that is not sensitive"
@@ -183,6 +186,28 @@ class MPrivateGroups(GroupRequirement):
         """`m`, `provider`, and the requirements that it wraps."""
         wrapped = [{"model": member.model, **member.parameters()} for member in self.members]
         return {"m": self.m, "provider": self.provider, "of": wrapped}
+
+    def sql(self, words: SqlWords) -> GroupTest:
+        """What violates one of the requirements that it wraps, for the worst coalition of m providers."""
+        tests = [
+            self._sql_of(each, words)
+            for member in self.members
+            for each in (member.conjuncts if self.m else (member,))
+        ]
+        either = "\n  UNION ALL\n  ".join(tests)
+        return words.test("NULL::BIGINT", "bool_or(broken)", f"(\n  {either})")
+
+    def _sql_of(self, member: GroupRequirement, words: SqlWords) -> str:
+        value = "''" if member.sensitive is None else words.value_of(member.sensitive)
+        provider = f"{words.value[self.provider]} AS p, " if self.m else ""
+        by = f"{words.qid}, {'p, ' if self.m else ''}v"
+        test = member.sql_against(words, self.m) if self.m else member.sql(words)
+        counted = f"{words.qid}, {provider}{value} AS v, count(*) AS records FROM release GROUP BY {by}"
+        return (
+            f"SELECT {words.qid}, broken FROM (\n"
+            f"   WITH {'held' if self.m else 'counts'} AS (SELECT {counted})\n"
+            f"   SELECT {words.qid}, {test.violates} AS broken FROM {test.relation} GROUP BY {words.qid})"
+        )
 
     def complaint(self, figure: float, size: int) -> str:
         """How many colluding providers it withstands, and how many it must."""
