@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.risk.coded_table import CodedTable
+from masquerade.risk.separation import CodedRows
 
 NOISE = 0.05
 
@@ -53,11 +53,11 @@ def columns(
         yield [found[at] for at in order]
 
 
-def wide_table(rows: int, width: int, key: int) -> CodedTable:
+def wide_table(rows: int, width: int, key: int) -> CodedRows:
     """The whole table, as ranks in memory."""
     [found] = columns(rows, width, key, chunk=rows)
-    bounds = tuple(int(each.max()) + 1 for each in found)
-    return CodedTable(tuple(f"c{at}" for at in range(width)), tuple(found), bounds, rows)
+    columns_of = [(each, int(each.max()) + 1) for each in found]
+    return CodedRows.of_codes([f"c{at}" for at in range(width)], columns_of, rows)
 
 
 def batches(rows: int, width: int, key: int) -> Iterator[pa.Table]:

@@ -33,15 +33,21 @@ from masquerade.net.script import Script
 from masquerade.protocol.collaborate.shared_bits import prepare
 from masquerade.protocol.joint_keys.sorted_ratios import Scale, joint_ratios
 from masquerade.report.charts import Series, line_chart
-from masquerade.risk.coded_table import CodedTable
-from masquerade.risk.exact_key import TableRows, exact_key
+from masquerade.risk.exact_key import exact_key
 from masquerade.risk.greedy_key import greedy_key
-from masquerade.risk.ground import MEASURES, Extent, Ground, Measure, ratio
 from masquerade.risk.masking import publishable
-from masquerade.risk.partition import Partition, partition_by
 from masquerade.risk.row_sample import RowSample, draw_pairs
 from masquerade.risk.sample_sizes import masked_beta, pairs_for_key, tuples_for_key
 from masquerade.risk.sampled_pairs import SampledPairs
+from masquerade.risk.separation import (
+    MEASURES,
+    CodedRows,
+    Extent,
+    Measure,
+    SeparatedRows,
+    Separation,
+    ratio,
+)
 from masquerade.risk.targets import at_most
 
 ROWS, COLUMNS, KEY = 581_012, 54, 5
@@ -72,12 +78,12 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
 def _on_adult() -> list[Figure]:
     """Without fnlwgt and with the class, which are the paper's 14 attributes: its sizes come out."""
     arrow = _adult.adult().slice(0, _adult.TRAINING_RECORDS).drop_columns(["fnlwgt"])
-    table = CodedTable.of(Table(arrow))
+    table = CodedRows.of(Table(arrow))
     return [
         *_finding("Adult", table, (35.5, 8.8, 3.11), (1.0, None, None)),
         _timed(
             "Adult: smallest key, by search",
-            lambda: len(exact_key(TableRows.of(table), _ones(table))),
+            lambda: len(exact_key(table, _ones(table))),
             "columns",
         ),
         _masking("Adult", table, "distinct", 0.5, 36, 1.0),
@@ -93,7 +99,7 @@ def _on_wide(say: Say) -> list[Figure]:
         *_finding("wide", table, (964, 78.1, 27.1), (20.0, 2.0, 0.5)),
         _timed(
             "wide: smallest key, by search",
-            lambda: len(exact_key(TableRows.of(table), _ones(table))),
+            lambda: len(exact_key(table, _ones(table))),
             "columns",
         ),
         _masking("wide", table, "distinct", 0.5, None, None),
@@ -102,12 +108,12 @@ def _on_wide(say: Say) -> list[Figure]:
 
 
 def _finding(
-    name: str, table: CodedTable, paper: tuple[float, ...], goals: tuple[float | None, ...]
+    name: str, table: CodedRows, paper: tuple[float, ...], goals: tuple[float | None, ...]
 ) -> list[Figure]:
     """The three columns of the paper's Table 4."""
 
     def greedy() -> int:
-        return len(_key(Partition.of(table), table))
+        return len(_key(SeparatedRows.of(table), table))
 
     def sampled_tuples() -> int:
         return len(_key(_tuples(table, tuples_for_key(table.width, table.rows, 0.1, DELTA)), table))
@@ -127,17 +133,17 @@ def _finding(
 
 
 def _masking(
-    name: str, table: CodedTable, measure: Measure, beta: float, paper: float | None, goal: float | None
+    name: str, table: CodedRows, measure: Measure, beta: float, paper: float | None, goal: float | None
 ) -> Figure:
     def publish() -> int:
-        return _published(Partition.of(table), table, measure, beta)
+        return _published(SeparatedRows.of(table), table, measure, beta)
 
     return _timed(f"{name}: {beta}-{measure} masking", publish, "published", paper, goal)
 
 
-def _published(ground: Ground, table: CodedTable, measure: Measure, beta: float) -> int:
-    most = at_most(beta, ground.whole, measure)
-    return len(publishable(ground, range(table.width), measure, most, _ones(table)))
+def _published(separation: Separation, table: CodedRows, measure: Measure, beta: float) -> int:
+    most = at_most(beta, separation.whole, measure)
+    return len(publishable(separation, range(table.width), measure, most, _ones(table)))
 
 
 def _timed(
@@ -180,10 +186,10 @@ def _beside_others(arrow: pa.Table) -> list[Figure]:
         frame = pa.Table.from_pandas(pd.read_csv(source, dtype=str))
 
     def extent() -> Extent:
-        coded = CodedTable.of(Table(frame))
-        return partition_by(coded, range(coded.width)).extent
+        coded = CodedRows.of(Table(frame))
+        return SeparatedRows.of(coded, range(coded.width)).extent
 
-    whole = Partition.of(CodedTable.of(Table(frame))).whole
+    whole = CodedRows.of(Table(frame)).whole
     spent = []
     for _ in range(2):
         started = time.process_time()
@@ -215,12 +221,12 @@ def _against_sample_size(say: Say, save: Path | None) -> dict[str, Any]:
     for measure, beta in (("distinct", 0.5), ("separation", 0.8)):
         rows = []
         for size in SAMPLES:
-            ground = _tuples(table, size) if measure == "distinct" else _pairs(table, size)
+            separation = _tuples(table, size) if measure == "distinct" else _pairs(table, size)
             limit = masked_beta(table.width, size, beta, DELTA)
             started = time.process_time()
-            utility = _published(ground, table, measure, limit) if limit > 0 else 0  # type: ignore[arg-type] # one of the two
+            utility = _published(separation, table, measure, limit) if limit > 0 else 0  # type: ignore[arg-type] # one of the two
             rows.append({"sample": size, "seconds": time.process_time() - started, "published": utility})
-        whole = _published(Partition.of(table), table, measure, beta)  # type: ignore[arg-type] # one of the two
+        whole = _published(SeparatedRows.of(table), table, measure, beta)  # type: ignore[arg-type] # one of the two
         found[measure] = {"samples": rows, "published_by_all_rows": whole}
         for row in rows:
             say(
@@ -315,8 +321,8 @@ def _of_parties(say: Say) -> list[Figure]:
         )
         spent = time.process_time() - started
         started = time.process_time()
-        table = CodedTable.of(Table(pa.table(dict(zip(names, groups, strict=True)))))
-        plain = ratio(partition_by(table, range(2)).extent, Partition.of(table).whole, measure)
+        table = CodedRows.of(Table(pa.table(dict(zip(names, groups, strict=True)))))
+        plain = ratio(SeparatedRows.of(table, range(2)).extent, table.whole, measure)
         alone = time.process_time() - started
         assert abs(scale.ratio(opened["one"][0]) - plain) < 1e-12
         sent = sum(len(each.data) for each in wire.heard)
@@ -365,7 +371,7 @@ def _sampled_pass(path: Path) -> float:
             sample = RowSample(lambda _: 50_000, 7, expected=opened.rows)
             for batch in opened.batches:
                 sample.add(batch)
-            assert sample.result().sample.size == 50_000
+            assert sample.result().num_rows == 50_000
 
     return min(_spent(loop), _spent(loop))
 
@@ -376,24 +382,24 @@ def _spent(call: Callable[[], None]) -> float:
     return time.process_time() - started
 
 
-def _key(ground: Ground, table: CodedTable) -> tuple[int, ...]:
-    everything = ground
+def _key(separation: Separation, table: CodedRows) -> tuple[int, ...]:
+    everything = separation
     for column in range(table.width):
         everything = everything.refined(column)
     goal = everything.extent.pairs
-    found = greedy_key(ground, range(table.width), lambda extent: extent.pairs == goal, _ones(table))
+    found = greedy_key(separation, range(table.width), lambda extent: extent.pairs == goal, _ones(table))
     assert found is not None
     return found
 
 
-def _tuples(table: CodedTable, size: int) -> Partition:
-    return Partition.of(table.take(np.random.default_rng(7).permutation(table.rows)[:size]))
+def _tuples(table: CodedRows, size: int) -> SeparatedRows:
+    return SeparatedRows.of(table.take(np.random.default_rng(7).permutation(table.rows)[:size]))
 
 
-def _pairs(table: CodedTable, size: int) -> SampledPairs:
+def _pairs(table: CodedRows, size: int) -> SampledPairs:
     order = np.random.default_rng(7).permutation(table.rows)
     return SampledPairs.of(table, *draw_pairs(table.rows, size, order, 7))
 
 
-def _ones(table: CodedTable) -> list[float]:
+def _ones(table: CodedRows) -> list[float]:
     return [1.0] * table.width

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 import masquerade as mq
 from masquerade.data import batches
 from masquerade.library import keys_and_masks
-from masquerade.risk.row_sample import RowSample, draw_pairs
+from masquerade.risk.row_sample import RowSample, draw_pairs, drawn_rows
 
 
 def stream(n: int, size: int, seed: int, batch: int = 500) -> tuple[RowSample, int]:
@@ -26,15 +28,25 @@ def stream(n: int, size: int, seed: int, batch: int = 500) -> tuple[RowSample, i
 
 def test_a_stream_gives_the_sample_that_the_whole_table_gives() -> None:
     held, most = stream(20_000, 100, seed=3)
-    streamed = held.result()
-    assert (streamed.rows, streamed.whole, len(streamed.sample)) == (20_000, False, 100)
+    streamed = held.coded(["row"])
+    assert (streamed.drawn_from, streamed.rows) == (20_000, 100)
     assert most < 2500
     everything = RowSample(lambda rows: 100, 3)
     for start in range(0, 20_000, 500):
         everything.add(pa.table({"row": np.arange(start, start + 500)}))
-    kept = everything.result()
-    assert kept.whole
-    assert streamed.table["row"].to_pylist() == kept.sample.tolist()
+    assert everything.whole
+    assert drawn(everything) == in_order(held.result()["row"].to_numpy())
+
+
+def drawn(everything: RowSample) -> list[int]:
+    """Of the rows that are drawn of a column that numbers all rows, which is the first, the second and so on there."""
+    sample = drawn_rows(everything.coded(["row"]), 100, seed=3)
+    [codes] = sample.chunks.each(lambda chunk: chunk["codes row"])
+    return in_order(codes)
+
+
+def in_order(rows: NDArray[Any]) -> list[int]:
+    return [int(each) for each in np.argsort(np.argsort(rows))]
 
 
 @pytest.mark.parametrize("held_bytes", [0, 8 * 20_000])
@@ -44,11 +56,9 @@ def test_rows_known_beforehand_give_the_same_sample_and_hold_less(held_bytes: in
     for start in range(0, 20_000, 500):
         sample.add(pa.table({"row": np.arange(start, start + 500)}))
         most = max(most, sum(len(each) for each in sample._tables))
-    found = sample.result()
-    assert found.whole == (held_bytes > 0)
-    assert (
-        found.table.take(pa.array(found.sample))["row"].to_pylist() == held.result().table["row"].to_pylist()
-    )
+    assert sample.whole == (held_bytes > 0)
+    found = drawn(sample) if sample.whole else in_order(sample.result()["row"].to_numpy())
+    assert found == in_order(held.result()["row"].to_numpy())
     assert most < 250 or held_bytes
 
 
@@ -68,13 +78,13 @@ def test_a_size_that_grows_with_the_rows() -> None:
     sample = RowSample(lambda rows: math.ceil(10 * math.sqrt(rows)), 1, held_bytes=0)
     for _ in range(100):
         sample.add(pa.table({"row": np.arange(1000)}))
-    assert len(sample.result().sample) == math.ceil(10 * math.sqrt(100_000))
+    assert sample.result().num_rows == math.ceil(10 * math.sqrt(100_000))
 
 
 def test_every_row_is_as_likely() -> None:
     drawn = np.zeros(50)
     for seed in range(300):
-        drawn[stream(50, 10, seed, batch=7)[0].result().table["row"].to_numpy()] += 1
+        drawn[stream(50, 10, seed, batch=7)[0].result()["row"].to_numpy()] += 1
     assert abs(drawn / 300 - 0.2).max() < 0.1
 
 

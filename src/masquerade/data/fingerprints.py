@@ -31,11 +31,22 @@ def fingerprints(column: pa.ChunkedArray, secret: int) -> Fingerprints:
     return values.take(codes)
 
 
-def coded_fingerprints(column: pa.ChunkedArray, secret: int) -> tuple[Codes, Fingerprints]:
-    """Return each cell's code, and the fingerprint of each code; several codes may have the same."""
+def equal_cells(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
+    """Return each cell's code, and the value of each code; texts that differ in surrounding space alone have one."""
     codes, values = distinct(column)
     if is_text(values.type):
-        return codes, _of_texts(texts(values), secret)
+        once = texts(values).dictionary_encode()
+        if len(once.dictionary) < len(values):
+            codes = once.indices.to_numpy().astype(np.int32, copy=False).take(codes)
+        values = once.dictionary
+    return codes, values
+
+
+def coded_fingerprints(column: pa.ChunkedArray, secret: int) -> tuple[Codes, Fingerprints]:
+    """Return each cell's code, and the fingerprint of each code."""
+    codes, values = equal_cells(column)
+    if is_text(values.type):
+        return codes, _of_texts(values, secret)
     bits = _bits(values)
     found = mixed(bits) if bits is not None else _of_texts(values.cast(pa.string()).fill_null(""), secret)
     return codes, _with_nulls(found, values)

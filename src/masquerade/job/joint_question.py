@@ -15,7 +15,7 @@ from masquerade.methods import CommonKeys, written_method
 from masquerade.privacy.requirement import Conjunction, Requirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.joint_keys.method import MOST_SETS, JointKeys
-from masquerade.risk.ground import Measure
+from masquerade.risk.separation import Measure
 
 ColumnSet = tuple[str, ...]
 

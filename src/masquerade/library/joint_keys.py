@@ -20,7 +20,7 @@ from masquerade.net.script import Script
 from masquerade.protocol.joint_keys.method import JointKeys
 from masquerade.protocol.joint_keys.ratios import JointRatios
 from masquerade.protocol.method import Assembly
-from masquerade.risk.ground import Measure
+from masquerade.risk.separation import Measure
 from masquerade.risk.weights import Weights, checked_weights, weights_of
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +21,18 @@ from masquerade.data.table_file import TableFile
 from masquerade.errors import DataError, ParameterError, given
 from masquerade.library.column_names import names_of
 from masquerade.net.progress import OnStage, Stage, silent
-from masquerade.risk.coded_table import CodedTable
-from masquerade.risk.finding import Keys, Question, find_keys, find_keys_in_chunks
+from masquerade.risk.finding import Keys, Question, find_keys
 from masquerade.risk.fuzzy_duplicates import FuzzyDuplicates
 from masquerade.risk.fuzzy_duplicates import fuzzy_duplicates as collisions
-from masquerade.risk.ground import MEASURES, Measure
-from masquerade.risk.publishing import Limit, Masked, choose_columns, choose_columns_in_chunks
-from masquerade.risk.row_sample import HELD_BYTES, RowSample, Sampled, SampleSize
+from masquerade.risk.publishing import Limit, Masked, choose_columns
+from masquerade.risk.row_sample import HELD_BYTES, RowSample, SampleSize
+from masquerade.risk.separation import MEASURES, CodedRows, Measure, read_rows
 from masquerade.risk.weights import Weights, checked_weights, weights_of
 
-if TYPE_CHECKING:  # what runs in chunks is loaded for it alone: reading a file takes about a second
+if TYPE_CHECKING:
     from masquerade.engine.chunks import Engine
-    from masquerade.risk.chunked_ground import ChunkedGround
+
+Read = Callable[[SampleSize | None, int], CodedRows]  # of a sample's size, if one is enough, and a seed
 
 
 def keys(
@@ -64,20 +65,12 @@ def keys(
     asked = None if columns is None else names_of("columns", columns)
     checked = checked_weights(weights or {})
     started = time.perf_counter()
-    if engine is not None:
-        with _ground(frame, asked, engine, on_stage) as ground:
-            shares = weights_of(ground.names, checked)
-            read = time.perf_counter()
-            _tell_passes(engine, on_stage, "looking for keys")
-            found = find_keys_in_chunks(question, ground, shares, seed)
-        return replace(found, seconds={"read": read - started, "find": time.perf_counter() - read})
-    with _table(frame, asked) as (names, batches):
+    with _asked_rows(frame, asked, engine, on_stage) as (names, read_rows_of):
         shares = weights_of(names, checked)
-        on_stage(Stage("reading"))
-        held = _hold(batches, question.sample_rows(len(names)), question.sampled, seed)
+        rows = read_rows_of(question.sample_rows(len(names)) if question.sampled else None, seed)
     read = time.perf_counter()
-    on_stage(Stage("looking for keys"))
-    found = find_keys(question, held, names, shares, seed)
+    _tell_passes(rows.engine, on_stage, "looking for keys")
+    found = find_keys(question, rows, shares, seed)
     return replace(found, seconds={"read": read - started, "find": time.perf_counter() - read})
 
 
@@ -110,24 +103,15 @@ def mask(
         raise ParameterError(f"{', '.join(both)}: both always and never published")
     checked = checked_weights(weights or {})
     started = time.perf_counter()
-    if engine is not None:
-        with _ground(frame, asked, engine, on_stage) as ground:
-            chosen("always and never", ground.names, (*fixed, *barred))
-            shares = weights_of(ground.names, checked)
-            read = time.perf_counter()
-            _tell_passes(engine, on_stage, "choosing columns")
-            found = choose_columns_in_chunks(limit, ground, shares, always=fixed, never=barred, seed=seed)
-        return replace(found, seconds={"read": read - started, "choose": time.perf_counter() - read})
-    with _table(frame, asked) as (names, batches):
+    with _asked_rows(frame, asked, engine, on_stage) as (names, read_rows_of):
         chosen("always and never", names, (*fixed, *barred))
         shares = weights_of(names, checked)
-        if sample is not None:
-            limit.within_sample(len(names))  # refuses before anything is read
-        on_stage(Stage("reading"))
-        held = _hold(batches, limit.sample_rows(), sample is not None, seed)
+        if sample is not None and engine is None:
+            limit.within_sample(len(names))  # refuses before a file is read that may have any number of rows
+        rows = read_rows_of(limit.sample_rows() if sample is not None else None, seed)
     read = time.perf_counter()
-    on_stage(Stage("choosing columns"))
-    found = choose_columns(limit, held, names, shares, always=fixed, never=barred, seed=seed)
+    _tell_passes(rows.engine, on_stage, "choosing columns")
+    found = choose_columns(limit, rows, shares, always=fixed, never=barred, seed=seed)
     return replace(found, seconds={"read": read - started, "choose": time.perf_counter() - read})
 
 
@@ -144,9 +128,10 @@ def fuzzy_duplicates(
 
     They agree on a quasi-identifier of up to `max_size` columns that tells just so many rows apart.
     """
-    with _table(frame, None if columns is None else names_of("columns", columns)) as (names, batches):
-        table = Table(pa.concat_tables(batches.batches))
-    return collisions(CodedTable.of(table, names), rate, max_size)
+    asked = None if columns is None else names_of("columns", columns)
+    with _table(frame, asked) as (names, batches):
+        rows = _rows_here(batches, names, None, 0)
+    return collisions(rows, rate, max_size)
 
 
 def _check(function: str, measure: object, seed: object) -> None:
@@ -159,6 +144,28 @@ def _check(function: str, measure: object, seed: object) -> None:
         raise ParameterError(
             f"The seed parameter of {function} must be a whole number of at least 0. Got {given(seed)} instead."
         )
+
+
+@contextmanager
+def _asked_rows(
+    frame: Any, asked: tuple[str, ...] | None, engine: Engine | None, on_stage: OnStage
+) -> Iterator[tuple[tuple[str, ...], Read]]:
+    """Yield the names of the columns asked for, or of all, and what reads them inside the context.
+
+    Without an engine the rows come here, or so many of them as a sample needs; what is no Parquet is copied for one.
+    """
+    if engine is None:
+        with _table(frame, asked) as (names, batches):
+            on_stage(Stage("reading"))
+            yield names, partial(_rows_here, batches, names)
+        return
+    if not isinstance(frame, str | Path | TableFile):
+        raise ParameterError("an engine reads a file, a folder or a pattern; a frame is in memory already")
+    file = frame if isinstance(frame, TableFile) else TableFile(str(frame))
+    with _files(file, asked, engine, on_stage) as files:
+        names = tuple(chosen(files.name, files.columns, asked))
+        _tell_passes(engine, on_stage, "reading")
+        yield names, lambda *_: read_rows(files, names, engine)
 
 
 @contextmanager
@@ -215,22 +222,6 @@ def opened_engine(name: str | None, memory: str | None) -> Iterator[Engine | Non
 
 
 @contextmanager
-def _ground(
-    frame: Any, asked: tuple[str, ...] | None, engine: Engine, on_stage: OnStage
-) -> Iterator[ChunkedGround]:
-    """Yield a table's columns in chunks; what is no Parquet is copied first."""
-    if not isinstance(frame, str | Path | TableFile):
-        raise ParameterError("an engine reads a file, a folder or a pattern; a frame is in memory already")
-    from masquerade.risk.chunked_ground import read_ground
-
-    file = frame if isinstance(frame, TableFile) else TableFile(str(frame))
-    with _files(file, asked, engine, on_stage) as files:
-        names = chosen(files.name, files.columns, asked)
-        _tell_passes(engine, on_stage, "reading")
-        yield read_ground(files, names, engine)
-
-
-@contextmanager
 def _files(
     file: TableFile, asked: tuple[str, ...] | None, engine: Engine, on_stage: OnStage
 ) -> Iterator[PartedFiles]:
@@ -266,8 +257,10 @@ def _and_then(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
     yield from rest
 
 
-def _hold(opened: Batches, size: SampleSize, sampled: bool, seed: int) -> Sampled:
-    sample = RowSample(size, seed, HELD_BYTES if sampled else 1 << 62, opened.rows)
+def _rows_here(opened: Batches, names: tuple[str, ...], size: SampleSize | None, seed: int) -> CodedRows:
+    """Read all rows, or where a sample is enough, as many of them as it may need."""
+    held = HELD_BYTES if size is not None else 1 << 62
+    sample = RowSample(size or (lambda rows: rows), seed, held, opened.rows)
     for batch in opened.batches:
         sample.add(batch)
-    return sample.result()
+    return sample.coded(names)

@@ -11,7 +11,7 @@ from masquerade.protocol.joint_keys.ratios import JointRatios
 from masquerade.report.charts import Bar, bar_chart
 from masquerade.report.html import render
 from masquerade.report.wording import count, duration, figure
-from masquerade.risk.ground import Measure
+from masquerade.risk.separation import Measure
 
 LEADS: dict[Measure, str] = {
     "distinct": "Different records / records. Near 1, whoever knows these columns of a person finds that person.",

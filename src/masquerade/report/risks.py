@@ -13,10 +13,8 @@ from masquerade.report.charts import Bar, bar_chart
 from masquerade.report.wording import figure, percent
 from masquerade.risk.attacks.attack import Finding, GroupCounts, Scene
 from masquerade.risk.attacks.registry import attack
-from masquerade.risk.coded_table import CodedTable
 from masquerade.risk.greedy_key import greedy_key
-from masquerade.risk.group_ground import GroupGround
-from masquerade.risk.partition import Partition
+from masquerade.risk.separation import CodedRows, SeparatedRows
 
 _MOST_SETS = 12
 _CHART_TITLE = "Chance of finding a person's record, by the columns that are known of them"
@@ -69,22 +67,24 @@ def attack_title(name: str) -> str:
 def _by_attribute_set(release: Release) -> Any:
     """Draw the marketer's risk for whoever knows one attribute, two, and so on: the most telling ones first."""
     columns, names = release.columns, [column.name for column in release.columns]
-    bounds = tuple(max(len(column.labels), 1) for column in columns)
-    ground: Partition | GroupGround
-    if release.group_codes:  # of a release in chunks
-        ground = GroupGround.of(release.group_codes, bounds, release.group_sizes)
-    else:
-        codes = tuple(column.codes for column in columns)
-        ground = Partition.of(CodedTable(tuple(names), codes, bounds, int(release.table.num_rows)))
+    of_groups = release.group_codes  # of a release in chunks, whose rows are elsewhere
+    coded = [
+        (codes, max(len(column.labels), 1))
+        for codes, column in zip(of_groups or [each.codes for each in columns], columns, strict=True)
+    ]
+    rows = CodedRows.of_codes(
+        names, coded, release.table.num_rows, release.group_sizes if of_groups else None
+    )
+    separation = SeparatedRows.of(rows)
     everything = release.group_sizes.size
     key = greedy_key(
-        ground, range(len(columns)), lambda extent: extent.groups == everything, [1.0] * len(columns)
+        separation, range(len(columns)), lambda extent: extent.groups == everything, [1.0] * len(columns)
     )
     order = key or (0,)
     bars = []
     for known in range(1, min(len(order), _MOST_SETS) + 1):
-        ground = ground.refined(order[known - 1])
-        note = f"(highest {percent(1 / ground.smallest)})"
+        separation = separation.refined(order[known - 1])
+        note = f"(highest {percent(1 / separation.smallest)})"
         told = ", ".join(names[at] for at in order[:known])
-        bars.append(Bar(told, ground.extent.groups / release.released, note))
+        bars.append(Bar(told, separation.extent.groups / release.released, note))
     return bar_chart(bars, title=_CHART_TITLE, maximum=1.0, write=percent)

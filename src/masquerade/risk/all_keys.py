@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from masquerade.risk.ground import Extent, Ground, Measure
 from masquerade.risk.hitting_set import columns_of
+from masquerade.risk.separation import Extent, Measure, Separation
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class QuasiIdentifier:
 
 
 def minimal_quasi_identifiers(
-    everything: Ground, width: int, measure: Measure, at_least: int, most_columns: int
+    everything: Separation, width: int, measure: Measure, at_least: int, most_columns: int
 ) -> Iterator[QuasiIdentifier]:
     """Yield them, the smaller ones first; `at_least` groups or pairs must be told apart, by some of `width` columns."""
     search = _Search(everything, width, measure, at_least)
@@ -36,7 +36,7 @@ def minimal_quasi_identifiers(
 
 
 class _Search:
-    def __init__(self, everything: Ground, width: int, measure: Measure, at_least: int) -> None:
+    def __init__(self, everything: Separation, width: int, measure: Measure, at_least: int) -> None:
         self.everything, self.width, self.measure, self.at_least = everything, width, measure, at_least
         alone = [everything.extent_with(column) for column in range(width)]
         none = everything.extent.pairs
@@ -49,7 +49,7 @@ class _Search:
             self.found.append(sum(1 << column for column in each.columns))
             yield each
 
-    def _below(self, groups: Ground, chosen: int, first: int, size: int) -> Iterator[QuasiIdentifier]:
+    def _below(self, groups: Separation, chosen: int, first: int, size: int) -> Iterator[QuasiIdentifier]:
         """Add `size` columns, none before `first`, to the chosen ones."""
         for column in range(first, self.width - size + 1):
             if not self._within_reach(groups.extent, column, size):

@@ -15,26 +15,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from masquerade.data.table import Table
 from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.risk.all_keys import minimal_quasi_identifiers
-from masquerade.risk.coded_table import CodedTable
-from masquerade.risk.exact_key import TableRows, exact_key
+from masquerade.risk.exact_key import exact_key
 from masquerade.risk.greedy_key import greedy_key
-from masquerade.risk.ground import Ground, Measure, ratio
-from masquerade.risk.partition import Partition, partition_by
-from masquerade.risk.row_sample import Sampled, SampleSize, draw_pairs
+from masquerade.risk.row_sample import SampleSize
 from masquerade.risk.sample_sizes import covered_for_beta, pairs_for_beta, pairs_for_key, tuples_for_key
-from masquerade.risk.sampled_pairs import SampledPairs
+from masquerade.risk.sampled_pairs import sample_of
+from masquerade.risk.separation import CodedRows, Measure, SeparatedRows, Separation, ratio
 from masquerade.risk.targets import at_least
-
-if TYPE_CHECKING:
-    from masquerade.risk.chunked_ground import ChunkedGround
 
 
 @dataclass(frozen=True)
@@ -121,74 +112,46 @@ class Keys:
         return found
 
 
-def find_keys(
-    question: Question, held: Sampled, columns: tuple[str, ...], weights: list[float], seed: int = 7
-) -> Keys:
-    """Answer the question on what was held of a table: all of it, or a sample."""
-    table = CodedTable.of(Table(held.table), columns)
-    whole = Partition.of(table).whole
-    size = question.sample(table.width, held.rows)
-    if size is not None and size >= whole.of(question.measure) and held.whole:
+def find_keys(question: Question, rows: CodedRows, weights: list[float], seed: int = 7) -> Keys:
+    """Answer the question on a table, or on a sample of it.
+
+    Ratios and duplicates are of all rows, also where a sample decides; of the sample where that is all there is.
+    """
+    separation, whole = SeparatedRows.of(rows), rows.whole
+    size = question.sample(rows.width, rows.rows_read)
+    if size is not None and size >= whole.of(question.measure) and rows.rows == rows.rows_read:
         size = None  # then all is looked at
     if question.all:
-        found = _all(question, Partition.of(table), weights)
+        found = _all(question, separation, weights)
     elif question.exact:
-        found = [exact_key(TableRows.of(table), weights, seed)]
-    else:
-        found = [_greedy(question, _ground(question, held, table, size, seed), size, weights)]
-    ratios = [ratio(partition_by(table, each).extent, whole, question.measure) for each in found]
-    named = [tuple(table.names[at] for at in each) for each in found]
-    return Keys(
-        named[0],
-        ratios[0],
-        question.measure,
-        size,
-        table.rows - partition_by(table, range(table.width)).extent.groups,
-        held.rows,
-        tuple(zip(named, ratios, strict=True)) if question.all else None,
-    )
-
-
-def find_keys_in_chunks(
-    question: Question, ground: ChunkedGround, weights: list[float], seed: int = 7
-) -> Keys:
-    """Answer the question on a table that stays in chunks; ratios are of all rows, also where a sample decides."""
-    from masquerade.risk.chunked_rows import ChunkedRows, sampled_rows
-
-    width, whole = len(ground.names), ground.whole
-    size = question.sample(width, ground.rows)
-    if size is not None and size >= whole.of(question.measure):
-        size = None  # then all is looked at
-    if question.all:
-        found = _all(question, ground, weights)
-    elif question.exact:
-        found = [exact_key(ChunkedRows.of(ground), weights, seed)]
+        found = [exact_key(rows, weights, seed)]
     elif size is None:
-        found = [_greedy(question, ground, None, weights)]
+        found = [_greedy(question, separation, None, weights)]
     else:
-        table = sampled_rows(ground, question.sample_rows(width)(ground.rows), seed)
-        sample = Sampled(pa.table({}), ground.rows, np.arange(table.rows))
-        found = [_greedy(question, _ground(question, sample, table, size, seed), size, weights)]
-    ratios = [ratio(ground.by(each).extent, whole, question.measure) for each in found]
-    named = [tuple(ground.names[at] for at in each) for each in found]
+        sample = sample_of(rows, question.measure, size, seed)
+        found = [_greedy(question, sample, size, weights)]
+    ratios = [ratio(separation.by(each).extent, whole, question.measure) for each in found]
+    named = [tuple(rows.names[at] for at in each) for each in found]
     return Keys(
         named[0],
         ratios[0],
         question.measure,
         size,
-        ground.rows - ground.by(range(width)).extent.groups,
-        ground.rows,
+        rows.rows - separation.by(range(rows.width)).extent.groups,
+        rows.rows_read,
         tuple(zip(named, ratios, strict=True)) if question.all else None,
     )
 
 
-def _all(question: Question, ground: Ground, weights: list[float]) -> list[tuple[int, ...]]:
+def _all(question: Question, separation: Separation, weights: list[float]) -> list[tuple[int, ...]]:
     """Return all minimal quasi-identifiers, the lightest first, of these the one with the highest ratio."""
     assert question.beta is not None
-    goal = at_least(question.beta, ground.whole, question.measure)
+    goal = at_least(question.beta, separation.whole, question.measure)
     found = sorted(
         (sum(weights[at] for at in each.columns), -each.extent.of(question.measure), each.columns)
-        for each in minimal_quasi_identifiers(ground, len(weights), question.measure, goal, question.max_size)
+        for each in minimal_quasi_identifiers(
+            separation, len(weights), question.measure, goal, question.max_size
+        )
     )
     if not found:
         raise AnswerIsNo(
@@ -197,32 +160,24 @@ def _all(question: Question, ground: Ground, weights: list[float]) -> list[tuple
     return [columns for _, _, columns in found]
 
 
-def _ground(question: Question, held: Sampled, table: CodedTable, size: int | None, seed: int) -> Ground:
-    """Return all rows, or the sample that is needed of them."""
-    if size is None:
-        return Partition.of(table)
-    if question.measure == "separation":
-        return SampledPairs.of(table, *draw_pairs(held.rows, size, held.sample, seed))
-    if not held.whole and size == table.rows:  # the table is the sample
-        return Partition.of(table)
-    return Partition.of(table.take(held.sample[:size]))
-
-
-def _greedy(question: Question, ground: Ground, size: int | None, weights: list[float]) -> tuple[int, ...]:
-    columns, everything = range(len(weights)), ground
+def _greedy(
+    question: Question, separation: Separation, size: int | None, weights: list[float]
+) -> tuple[int, ...]:
+    columns, everything = range(len(weights)), separation
     for column in columns:
         everything = everything.refined(column)
     if question.beta is None:
-        key = greedy_key(ground, columns, lambda extent: extent.pairs == everything.extent.pairs, weights)
+        most = everything.extent.pairs
+        key = greedy_key(separation, columns, lambda extent: extent.pairs == most, weights)
         assert key is not None  # all columns together tell as much apart as all columns
         return key
     if size is None or question.epsilon is None:
-        goal = at_least(question.beta, ground.whole, question.measure)
+        goal = at_least(question.beta, separation.whole, question.measure)
     else:
         goal = math.ceil(covered_for_beta(size, question.beta, question.epsilon))
-    key = greedy_key(ground, columns, lambda extent: extent.of(question.measure) >= goal, weights)
+    key = greedy_key(separation, columns, lambda extent: extent.of(question.measure) >= goal, weights)
     if key is None:
-        share = ratio(everything.extent, ground.whole, question.measure)
+        share = ratio(everything.extent, separation.whole, question.measure)
         raise AnswerIsNo(
             f"no set of columns reaches a {question.measure} ratio of {question.beta}: all together have {share:.6g}"
         )

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.risk.all_keys import minimal_quasi_identifiers
-from masquerade.risk.coded_table import CodedTable
-from masquerade.risk.partition import Partition, partition_by
+from masquerade.risk.separation import CodedRows, SeparatedRows
 from masquerade.risk.targets import at_most
 
 
@@ -26,23 +23,20 @@ class FuzzyDuplicates:
     groups: tuple[tuple[int, ...], ...]
 
 
-def fuzzy_duplicates(table: CodedTable, rate: float, max_size: int = 3) -> FuzzyDuplicates:
+def fuzzy_duplicates(table: CodedRows, rate: float, max_size: int = 3) -> FuzzyDuplicates:
     """Find the rows that collide on the minimal quasi-identifier whose distinct ratio is closest above 1 − `rate`."""
     if not 0 < rate < 1:
         raise ParameterError(f"rate must be above 0 and below 1; got {rate}")
-    goal = table.rows - at_most(rate, Partition.of(table).whole, "distinct")  # as 1 - 0.7 is above 0.3
+    goal = table.rows - at_most(rate, table.whole, "distinct")  # as 1 - 0.7 is above 0.3
     found = min(
-        minimal_quasi_identifiers(Partition.of(table), table.width, "distinct", goal, max_size),
+        minimal_quasi_identifiers(SeparatedRows.of(table), table.width, "distinct", goal, max_size),
         key=lambda each: (each.extent.groups, len(each.columns), each.columns),
         default=None,
     )
     if found is None:
         raise AnswerIsNo(f"no {max_size} columns or fewer tell {1 - rate:.4g} of the rows apart")
-    alike = partition_by(table, found.columns)
-    rows = np.arange(table.rows) if alike.rows is None else alike.rows
-    order = np.argsort(alike.labels, kind="stable")
-    cuts = np.flatnonzero(np.diff(alike.labels[order])) + 1
-    groups = [tuple(int(row) + 1 for row in each) for each in np.split(rows[order], cuts) if each.size]
+    alike = SeparatedRows.of(table, found.columns).alike
+    groups = [tuple(int(row) + 1 for row in each) for each in alike]
     return FuzzyDuplicates(
         tuple(table.names[at] for at in found.columns),
         found.extent.groups / table.rows,

@@ -10,30 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from masquerade.risk.ground import Ground, Measure
+from masquerade.risk.separation import Measure, Separation
 
 
 def publishable(
-    ground: Ground, columns: Sequence[int], measure: Measure, limit: float, weights: Sequence[float]
+    separation: Separation, columns: Sequence[int], measure: Measure, limit: float, weights: Sequence[float]
 ) -> tuple[int, ...]:
     """Return the columns to publish, in their order of choice; groups or pairs told apart stay at most `limit`.
 
-    What the ground's columns tell apart already counts, too.
+    What the columns chosen before separate counts, too.
     """
     published = list[int]()
     reached = dict.fromkeys(columns, 0)  # what each would reach, as last counted: it reaches no less now
-    while (best := _least(ground, reached, measure, limit, weights)) is not None:
+    while (best := _least(separation, reached, measure, limit, weights)) is not None:
         published.append(best)
         del reached[best]
-        ground = ground.refined(best)
+        separation = separation.refined(best)
     return tuple(published)
 
 
 def _least(
-    ground: Ground, reached: dict[int, int], measure: Measure, limit: float, weights: Sequence[float]
+    separation: Separation, reached: dict[int, int], measure: Measure, limit: float, weights: Sequence[float]
 ) -> int | None:
     """Return the column that adds least for its weight and fits, the first of equals; forget those that do not fit."""
-    already = ground.extent.of(measure)
+    already = separation.extent.of(measure)
     best: tuple[float, int] | None = None
     order = sorted(
         (max(0.0, (at_least - already) / weights[each]), each) for each, at_least in reached.items()
@@ -41,7 +41,7 @@ def _least(
     for bound, column in order:
         if best is not None and best <= (bound, column):
             break
-        reached[column] = ground.extent_with(column).of(measure)
+        reached[column] = separation.extent_with(column).of(measure)
         if reached[column] > limit:
             del reached[column]
             continue

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from masquerade.data.table import Table
 from masquerade.errors import AnswerIsNo, ParameterError
-from masquerade.risk.coded_table import CodedTable
-from masquerade.risk.ground import Ground, Measure, ratio
 from masquerade.risk.masking import publishable
-from masquerade.risk.partition import Partition, partition_by
-from masquerade.risk.row_sample import Sampled, SampleSize, draw_pairs
+from masquerade.risk.row_sample import SampleSize
 from masquerade.risk.sample_sizes import least_sample_for_masking, masked_beta
-from masquerade.risk.sampled_pairs import SampledPairs
+from masquerade.risk.sampled_pairs import sample_of
+from masquerade.risk.separation import CodedRows, Measure, SeparatedRows, Separation, ratio
 from masquerade.risk.targets import at_most
-
-if TYPE_CHECKING:
-    from masquerade.risk.chunked_ground import ChunkedGround
 
 
 @dataclass(frozen=True)
@@ -89,64 +81,39 @@ class Masked:
 
 def choose_columns(
     limit: Limit,
-    held: Sampled,
-    columns: tuple[str, ...],
+    rows: CodedRows,
     weights: list[float],
     *,
     always: tuple[str, ...] = (),
     never: tuple[str, ...] = (),
     seed: int = 7,
 ) -> Masked:
-    """Choose among the columns; `always` are published whatever they tell apart, if that is within the limit."""
-    table = CodedTable.of(Table(held.table), columns)
-    whole, measure = Partition.of(table).whole, limit.measure
-    size = limit.sample
-    if size is not None and size >= whole.of(measure) and held.whole:
-        size = None  # then all is looked at
-    ground: Ground = Partition.of(table)
-    beta = limit.beta
-    if size is not None:
-        beta = limit.within_sample(table.width)
-        if measure == "separation":
-            ground = SampledPairs.of(table, *draw_pairs(held.rows, size, held.sample, seed))
-        else:
-            ground = Partition.of(table.take(held.sample[:size]))
-    chosen = _chosen(ground, table.names, weights, measure, beta, always, never)
-    reached = ratio(partition_by(table, chosen).extent, whole, measure) if chosen else 0.0
-    return _masked(table.names, chosen, reached, measure, size, held.rows)
+    """Choose among the columns; `always` are published whatever they tell apart, if that is within the limit.
 
-
-def choose_columns_in_chunks(
-    limit: Limit,
-    ground: ChunkedGround,
-    weights: list[float],
-    *,
-    always: tuple[str, ...] = (),
-    never: tuple[str, ...] = (),
-    seed: int = 7,
-) -> Masked:
-    """Choose among the columns of a table that stays in chunks; the reported ratio is that of all rows."""
-    from masquerade.risk.chunked_rows import sampled_rows
-
-    names, measure, whole = ground.names, limit.measure, ground.whole
+    The ratio is that of all rows, also where a sample decides; of the sample where that is all there is.
+    """
+    names, measure, whole = rows.names, limit.measure, rows.whole
+    everything = SeparatedRows.of(rows)
     size, beta = limit.sample, limit.beta
-    if size is not None and size >= whole.of(measure):
+    looked_at: Separation = everything
+    if size is not None and size >= whole.of(measure) and rows.rows == rows.rows_read:
         size = None  # then all is looked at
-    looked_at: Ground = ground
     if size is not None:
-        beta = limit.within_sample(len(names))
-        table = sampled_rows(ground, limit.sample_rows()(ground.rows), seed)
-        looked_at = Partition.of(table)
-        if measure == "separation":
-            pairs = draw_pairs(ground.rows, size, np.arange(table.rows), seed)
-            looked_at = SampledPairs.of(table, *pairs)
+        beta = limit.within_sample(rows.width)
+        looked_at = sample_of(rows, measure, size, seed)
     chosen = _chosen(looked_at, names, weights, measure, beta, always, never)
-    reached = ratio(ground.by(chosen).extent, whole, measure) if chosen else 0.0
-    return _masked(names, chosen, reached, measure, size, ground.rows)
+    return Masked(
+        tuple(names[at] for at in chosen),
+        ratio(everything.by(chosen).extent, whole, measure) if chosen else 0.0,
+        measure,
+        size,
+        tuple(name for at, name in enumerate(names) if at not in chosen),
+        rows.rows_read,
+    )
 
 
 def _chosen(
-    ground: Ground,
+    separation: Separation,
     names: tuple[str, ...],
     weights: list[float],
     measure: Measure,
@@ -154,22 +121,15 @@ def _chosen(
     always: tuple[str, ...],
     never: tuple[str, ...],
 ) -> list[int]:
-    most = at_most(beta, ground.whole, measure)
+    most = at_most(beta, separation.whole, measure)
     fixed = [names.index(name) for name in dict.fromkeys(always)]
     for column in fixed:
-        ground = ground.refined(column)
-    if fixed and ground.extent.of(measure) > most:
-        share = ratio(ground.extent, ground.whole, measure)
+        separation = separation.refined(column)
+    if fixed and separation.extent.of(measure) > most:
+        share = ratio(separation.extent, separation.whole, measure)
         raise AnswerIsNo(
             f"{', '.join(always)}: to be published always, but their {measure} ratio is {share:.6g}; "
             f"at most {beta:.6g} is allowed"
         )
     free = [at for at, name in enumerate(names) if at not in fixed and name not in never]
-    return sorted([*fixed, *publishable(ground, free, measure, most, weights)])
-
-
-def _masked(
-    names: tuple[str, ...], chosen: list[int], reached: float, measure: Measure, size: int | None, rows: int
-) -> Masked:
-    withheld = tuple(name for at, name in enumerate(names) if at not in chosen)
-    return Masked(tuple(names[at] for at in chosen), reached, measure, size, withheld, rows)
+    return sorted([*fixed, *publishable(separation, free, measure, most, weights)])

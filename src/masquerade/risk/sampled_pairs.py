@@ -1,19 +1,22 @@
 """Pairs of rows drawn at random: for each column, which of them it tells apart.
 
-The pairs are a ground set, every column covers some of it, and a key is a set cover; so the same greedy search runs on
+Every column covers some of the pairs, and a key is a set cover; so the same greedy search runs on
 all rows and on a sample of pairs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.engine.chunks import Chunk
 from masquerade.engine.counts import Rows
-from masquerade.risk.coded_table import CodedTable
-from masquerade.risk.ground import Extent
+from masquerade.risk.row_sample import draw_pairs, drawn_rows
+from masquerade.risk.separation import CodedRows, Extent, Measure, SeparatedRows, Separation, code_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +27,12 @@ class SampledPairs:
     total: int
 
     @classmethod
-    def of(cls, table: CodedTable, first: Rows, second: Rows) -> SampledPairs:
-        """Compare the rows `first[i]` and `second[i]`, for each i."""
-        apart = np.stack([codes.take(first) != codes.take(second) for codes in table.codes])
-        return cls(apart, int(first.size))
+    def of(cls, rows: CodedRows, first: Rows, second: Rows) -> SampledPairs:
+        """Compare the rows `first[i]` and `second[i]` of one chunk, for each i."""
+        return cls(
+            rows.chunks.only(0, partial(_apart, names=rows.names, first=first, second=second)),
+            int(first.size),
+        )
 
     @property
     def whole(self) -> Extent:
@@ -46,3 +51,15 @@ class SampledPairs:
     def refined(self, column: int) -> SampledPairs:
         """The pairs that are left with one more column."""
         return SampledPairs(self.apart[:, ~self.apart[column]], self.total)
+
+
+def sample_of(rows: CodedRows, measure: Measure, size: int, seed: int) -> Separation:
+    """Return what a sample decides by: `size` tuples, or for the separation ratio pairs of rows."""
+    if measure == "distinct":
+        return SeparatedRows.of(drawn_rows(rows, size, seed))
+    sample = drawn_rows(rows, 2 * size, seed)
+    return SampledPairs.of(sample, *draw_pairs(rows.rows_read, size, np.arange(sample.rows), seed))
+
+
+def _apart(chunk: Chunk, names: Sequence[str], first: Rows, second: Rows) -> NDArray[np.bool_]:
+    return np.stack([codes.take(first) != codes.take(second) for codes, _ in code_columns(chunk, names)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from masquerade.risk.ground import Extent, Measure
+from masquerade.risk.separation import Extent, Measure
 
 
 def at_least(ratio: float, whole: Extent, measure: Measure) -> int:

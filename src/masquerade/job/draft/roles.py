@@ -37,9 +37,8 @@ from masquerade.job.draft.roles_by_name import (
     Proposal,
     identifier_by_name,
 )
-from masquerade.risk.coded_table import CodedTable
 from masquerade.risk.greedy_key import greedy_key
-from masquerade.risk.partition import Partition, partition_by
+from masquerade.risk.separation import CodedRows, SeparatedRows
 
 _NEARLY_ALL, _MANY, _FEW_ROWS = 0.98, 0.5, 20
 _FEW_REMARKS = 10  # different ones, which are a list to choose from
@@ -216,21 +215,20 @@ def _quasi_identifiers(columns: Sequence[Profile]) -> Mapping[str, Proposal]:
     """Take what people are known by, then what tells most rows apart, and leave out what is too much."""
     if not columns:
         return {}
-    table = CodedTable(
-        tuple(column.name for column in columns),
-        tuple(column.codes + np.int32(1) for column in columns),
-        tuple(len(column.cells) + 1 for column in columns),
+    table = CodedRows.of_codes(
+        [column.name for column in columns],
+        [(column.codes + np.int32(1), len(column.cells) + 1) for column in columns],
         len(columns[0].codes),
     )
-    everything = partition_by(table, range(table.width)).extent.pairs
+    everything = SeparatedRows.of(table, range(table.width)).extent.pairs
     key = greedy_key(
-        Partition.of(table),
+        SeparatedRows.of(table),
         range(table.width),
         lambda extent: extent.pairs == everything,
         [1.0] * table.width,
     )
     assert key is not None  # all columns together tell as much apart as all columns
-    groups = partition_by(table, key)
+    groups = SeparatedRows.of(table, key)
     told = f"it tells {groups.extent.groups:,} groups of rows apart, {groups.alone:,} of them of one row"
     known = [at for at in range(table.width) if known_of_people(table.names[at])]
     order = list(dict.fromkeys([*known, *key, *range(table.width)]))

@@ -23,7 +23,7 @@ from masquerade.protocol.joint_keys.ratios import JointRatios
 from masquerade.protocol.method import Assembly, Proposal, RoleName, Seat
 from masquerade.protocol.product import ANSWER
 from masquerade.protocol.vertical_method import VerticalMethod
-from masquerade.risk.ground import MEASURES, Measure
+from masquerade.risk.separation import MEASURES, Measure
 
 MOST_SETS = 16
 LEAST_RECORDS = 100  # so that no ratio is about a handful of people, unless all agree on it

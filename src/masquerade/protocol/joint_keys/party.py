@@ -32,7 +32,7 @@ from masquerade.protocol.joint_keys.ratios import JointRatios
 from masquerade.protocol.joint_keys.sorted_ratios import Groups, Scale, joint_ratios
 from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.protocol.pairwise_setup import exchange_nonces
-from masquerade.risk.coded_table import CodedTable
+from masquerade.risk.separation import cell_codes
 
 if TYPE_CHECKING:
     from masquerade.protocol.joint_keys.method import JointKeys
@@ -112,6 +112,5 @@ def _compared(question: JointKeys, common: Table) -> int:
 def _groups(own: Table, name: str, contract: Contract, columns: Sequence[str]) -> Groups:
     """Number the groups of a party's own columns of a set."""
     mine = [each.name for each in contract.columns_of(name) if each.name in columns]
-    coded = CodedTable.of(own, mine)
-    numbers, _ = group_rows(zip(coded.codes, coded.bounds, strict=True), len(own))
+    numbers, _ = group_rows([cell_codes(own, each) for each in mine], len(own))
     return numbers

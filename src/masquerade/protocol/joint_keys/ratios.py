@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from masquerade.risk.ground import Measure
+from masquerade.risk.separation import Measure
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from masquerade.net.script import Script
 from masquerade.protocol.collaborate.shared_bits import SharedBits
 from masquerade.protocol.dka.stretch_counts import counts_in_stretches
 from masquerade.protocol.shared_sort import linked_places, sort_shared
-from masquerade.risk.ground import Measure
+from masquerade.risk.separation import Measure
 
 Groups = NDArray[np.int64]  # of each record, the number of its group at one party
 
