@@ -17,16 +17,16 @@ import numpy as np
 
 import masquerade as mq
 from _figures import Figure, Say, duration, tell
+from masquerade.anonymize.chunked.counting import class_counts
 from masquerade.anonymize.chunked.multidimensional import Dimensions, judge_of_chunks
 from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.mondrian.choices import CHOICES
-from masquerade.anonymize.public_state import PublicState
-from masquerade.engine.chunks import Engine
+from masquerade.data.records import Records
 from masquerade.engine.counts import value_counts
-from masquerade.engine.here import Here
 from masquerade.engine.local import LocalEngine
 from masquerade.net.memory import run_together
-from masquerade.protocol.engine_state import EngineState, on_engine, without_ranks
+from masquerade.protocol.common_records import on_engine
+from masquerade.protocol.engine_state import EngineState
 from masquerade.protocol.mashup import JointSchema, mashup
 from masquerade.protocol.multidimensional.own_cuts import Cuts, OwnGroups
 from masquerade.utility.scores import score_named
@@ -78,14 +78,11 @@ def _specialised(table: mq.Table, *, on_engines: bool) -> tuple[float, list[Any]
         scripts = {}
         for me, engine in enumerate((one, other)):
             own = {at: table.column(name) for at, name in enumerate(names) if HOLDERS[name] == me}
+            records = Records.of(table, [column.name for column in own.values()], [classes.name])
             if on_engines:
-                columns = tuple(own.values())
-                chunks = on_engine(engine, len(table), columns, [classes])
-                state: PublicState = (counted := EngineState(chunks, names, [requirement], {}))
-                view = LocalView(own, None, score, counted.scored(columns, classes.name))
-            else:
-                state = PublicState(names, [requirement], {}, len(table))
-                view = LocalView(own, classes, score)
+                records = on_engine(records, engine)
+            state = EngineState(records, names, [requirement], {})
+            view = LocalView(own, None, score, class_counts(records, tuple(own.values()), classes.name))
             scripts[PARTIES[me]] = mashup(me, PARTIES, schema, view, state, classes)
         found = run_together(scripts)
         spent = time.process_time() - started
@@ -100,13 +97,12 @@ def _cut(table: mq.Table, *, on_engines: bool) -> tuple[float, list[int]]:
         started = time.process_time()
         sides: list[OwnGroups] = []
         for me, engine in enumerate((one, other)):
-            columns = [table.column(name) for name in names if HOLDERS[name] == me]
-            where: Engine = engine if on_engines else Here()
-            chunks = on_engine(where, len(table), columns, [])
-            judge = judge_of_chunks(chunks, parts, None, "violating")
-            sides.append(
-                OwnGroups(chunks, Dimensions(without_ranks(columns)), judge, CHOICES["certainty"], False)
-            )
+            records = Records.of(table, [name for name in names if HOLDERS[name] == me])
+            if on_engines:
+                records = on_engine(records, engine)
+            judge = judge_of_chunks(records, parts, None, "violating")
+            own = Dimensions(tuple(records.columns.values()))
+            sides.append(OwnGroups(records, own, judge, CHOICES["certainty"], False))
         while sides[0].open is not None:
             _cut_level(sides)
         labels = sides[0].done().labels

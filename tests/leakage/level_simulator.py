@@ -11,7 +11,6 @@ import numpy as np
 from leakage.mashup_simulator import MashupSimulator
 from leakage.views import Made
 from masquerade.data.column import Generalised
-from masquerade.engine.here import Here
 from masquerade.protocol.boundaries.start import Start
 from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.contract import Contract
@@ -69,12 +68,7 @@ def groups_of(contract: Contract, seen: dict[str, CommonRecords], start: Start) 
     """Each party's view of the groups of its QID, before the first level."""
     method = JointMondrian.of(contract)
     (parts,) = apart(contract.parts)
-    found = {}
-    for name, each in seen.items():
-        own = [each.column(column.name) for column in contract.qid_columns if column.holder == name]
-        table = each.on_engine(Here(), own)
-        found[name] = own_groups(method, name, contract, parts, each, start, table)
-    return found
+    return {name: own_groups(method, name, contract, parts, each, start) for name, each in seen.items()}
 
 
 def levels(contract: Contract, groups: dict[str, OwnGroups]) -> Iterator[Level]:

@@ -10,6 +10,7 @@ import numpy as np
 
 import masquerade as mq
 from leakage.level_simulator import LevelSimulator, groups_of, levels
+from leakage.mashup_simulator import common_of
 from leakage.views import Made
 from masquerade.anonymize.mondrian.choices import CHOICES
 from masquerade.anonymize.mondrian.linked_qids import LinkedGroups
@@ -75,8 +76,7 @@ def joined_groups(
     """The groups of all QIDs as somebody with all columns sees them, once the union is cut."""
     method = JointMondrian.of(contract)
     (parts,) = apart(contract.parts)
-    classes = own[contract.class_from or contract.parties[0]].coded("Class")
-    seen = {name: CommonRecords(table, classes, {}, {}, 0.0) for name, table in own.items()}
+    seen = common_of(contract, own)
     axes, cells = {}, {}
     for name in own:
         held = own_axes(name, contract, parts, seen[name])

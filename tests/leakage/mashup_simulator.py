@@ -17,13 +17,13 @@ from leakage.coins import Recording
 from leakage.views import Made, Views
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.local_view import Candidate, LocalView
-from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Generalised
 from masquerade.protocol.argmax import Bid
 from masquerade.protocol.boundaries.start import Start
 from masquerade.protocol.columns import ReportedStep
-from masquerade.protocol.common_records import CommonRecords, known_sensitive
+from masquerade.protocol.common_records import CommonRecords, known_sensitive, records_of, with_classes
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.engine_state import EngineState
 from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.mashup import _digest
@@ -51,10 +51,12 @@ def common_of(contract: Contract, own: dict[str, mq.Table]) -> dict[str, CommonR
     """What each party knows of the common records."""
     holder = contract.class_from or contract.parties[0]
     classes = own[holder].coded("Class")
-    return {
-        name: CommonRecords(table, classes, known_sensitive(name, contract, table, classes), {}, 0.0)
-        for name, table in own.items()
-    }
+    found = {}
+    for name, table in own.items():
+        records = with_classes(records_of(name, contract, table), classes)
+        sensitive = known_sensitive(name, contract, records, classes)
+        found[name] = CommonRecords(records, records, None, classes, sensitive, {}, 0.0)
+    return found
 
 
 class MashupSimulator:
@@ -194,7 +196,7 @@ class MashupSimulator:
         score = score_named(self.method.score, True)
         prepared = {name: _prepared(name, self.contract, each, score) for name, each in self.seen.items()}
         self.local: dict[str, LocalView] = {name: each[0] for name, each in prepared.items()}
-        self.states: dict[str, PublicState] = {name: each[1] for name, each in prepared.items()}
+        self.states: dict[str, EngineState] = {name: each[1] for name, each in prepared.items()}
         for instruction in self.start.instructions():
             for name in self.parties:
                 numbers = self.states[name].specialise(instruction)
@@ -215,11 +217,15 @@ class MashupSimulator:
             if winner is None:
                 yield Played(bids)
                 return
-            candidate, instruction = best[winner]  # type: ignore[misc] # it has offered
+            candidate, offered = best[winner]  # type: ignore[misc] # it has offered
+            children = self.states[winner].children(offered)
+            instruction = Instruction(offered.attribute, offered.value, offered.n_children, children)
             holders = [holder for _, holder, asking in self._remote() if winner in asking]
             if holders:
                 self.counted |= {winner, *holders}
-            instructs = all(self.states[holder].allows(instruction) for holder in holders)
+            instructs = all(
+                self.states[holder].allows(self.states[holder].told(instruction)) for holder in holders
+            )
             yield Played(bids, winner, candidate, instruction, instructs)
             if not instructs:
                 self.local[winner].candidates.remove(candidate)
@@ -234,7 +240,7 @@ class MashupSimulator:
 
     def released(self, name: str, column: str) -> Generalised:
         """A party's column as it is released."""
-        return self.local[name].released(column)
+        return self.seen[name].released(self.local[name].released(column))
 
     def _columns(self, back_end: str) -> None:
         """The released cells in the common order, one's own steps, what each attribute lost."""

@@ -64,11 +64,11 @@ def test_the_table_is_read_in_chunks(tmp_path: Path) -> None:
     stages: list[Stage] = []
     with own_seat(path, "bank", contract, stages.append) as (seat, told):
         assert told == "the table was read in chunks"
-        assert seat.chunks is not None
+        assert seat.records is not None
         assert len(seat.table) == 0
         complete = people.select(["ssn", "birth_date", "salary"]).drop_null()
         assert [each.decode() for each in seat.identifiers] == complete["ssn"].to_pylist()
-        assert seat.chunks.table.dropped_rows == 50 - complete.num_rows > 0
+        assert seat.records.dropped_rows == 50 - complete.num_rows > 0
         assert seat.left_out == ("ssn", "sex")
     assert Stage("reading", detail="1 of 1 chunks") in stages
 
@@ -93,7 +93,7 @@ def test_what_needs_the_whole_table_says_so(old: str, new: str, said: str, tmp_p
     path, contract = written(tmp_path, mq.generate_people(50, missing=0), JOB.replace(old, new))
     with own_seat(path, "bank", contract) as (seat, told):
         assert told == f"the whole table was read into one memory: {said}"
-        assert (seat.chunks, len(seat.table), len(seat.identifiers)) == (None, 50, 50)
+        assert (seat.records, len(seat.table), len(seat.identifiers)) == (None, 50, 50)
         assert seat.engine is not None
 
 

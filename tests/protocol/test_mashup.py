@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import masquerade as mq
 from examples import examples
 from masquerade.anonymize.release import Release
+from masquerade.data.records import Records
 from masquerade.engine.chunks import Engine
 from masquerade.errors import DataError, NoCommonRecords, PeerBrokeProtocol
 from masquerade.forms.declared import parameters_of
@@ -29,7 +30,6 @@ from masquerade.protocol.gain import OwnPart, own_part
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.method import ASSEMBLER, Assembly, Judge
-from masquerade.protocol.own_chunks import OwnChunks
 from masquerade.utility.release_error import error_of, release_error
 from masquerade.utility.scores import SCORES
 from papers.paper_tables import JOB, SEX, loan_table
@@ -70,7 +70,7 @@ def run_mashup(
     on_joined: Callable[[str], Callable[[OwnPart], None]] | None = None,
     around: Callable[[str, Any], Any] = lambda _, script: script,
     engines: Mapping[str, Engine] | None = None,
-    in_chunks: Callable[[str, mq.Table], OwnChunks | None] = lambda _name, _table: None,
+    in_chunks: Callable[[str, mq.Table], Records | None] = lambda _name, _table: None,
 ) -> Release:
     """Deal the columns out, give every party its people in an order of its own, and run all scripts."""
     scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract, judge=judge))}
@@ -86,9 +86,9 @@ def run_mashup(
         held = mq.Table(own.take(pa.array(order)), table.schema)
         hooks: dict[str, Any] = {"on_joined": on_joined(name)} if on_joined is not None else {}
         hooks["engine"] = (engines or {}).get(name)
-        hooks["chunks"] = in_chunks(name, held)
+        hooks["records"] = in_chunks(name, held)
         ids = identifiers(held, "id", "strip")
-        known = held if hooks["chunks"] is None else held.take(np.empty(0, np.int64))
+        known = held if hooks["records"] is None else held.take(np.empty(0, np.int64))
         scripts[name] = around(name, seated(name, contract, known, ids, **hooks))
     release: Release = run_together(scripts, wire)[ASSEMBLER]
     return release

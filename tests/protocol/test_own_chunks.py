@@ -12,13 +12,14 @@ import pytest
 import masquerade as mq
 from chunked import rows_of, write_parts
 from masquerade.data.parquet_parts import parted_files
+from masquerade.data.records import Records
 from masquerade.engine.chunks import Engine
 from masquerade.engine.local import LocalEngine
 from masquerade.errors import DataError, ParameterError, RequirementUnreachable
 from masquerade.net.memory import Wire
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.multidimensional.method import JointMondrian
-from masquerade.protocol.own_chunks import OwnChunks, read_own_chunks, wanted_of_party
+from masquerade.protocol.own_chunks import read_own_records, wanted_of_party
 from protocol.test_engine_groups import CASES as MONDRIAN
 from protocol.test_engine_state import CASES as TDS
 from protocol.test_engine_state import HOLDERS, QID, SCHEMA, shown
@@ -48,13 +49,13 @@ class Stored:
     def __init__(self, contract: Contract, engines: Mapping[str, Engine], folder: Path) -> None:
         self.contract, self.engines, self.folder = contract, engines, folder
 
-    def __call__(self, name: str, table: mq.Table) -> OwnChunks | None:
+    def __call__(self, name: str, table: mq.Table) -> Records | None:
         if name not in self.engines:
             return None
         write_parts(table.arrow, self.folder / name)
         wanted, how = wanted_of_party(name, self.contract, table.schema, "id", "drop", ("", "?"))
         files = parted_files(name, self.folder, wanted.used)
-        chunks, ids = read_own_chunks(files, wanted, self.engines[name], how)
+        chunks, ids = read_own_records(files, wanted, self.engines[name], how)
         assert list(ids) == [each.as_py().encode() for each in table.arrow.column("id")]
         return chunks
 
@@ -86,11 +87,11 @@ def told(release: mq.Release) -> dict[str, Any]:
     return {name: summary[name] for name in summary if name != "seconds"}
 
 
-def read(tmp_path: Path, people: pa.Table, contract: Contract) -> OwnChunks:
+def read(tmp_path: Path, people: pa.Table, contract: Contract) -> Records:
     write_parts(people, tmp_path / "people")
     with LocalEngine(threads=1, folder=tmp_path) as engine:
         wanted, how = wanted_of_party("bank", contract, SCHEMA, "ssn", "drop", ("", "?"))
-        return read_own_chunks(parted_files("people", tmp_path, wanted.used), wanted, engine, how)[0]
+        return read_own_records(parted_files("people", tmp_path, wanted.used), wanted, engine, how)[0]
 
 
 def test_an_identifier_in_two_parts_is_told_by_its_rows(

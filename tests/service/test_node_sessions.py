@@ -17,6 +17,8 @@ import pytest
 import masquerade as mq
 from fake_clock import FakeClock
 from masquerade.audit.verify import verify
+from masquerade.data.records import Records
+from masquerade.engine.local import LocalEngine
 from masquerade.errors import (
     Conflict,
     DataError,
@@ -28,7 +30,7 @@ from masquerade.errors import (
 )
 from masquerade.net.channel import Channel
 from masquerade.net.identity import self_signed
-from masquerade.protocol import engine_records
+from masquerade.protocol import common_records
 from masquerade.protocol.engine_state import EngineState
 from masquerade.service.control import Ready
 from masquerade.service.ledger import Ledger, append, record_of
@@ -109,10 +111,15 @@ def test_steps_are_shown_where_all_grant_it(folder: Folder, monkeypatch: pytest.
     let_watch(folder)
     folder.write_conf("bank", extra='[engine]\nmemory = "1GB"')
     counted = []
-    count = EngineState.scored
-    monkeypatch.setattr(EngineState, "scored", lambda *given: counted.append(1) or count(*given))
-    order = engine_records.in_common_order
-    monkeypatch.setattr(engine_records, "in_common_order", lambda *given: counted.append(2) or order(*given))
+    start = EngineState.__init__
+
+    def counting(state: EngineState, records: Records, *given: Any) -> None:
+        counted.extend([1] if isinstance(records.engine, LocalEngine) else [])
+        start(state, records, *given)
+
+    monkeypatch.setattr(EngineState, "__init__", counting)
+    order = common_records.in_common_order
+    monkeypatch.setattr(common_records, "in_common_order", lambda *given: counted.append(2) or order(*given))
 
     async def part() -> None:
         async with world(folder) as here:
@@ -140,7 +147,7 @@ def test_what_is_wrong_with_a_table_that_is_read_in_chunks_stays_at_home(
     def read(*_: Any) -> Any:
         raise DataError("customers.csv: row 7, column ssn: the same identifier as row 3")
 
-    monkeypatch.setattr(Dataset, "chunks_for", read)
+    monkeypatch.setattr(Dataset, "records_for", read)
 
     async def part() -> None:
         async with world(folder) as here:

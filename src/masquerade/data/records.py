@@ -113,6 +113,9 @@ class Records:
     whole: Mapping[str, Counts]  # the histogram of each coded column
     wanted: Wanted
     table: Table | None = None  # the rows themselves, where they are in this memory
+    cells: Mapping[str, pa.Array] = field(
+        default_factory=dict
+    )  # the different ones of each column that is released as it is, where chunks have their numbers
 
     @classmethod
     def of(cls, table: Table, ranked: Iterable[str], coded: Iterable[str | None] = ()) -> Records:

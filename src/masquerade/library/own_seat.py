@@ -25,7 +25,7 @@ from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.method import Seat
-from masquerade.protocol.own_chunks import read_own_chunks, wanted_of_party, why_whole
+from masquerade.protocol.own_chunks import read_own_records, wanted_of_party, why_whole
 from masquerade.protocol.product import TABLE
 
 
@@ -105,11 +105,11 @@ def _seated(plan: Plan, name: str, contract: Contract, engine: Engine, files: Pa
     wanted, how = wanted_of_party(
         name, contract, table.schema, section.id, section.missing, section.missing_values
     )
-    chunks, ids = read_own_chunks(files, wanted, engine, how)
+    records, ids = read_own_records(files, wanted, engine, how)
     try:
-        refuse_unknown_to(name, contract, chunks)
+        refuse_unknown_to(name, contract, records.coded.__getitem__)
     except ParameterError as error:
         tell_values(plan.job, plan.problems, error, plan.base)
         plan.settle()
     left_out = tuple(each for each in files.columns if each not in needed)
-    return Seat(name, contract, table, ids, left_out, engine=engine, chunks=chunks)
+    return Seat(name, contract, table, ids, left_out, engine=engine, records=records)

@@ -76,7 +76,7 @@ def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[s
     # Report wrong cells and unknown values before any other party is involved.
     table.columns(column.name for column in contract.columns_of(name) if column.name in qid)
     try:
-        refuse_unknown_to(name, contract, table)
+        refuse_unknown_to(name, contract, table.coded)
     except ParameterError as error:
         tell_values(plan.job, plan.problems, error, plan.base)
         plan.settle()

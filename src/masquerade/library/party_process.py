@@ -188,8 +188,8 @@ async def _take_part(setup: Setup, contract: Contract, seat: Seat, rows: str, re
     joined: list[OwnPart] = []
     write_whole(records.certificate, identity.certificate)
     async with listen(identity, trust) as listener:
-        table = seat.table if seat.chunks is None else seat.chunks.table
-        _tell(Listening(listener.address, table.dropped_rows, rows, read_seconds))
+        own = seat.table if seat.records is None else seat.records
+        _tell(Listening(listener.address, own.dropped_rows, rows, read_seconds))
         line = await asyncio.to_thread(sys.stdin.readline)
         if not line:  # another party failed before it was ready
             return STOPPED

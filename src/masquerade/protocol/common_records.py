@@ -1,5 +1,9 @@
 """What every method that joins the parties' columns starts and ends with: the common records, the class, the hand-in.
 
+A party's rows of the common records are `Records`: one chunk of its table, where that is in this memory, or the chunks
+that an engine has read. The order of the common records is in this process while they are put into it, and so are the
+classes, which all parties know; everything else stays in the chunks until it is handed in.
+
 The assembler, which is no party, gets the columns of the release in the common order and never an identifier, a raw
 value of a QID attribute or an intermediate partition.
 """
@@ -10,14 +14,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from masquerade.anonymize.preparation import refuse_unreachable
+from masquerade.anonymize.outcome import by_cut
+from masquerade.anonymize.preparation import refuse_violating_whole
 from masquerade.data.column import Coded, Column, Generalised
-from masquerade.data.records import Records
-from masquerade.data.table import Origin, Table
-from masquerade.engine.chunks import Engine
-from masquerade.engine.counts import Rows
+from masquerade.data.records import Records, codes_of, ranks_of
+from masquerade.data.table import Table
+from masquerade.engine.chunks import Arrays, Chunk, Engine, Kernel
+from masquerade.engine.counts import Counts, Ints, Rows, value_counts
 from masquerade.errors import Bug, NoCommonRecords
 from masquerade.net.progress import OnStage, Stage
 from masquerade.net.script import Receive, Script, Send
@@ -26,79 +33,174 @@ from masquerade.protocol.attribute_terms import agreed_table
 from masquerade.protocol.classes import share_class
 from masquerade.protocol.columns import Columns, Received, ReportedStep, compact, write_columns
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.engine_state import on_engine
 from masquerade.protocol.gain import own_part
 from masquerade.protocol.joint_histogram.pair import BackEnd
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.method import ASSEMBLER, Seat
+from masquerade.protocol.own_chunks import COMMON, cells_of, counted_columns, in_common_order
+from masquerade.protocol.sensitive_checks import remote_parts
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of, shown_to_others
-from masquerade.utility.queries import holders_error
+from masquerade.utility.queries import (
+    Query,
+    error_of_holder,
+    estimated_answers,
+    queries_of_holder,
+    true_answers,
+)
+
+_BYTES_PER_CELL = 16
 
 
 @dataclass(frozen=True)
 class CommonRecords:
     """A party's rows of the common records, in the order that all parties have them in, and what it knows of them."""
 
-    own: Table
-    classes: Coded | None  # of each record, where the contract names a class
+    everybody: Records  # all that are common, those that cannot be released, too
+    records: Records  # those that all the rest is about, and that are released
+    kept: Rows | None  # which of all these are; None for all
+    classes: Coded | None  # of each of them, where the contract names a class
     sensitive: dict[str, Coded]  # the sensitive columns that this party knows
     seconds: dict[str, float]  # taken so far, by part of the session
     aligned: float  # when the common records were known, by the performance counter
-    kept: Rows | None = (
-        None  # the rows of `own` that all the rest is about, and that are released; None for all
-    )
+
+    @property
+    def own(self) -> Table:
+        """All common records as a table, for what needs whole columns at once."""
+        return self.everybody.together("boundaries between parties")
 
     @property
     def n_records(self) -> int:
         """How many records all this is about."""
-        return len(self.own) if self.kept is None else int(self.kept.size)
+        return len(self.records)
 
     def column(self, name: str) -> Column:
-        """Return one of this party's columns, whose domain is that of all common records."""
+        """Return one of this party's columns with its ranks; its domain is that of all common records."""
         column = self.own.column(name)
         return column if self.kept is None else column.of_rows(self.kept)
 
+    def columns(self, contract: Contract, name: str) -> list[Column]:
+        """Return this party's columns of the QIDs, without ranks: those are in the chunks."""
+        return [self.records.columns[each.name] for each in contract.qid_columns if each.holder == name]
+
     def only(self, rows: Rows) -> CommonRecords:
-        """Return the same for just these rows of `own`."""
-        if rows.size == len(self.own):
+        """Return the same for just these rows, which may not be all: those that can be released."""
+        if rows.size == len(self.everybody):
             return self
         classes = self.classes.of_rows(rows) if self.classes is not None else None
         sensitive = {name: coded.of_rows(rows) for name, coded in self.sensitive.items()}
-        return replace(self, classes=classes, sensitive=sensitive, kept=rows)
+        chunks = self.everybody.chunks.derive(_Rows(rows))
+        counted = {**sensitive, **({classes.name: classes} if classes is not None else {})}
+        left = replace(
+            self.everybody,
+            chunks=chunks,
+            sizes=(rows.size,),
+            whole={name: coded.histogram() for name, coded in counted.items()},
+            table=self.own.take(rows),
+        )
+        return replace(self, records=left, kept=rows, classes=classes, sensitive=sensitive)
+
+    def on(self, engine: Engine | None) -> CommonRecords:
+        """Return the same with the chunks on the party's engine, if it has one and they are not there yet."""
+        if engine is None or self.records.engine is engine:
+            return self
+        return replace(self, records=on_engine(self.records, engine))
 
     @property
     def left(self) -> Table:
-        """This party's rows that are released."""
-        return self.own if self.kept is None else self.own.take(self.kept)
-
-    @property
-    def n_common(self) -> int:
-        """How many records are common, released or not."""
-        return len(self.own)
-
-    @property
-    def has_raw_columns(self) -> bool:
-        """Whether the party's process has its raw columns."""
-        return True
-
-    def on_engine(self, engine: Engine, columns: Sequence[Column]) -> Records:
-        """Put these columns, the classes and the known sensitive values into an engine's chunks."""
-        coded = [*self.sensitive.values(), *([self.classes] if self.classes is not None else [])]
-        return on_engine(engine, self.n_records, columns, coded)
+        """The released rows: all raw columns where this process has them, else those that are released as they are."""
+        records = self.records
+        if records.table is not None:
+            return records.table
+        columns = {}
+        for name, values in records.cells.items():
+            numbers = collected(records, _Array(cells_of(name)))
+            columns[name] = pa.chunked_array([values.take(pa.array(numbers))])
+        return Table(pa.table(columns), records.schema)
 
     def released(self, column: Generalised) -> Generalised:
-        """Return a column that is generalised as a whole, with the codes of all records."""
-        return column
+        """Collect the codes of a column that is generalised as a whole, chunk by chunk."""
+        return replace(column, codes=collected(self.records, by_cut(column)))
 
     def comparison(self, released: tuple[Generalised, ...]) -> Comparison:
-        """Return the released columns beside their originals."""
-        originals = self.own.columns(column.name for column in released)
-        return Comparison(originals, released, None, self.kept, {})
+        """Return the released columns beside counts of their originals."""
+        originals = tuple(self.records.columns[each.name] for each in released)
+        sizes = {ranks_of(each.name): each.domain.size for each in originals}
+        ranks = self.records.chunks.total(_RankCounts(sizes)) if sizes else ()
+        all_ranks = ranks
+        if sizes and self.kept is not None:
+            all_ranks = self.everybody.chunks.total(_RankCounts(sizes))
+        return _CountedRanks(
+            originals,
+            released,
+            None,
+            None,
+            {},
+            len(self.everybody) - len(self.records),
+            n_rows=len(self.records),
+            ranks=ranks,
+            all_ranks=all_ranks,
+            beyond=self._beyond_boundaries(originals, released),
+        )
+
+    def _beyond_boundaries(
+        self, originals: Sequence[Column], released: Sequence[Generalised]
+    ) -> dict[str, int]:
+        bounded = [
+            (each, column)
+            for each, column in zip(originals, released, strict=True)
+            if each.boundary is not None
+        ]
+        if not bounded:
+            return {}
+        found = self.records.chunks.each(
+            [
+                _Beyond([each for each, _ in bounded], codes)
+                for codes in _sliced([each for _, each in bounded], self.records.sizes)
+            ]
+        )
+        return {
+            each.name: sum(counts)
+            for (each, _), counts in zip(bounded, zip(*found, strict=True), strict=True)
+        }
 
     def query_error(self, comparison: Comparison) -> int | None:
-        """Return the error of queries about this party's own columns, as precisely as it may be shown."""
-        return holders_error(comparison)
+        """Return the error of queries about our own columns, as precisely as it may be shown."""
+        queries = queries_of_holder(comparison)
+        if queries is None:
+            return None
+        true = self.everybody.chunks.each(_TrueAnswers(queries, comparison.originals))
+        estimated = self.records.chunks.each(
+            [_Estimates(queries, codes) for codes in _sliced(comparison.released, self.records.sizes)]
+        )
+        return error_of_holder(np.sum(true, axis=0), np.sum(estimated, axis=0), comparison.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _CountedRanks(Comparison):
+    """A comparison whose originals have no rows here."""
+
+    n_rows: int = 0
+    ranks: tuple[Counts, ...] = ()  # the released records with each original rank, by column
+    all_ranks: tuple[Counts, ...] = ()  # the same of all common records
+    beyond: Mapping[str, int] = field(default_factory=dict)  # cells beyond their boundary, by attribute
+
+    @property
+    def _seen(self) -> int:
+        return self.n_rows
+
+    def rank_counts(self, at: int) -> Counts:
+        """Return the number of released records with each original rank, in the column at this place."""
+        return self.ranks[at]
+
+    def all_rank_counts(self, at: int) -> Counts:
+        """Return the number of all common records with each original rank, in the column at this place."""
+        return self.all_ranks[at]
+
+    @property
+    def violations(self) -> dict[str, int]:
+        """The number of cells beyond the boundary of their original value, of each attribute that has boundaries."""
+        return dict(self.beyond)
 
 
 def find_common_rows(seat: Seat) -> Script[Rows]:
@@ -132,23 +234,50 @@ def refuse_nobody(contract: Contract, rows: Rows) -> None:
 def find_common_records(seat: Seat, preparing: Stage) -> Script[CommonRecords]:
     """Align the tables and share the class; `preparing` is the stage that follows the alignment."""
     name, contract = seat.name, seat.contract
-    refuse_unknown_to(name, contract, seat.table)
+    own = seat.records
+    refuse_unknown_to(name, contract, seat.table.coded if own is None else own.coded.__getitem__)
     started = time.perf_counter()
     rows = yield from find_common_rows(seat)
     refuse_nobody(contract, rows)
-    own = agreed_table(seat.table, contract.attributes).take(rows)
+    # Of a table only the cells of common records are looked at; an engine has looked at all while it read them.
+    everybody = (
+        records_of(name, contract, agreed_table(seat.table, contract.attributes).take(rows))
+        if own is None
+        else in_common_order(own, rows)
+    )
     aligned = time.perf_counter()
     seat.on_stage(preparing)
-    needed = contract.columns_needed(name)
-    held = own.coded(contract.class_name) if contract.class_name in needed else None
+    class_name, held = contract.class_name, None
+    if class_name is not None and class_name in contract.columns_needed(name):
+        held = with_codes(everybody, class_name)
     # What cannot be reached is refused before anything is shown, as far as this party can tell.
-    sensitive = known_sensitive(name, contract, own, held)
+    sensitive = known_sensitive(name, contract, everybody, held)
     if held is not None:
         seat.before_showing()
-    classes = yield from share_class(name, contract, held, len(own))
+    classes = yield from share_class(name, contract, held, len(everybody))
     if held is None and classes is not None:
-        sensitive = known_sensitive(name, contract, own, classes)
-    return CommonRecords(own, classes, sensitive, {"align": aligned - started}, aligned)
+        everybody = with_classes(everybody, classes)
+        sensitive = known_sensitive(name, contract, everybody, classes)
+    return CommonRecords(
+        everybody, everybody, None, classes, sensitive, {"align": aligned - started}, aligned
+    )
+
+
+def records_of(name: str, contract: Contract, table: Table) -> Records:
+    """Return a party's common records, where they are a table, as one chunk of it."""
+    return replace(Records.of(table, *counted_columns(name, contract)), name=COMMON)
+
+
+def on_engine(records: Records, engine: Engine) -> Records:
+    """Put records that are one chunk here into an engine's chunks."""
+    arrays = records.chunks.only(0, dict)
+    rows = engine.rows_at_once(_BYTES_PER_CELL * max(len(arrays), 1))
+    loaders = [
+        _Piece({name: array[at : at + rows] for name, array in arrays.items()}, min(rows, len(records) - at))
+        for at in range(0, len(records), rows)
+    ]
+    chunks, sizes = engine.load(loaders)
+    return replace(records, engine=engine, chunks=chunks, sizes=tuple(sizes))
 
 
 def hand_in(
@@ -177,17 +306,17 @@ def hand_in(
             losses=shown_to_others(losses_of(comparison), comparison.rows),
             left_out=tuple(seat.left_out),
             seconds=seconds,
-            suppressed=common.n_common - common.n_records,
+            suppressed=len(common.everybody) - common.n_records,
             histograms_by=histograms_by,
             query_error=common.query_error(comparison),
         ),
     )
     heard = yield Receive(ASSEMBLER, Received)
-    wanted = seat.on_joined if common.has_raw_columns else None
+    wanted = seat.on_joined if common.records.table is not None else None
     if wanted is not None and common.classes is not None and heard.error is not None:
         mine = [column.name for column in contract.columns_of(name)]
         wanted(own_part(left, mine, common.classes, heard.error))
-    return common.n_common
+    return len(common.everybody)
 
 
 @dataclass
@@ -209,12 +338,20 @@ class AlignProgress:
             self.on_stage(Stage("aligning", percent=percent))
 
 
-def known_sensitive(name: str, contract: Contract, own: Table, classes: Coded | None) -> dict[str, Coded]:
-    """Return the sensitive columns that this party knows; RequirementUnreachable if all records in one group fail."""
+def known_sensitive(
+    name: str, contract: Contract, records: Records, classes: Coded | None
+) -> dict[str, Coded]:
+    """Return the sensitive columns that this party knows; RequirementUnreachable if all records in one group fail.
+
+    Codes come along where requirements on them are tested under sharing, and where they are in this memory anyway.
+    """
     parts = contract.parts
     mine = {column.name for column in contract.columns_of(name)}
+    fetched = {part.sensitive for part in (parts if records.table is not None else remote_parts(contract))}
     sensitive = {
-        part.sensitive: own.coded(part.sensitive)
+        part.sensitive: with_codes(records, part.sensitive)
+        if part.sensitive in fetched
+        else records.coded[part.sensitive]
         for part in parts
         if part.sensitive is not None and part.sensitive in mine
     }
@@ -222,8 +359,8 @@ def known_sensitive(name: str, contract: Contract, own: Table, classes: Coded | 
         sensitive[classes.name] = classes  # all parties know it, whichever holds it
     judged = [part for part in parts if part.sensitive is None or part.sensitive in sensitive]
     # Every party reaches the same conclusion, in the same words.
-    common = Table(own.arrow, own.schema, origin=Origin("the common records"))
-    refuse_unreachable(common, judged, sensitive)
+    whole = {each: (records.whole[each], coded.labels) for each, coded in sensitive.items()}
+    refuse_violating_whole(COMMON, len(records), judged, whole)
     return sensitive
 
 
@@ -236,3 +373,124 @@ def handed_in(name: str, contract: Contract, own: Table, released: Mapping[str, 
     if contract.class_holder == name and contract.class_name is not None:
         cells[contract.class_name] = own.cells(contract.class_name)
     return pa.table({each: compact(column) for each, column in cells.items()})
+
+
+def with_codes(records: Records, name: str) -> Coded:
+    """Fetch the codes of a column."""
+    return replace(records.coded[name], codes=collected(records, _Array(codes_of(name))))
+
+
+def with_classes(records: Records, classes: Coded) -> Records:
+    """Let the chunks have the classes that another party shares."""
+    ends = np.cumsum(records.sizes)
+    records.chunks.change(
+        [
+            _Put(codes_of(classes.name), classes.codes[end - size : end])
+            for size, end in zip(records.sizes, ends.tolist(), strict=True)
+        ]
+    )
+    coded = {**records.coded, classes.name: replace(classes, codes=np.empty(0, np.int32))}
+    return replace(records, coded=coded, whole={**records.whole, classes.name: classes.histogram()})
+
+
+def collected(records: Records, kernel: Kernel[Ints]) -> NDArray[np.int32]:
+    """Put together an array of all chunks, one chunk at a time; that of one chunk is not copied."""
+    if len(records.chunks) == 1:
+        return records.chunks.only(0, kernel).astype(np.int32, copy=False)
+    found = np.empty(len(records), np.int32)
+    first = 0
+    for at, size in enumerate(records.sizes):
+        found[first : first + size] = records.chunks.only(at, kernel)
+        first += size
+    return found
+
+
+def _sliced(released: Sequence[Generalised], sizes: Sequence[int]) -> list[tuple[Generalised, ...]]:
+    """Cut released columns into those of each chunk."""
+    ends = np.cumsum(sizes).tolist()
+    return [
+        tuple(replace(each, codes=each.codes[end - size : end]) for each in released)
+        for size, end in zip(sizes, ends, strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """The loader of some rows of a chunk."""
+
+    arrays: Arrays
+    rows: int
+
+    def __call__(self) -> tuple[Arrays, int]:
+        return self.arrays, self.rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Some rows of a chunk, in this order."""
+
+    rows: Rows
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        return {name: array.take(self.rows) for name, array in chunk.items()}
+
+
+@dataclass(frozen=True)
+class _Array:
+    name: str
+
+    def __call__(self, chunk: Chunk) -> Ints:
+        found: Ints = chunk[self.name]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Put:
+    name: str
+    values: Ints
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        return {self.name: self.values}
+
+
+@dataclass(frozen=True)
+class _RankCounts:
+    sizes: Mapping[str, int]
+
+    def __call__(self, chunk: Chunk) -> tuple[Counts, ...]:
+        return tuple(value_counts(chunk[name], size) for name, size in self.sizes.items())
+
+
+@dataclass(frozen=True, eq=False)
+class _Beyond:
+    """Counts the cells beyond the boundary of their original value, by column."""
+
+    originals: Sequence[Column]
+    released: Sequence[Generalised]
+
+    def __call__(self, chunk: Chunk) -> tuple[int, ...]:
+        ranked = tuple(replace(each, ranks=chunk[ranks_of(each.name)]) for each in self.originals)
+        return tuple(Comparison(ranked, tuple(self.released), None, None, {}).violations.values())
+
+
+@dataclass(frozen=True, eq=False)
+class _TrueAnswers:
+    """Answers queries about a chunk's records."""
+
+    queries: Sequence[Query]
+    originals: tuple[Column, ...]
+
+    def __call__(self, chunk: Chunk) -> NDArray[np.float64]:
+        originals = tuple(replace(each, ranks=chunk[ranks_of(each.name)]) for each in self.originals)
+        return true_answers(Comparison(originals, (), None, None, {}), self.queries)
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimates:
+    """Answers queries about a chunk's records by their released values."""
+
+    queries: Sequence[Query]
+    released: tuple[Generalised, ...]
+
+    def __call__(self, chunk: Chunk) -> NDArray[np.float64]:
+        return estimated_answers(Comparison((), self.released, None, None, {}), self.queries)

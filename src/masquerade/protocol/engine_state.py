@@ -10,54 +10,23 @@ one for each chunk; its own are made by the chunks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.chunked.counting import class_counts
 from masquerade.anonymize.chunked.groups import ChunkedState, carried_by
 from masquerade.anonymize.instruction import Children, Instruction, RankSplit
-from masquerade.data.column import Coded, Column
-from masquerade.data.records import Records, Wanted, codes_of, ranks_of
-from masquerade.data.schema import Schema
-from masquerade.engine.chunks import Arrays, Chunk, Engine
+from masquerade.data.column import Coded
+from masquerade.data.records import Records, codes_of
+from masquerade.engine.chunks import Arrays, Chunk
 from masquerade.engine.counts import Counts, Ints, Rows, pair_counts, value_counts
 from masquerade.privacy.requirement import GroupRequirement
 
 _CHILDREN = "children"  # of the carriers, by the last instruction that was taken in
 _BYTES_PER_CELL = 16
 _NOBODY: NDArray[np.int32] = np.empty(0, np.int32)
-
-
-def on_engine(engine: Engine, n_records: int, columns: Sequence[Column], coded: Iterable[Coded]) -> Records:
-    """Put what a party knows of the common records into an engine's chunks."""
-    known = {each.name: each for each in coded}
-    arrays: Arrays = {ranks_of(each.name): each.ranks for each in columns}
-    arrays |= {codes_of(name): each.codes for name, each in known.items()}
-    rows = engine.rows_at_once(_BYTES_PER_CELL * max(len(arrays), 1))
-    starts = range(0, n_records, rows)
-    loaders = [_Piece(min(rows, n_records - at), _sliced(arrays, at, at + rows)) for at in starts]
-    chunks, sizes = engine.load(loaders)
-    return Records(
-        "the common records",
-        Schema([]),
-        engine,
-        chunks,
-        (),
-        tuple(sizes),
-        n_records,
-        {each.name: each for each in without_ranks(columns)},
-        known,
-        {name: each.histogram() for name, each in known.items()},
-        Wanted(Schema([]), (), (), ()),
-    )
-
-
-def without_ranks(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """Return the columns without their ranks, which are on the engine."""
-    return tuple(replace(each, ranks=_NOBODY) for each in columns)
 
 
 class EngineState(ChunkedState):
@@ -78,10 +47,6 @@ class EngineState(ChunkedState):
     def sensitive(self) -> Mapping[str, Coded]:
         """The sensitive attributes that this party knows."""
         return self._known
-
-    def scored(self, columns: Sequence[Column], target: str | None) -> dict[str, Counts]:
-        """Count the records with each rank and class, for each of these attributes."""
-        return class_counts(self._table, columns, target)
 
     def children(self, instruction: Instruction) -> Children:
         """Collect the children of an instruction of our own, chunk by chunk."""
@@ -126,23 +91,8 @@ class EngineState(ChunkedState):
         return numbers
 
 
-def _sliced(arrays: Arrays, first: int, last: int) -> Arrays:
-    return {name: array[first:last] for name, array in arrays.items()}
-
-
 def _value_of(attribute: str) -> str:
     return f"value {attribute}"
-
-
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """The loader of a chunk; it has at least an array that says how many rows there are."""
-
-    rows: int
-    arrays: Arrays
-
-    def __call__(self) -> tuple[Arrays, int]:
-        return {_CHILDREN: np.zeros(self.rows, np.uint8), **self.arrays}, self.rows
 
 
 @dataclass(frozen=True)

@@ -10,24 +10,19 @@ and refusing it would reveal something about people who are not in common. There
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
 from masquerade.data.column import Coded
 from masquerade.errors import ParameterError, Problem
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
 
-
-class HasValues(Protocol):
-    """A table, wherever its rows are."""
-
-    def coded(self, name: str) -> Coded:
-        """Return the values of a column."""
+# Returns the values of a column, wherever its rows are.
+Values = Callable[[str], Coded]
 
 
 def refuse_unknown_values(
-    parts: Iterable[GroupRequirement], table: HasValues, who: str = "nobody has a record"
+    parts: Iterable[GroupRequirement], values_of: Values, who: str = "nobody has a record"
 ) -> None:
     """Raise a problem for each requirement that lists values which no record of the table has.
 
@@ -37,21 +32,21 @@ def refuse_unknown_values(
     problems = []
     for part in parts:
         listed = part.values or ()
-        known = set(table.coded(part.sensitive).labels) if listed and part.sensitive is not None else set()
+        known = set(values_of(part.sensitive).labels) if listed and part.sensitive is not None else set()
         if unknown := [f'"{value}"' for value in listed if value not in known]:
             lacking = f"{who} with {part.sensitive} = {' or '.join(unknown)}"
             text = f"{lacking}; a bound on a value that is nowhere binds nothing"
             problems.append(Problem(text, owner=str(part)))
         if part.sensitive is not None and part.needs_taxonomy(part.parameters()):
             try:
-                part.bind(table.coded(part.sensitive).labels)
+                part.bind(values_of(part.sensitive).labels)
             except ParameterError as error:
                 problems += [each.at(owner=str(part), key=("taxonomy",)) for each in error.problems]
     if problems:
         raise ParameterError(*problems)
 
 
-def refuse_unknown_to(name: str, contract: Contract, table: HasValues) -> None:
+def refuse_unknown_to(name: str, contract: Contract, values_of: Values) -> None:
     """Do the same for one party of a mashup and its own table, for the sensitive values that it hands in.
 
     Providers of the same columns are not checked: another provider may have the value.
@@ -62,4 +57,4 @@ def refuse_unknown_to(name: str, contract: Contract, table: HasValues) -> None:
     if contract.class_holder == name and contract.class_name is not None:
         own.add(contract.class_name)
     judged = [part for part in contract.parts if part.sensitive in own]
-    refuse_unknown_values(judged, table, f"{name} has no record")
+    refuse_unknown_values(judged, values_of, f"{name} has no record")

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from masquerade.anonymize.method import Method
 from masquerade.anonymize.release import Provenance
+from masquerade.data.records import Records
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Engine
@@ -31,7 +32,6 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
 from masquerade.protocol.gain import OwnPart
 from masquerade.protocol.method_choice import MethodChoice
-from masquerade.protocol.own_chunks import OwnChunks
 from masquerade.protocol.product import TABLE, Product
 
 ASSEMBLER = "assembler"
@@ -99,7 +99,7 @@ class Seat:
     notes: Path | None = None
     on_joined: Callable[[OwnPart], None] | None = None
     engine: Engine | None = None  # where a method that can (`off_engine`) counts its groups
-    chunks: OwnChunks | None = None  # the rows, where the engine has read them; `table` then has none
+    records: Records | None = None  # the rows, where the engine has read them; `table` then has none
     keep: Callable[[str, bytes], None] = forgotten
 
 

@@ -41,6 +41,7 @@ from masquerade.protocol.attribute_terms import agreed_schema
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.identifiers import Identifiers, identifiers
 
+COMMON = "the common records"  # as errors call them
 _PLACE = "place"  # of a row among the common records
 _BYTES_PER_CELL = 16
 _NOBODY: NDArray[np.int32] = np.empty(0, np.int32)
@@ -49,21 +50,6 @@ _NOBODY: NDArray[np.int32] = np.empty(0, np.int32)
 def cells_of(name: str) -> str:
     """Return under which name a chunk has the number of each cell of a column that is released as it is."""
     return f"cells {name}"
-
-
-@dataclass(frozen=True, eq=False)
-class OwnChunks:
-    """A party's complete rows on an engine."""
-
-    table: Records
-    cells: Mapping[str, pa.Array]  # the different cells of each column that is released as it is
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def coded(self, name: str) -> Coded:
-        """Return a class or a sensitive attribute, without the codes of its rows."""
-        return self.table.coded[name]
 
 
 @dataclass(frozen=True)
@@ -84,6 +70,15 @@ def why_whole(contract: Contract, missing: Missing) -> str:
     return 'of tables with missing = "keep" no chunk knows all values' if missing == "keep" else ""
 
 
+def counted_columns(name: str, contract: Contract) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return a party's columns that are generalised, and those whose values are counted."""
+    own = {column.name for column in contract.columns_of(name)}
+    ranked = tuple(column.name for column in contract.qid_columns if column.name in own)
+    sensitive = {part.sensitive for part in contract.parts} & own
+    needed = contract.columns_needed(name)
+    return ranked, tuple(each for each in needed if each == contract.class_name or each in sensitive)
+
+
 def wanted_of_party(
     name: str,
     contract: Contract,
@@ -94,10 +89,7 @@ def wanted_of_party(
 ) -> tuple[Wanted, Identified]:
     """Return what a contract asks of a party's rows; `schema` is the party's own, before anything was agreed."""
     needed = contract.columns_needed(name)
-    own = {column.name for column in contract.columns_of(name)}
-    ranked = tuple(column.name for column in contract.qid_columns if column.name in own)
-    sensitive = {part.sensitive for part in contract.parts} & own
-    counted = tuple(each for each in needed if each == contract.class_name or each in sensitive)
+    ranked, counted = counted_columns(name, contract)
     released = tuple(each for each in contract.handed_in_by(name) if each not in ranked)
     used = tuple(dict.fromkeys([*needed, identifier]))
     agreed = agreed_schema(schema, contract.attributes)
@@ -105,9 +97,9 @@ def wanted_of_party(
     return wanted, Identified(identifier, contract.normalize, released)
 
 
-def read_own_chunks(
+def read_own_records(
     files: Parted, wanted: Wanted, engine: Engine, how: Identified
-) -> tuple[OwnChunks, Identifiers]:
+) -> tuple[Records, Identifiers]:
     """Read the parts of a party's table into an engine's chunks; return them, and each row's identifier."""
     parts = parts_for(files, wanted, engine)
     chunks, told = engine.load([_ReadOwnPart(part, wanted, how) for part in parts])
@@ -121,7 +113,7 @@ def read_own_chunks(
         chunks.change([_Number(cells_of(name), _numbers(each, cells[name])) for each in found])
     ids = Identifiers.joined([each.identifiers for each in told])
     _refuse_doubled(ids, [(each.rows, part, wanted) for each, part in zip(told, parts, strict=True)], how)
-    return OwnChunks(table, cells), ids
+    return replace(table, cells=cells), ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,15 +193,15 @@ def _origin(
     raise IndexError(row)
 
 
-def in_common_order(own: OwnChunks, rows: Rows) -> OwnChunks:
+def in_common_order(table: Records, rows: Rows) -> Records:
     """Return these rows, in this order, in chunks of their own; domains and labels are those of just these rows.
 
     The chunks that they were in are gone.
     """
-    table, engine = own.table, own.table.engine
-    place: Ints = np.full(len(own), -1, np.int32 if rows.size < 1 << 31 else np.int64)
+    engine = table.engine
+    place: Ints = np.full(len(table), -1, np.int32 if rows.size < 1 << 31 else np.int64)
     place[rows] = np.arange(rows.size, dtype=place.dtype)
-    names = (*map(ranks_of, table.columns), *map(codes_of, table.coded), *map(cells_of, own.cells))
+    names = (*map(ranks_of, table.columns), *map(codes_of, table.coded), *map(cells_of, table.cells))
     per = engine.rows_at_once(_BYTES_PER_CELL * (len(names) + 1))
     n_chunks = max(1, -(-rows.size // per))
     ends = np.cumsum(table.sizes)
@@ -248,20 +240,17 @@ def in_common_order(own: OwnChunks, rows: Rows) -> OwnChunks:
         numbers[codes_of(name)] = np.array([number.get(label, 0) for label in each.labels], np.int64)
     chunks.change(_Renumbered(numbers))
     sizes = [min(per, rows.size - at) for at in range(0, max(rows.size, 1), per)]
-    common = Records(
-        "the common records",
-        table.schema,
-        engine,
-        chunks,
-        (),
-        tuple(sizes),
-        rows.size,
-        columns,
-        coded,
-        whole,
-        table.wanted,
+    return replace(
+        table,
+        name=COMMON,
+        chunks=chunks,
+        parts=(),
+        sizes=tuple(sizes),
+        rows_read=rows.size,
+        columns=columns,
+        coded=coded,
+        whole=whole,
     )
-    return OwnChunks(common, own.cells)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from masquerade.anonymize.chunked.counting import class_counts
 from masquerade.anonymize.local_view import LocalView
-from masquerade.anonymize.public_state import PublicState
 from masquerade.crypto.circuits_library import BidWords
-from masquerade.engine.chunks import Engine
 from masquerade.errors import Bug
 from masquerade.net.progress import Stage
 from masquerade.net.script import Script
@@ -16,9 +15,8 @@ from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol.argmax import ArgMax, LastWinnerFirst, plain
 from masquerade.protocol.boundaries.start import start_within_boundaries
 from masquerade.protocol.columns import ReportedStep
-from masquerade.protocol.common_records import CommonRecords, hand_in
+from masquerade.protocol.common_records import CommonRecords, find_common_records, hand_in
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.engine_records import find_records
 from masquerade.protocol.engine_state import EngineState
 from masquerade.protocol.mashup import JointSchema, Round, mashup
 from masquerade.protocol.method import Seat
@@ -39,14 +37,15 @@ def party(
     """
     name, contract, on_stage = seat.name, seat.contract, seat.on_stage
     me = contract.parties.index(name)
-    common = yield from find_records(
+    common = yield from find_common_records(
         seat, Stage("preparing the comparisons" if hides_scores else "specialising")
     )
     seat.before_showing()
     before = time.perf_counter()
     common, start = yield from start_within_boundaries(name, contract, common, on_stage, whole_columns=True)
     score = score_named(score_name, contract.class_name is not None)
-    view, state, schema = _prepared(name, contract, common, score, seat.engine)
+    common = common.on(seat.engine)
+    view, state, schema = _prepared(name, contract, common, score)
     for instruction in start.instructions():
         numbers = state.specialise(instruction)
         if instruction.attribute in view.own:
@@ -54,7 +53,7 @@ def party(
     # A score that is constant, of candidates that can only become invalid, bounds a party's bids while others win.
     falling = not score.weighs_anonymity and not participation.holds_back
     argmax: ArgMax = LastWinnerFirst() if falling else plain
-    own = [common.column(each.name) for each in contract.qid_columns if each.holder == name]
+    own = common.columns(contract, name)
     checks = yield from prepare_checks(RemoteChecks, me, contract, common.sensitive, own, common.n_records)
     if hides_scores:
         words = bid_words(score, common.n_records, len(schema.attributes))
@@ -103,8 +102,8 @@ def party(
 
 
 def _prepared(
-    name: str, contract: Contract, common: CommonRecords, score: Score, engine: Engine | None = None
-) -> tuple[LocalView, PublicState, JointSchema]:
+    name: str, contract: Contract, common: CommonRecords, score: Score
+) -> tuple[LocalView, EngineState, JointSchema]:
     parts = contract.parts
     joint = contract.qid_columns
     schema = JointSchema(
@@ -115,16 +114,14 @@ def _prepared(
     holder = {column.name: column.holder for column in contract.columns}
     sizes = [KAnonymity(part.qid, part.implied_size) for part in parts if remote_qid(part, holder)]
     columns = {
-        position: common.column(column.name) for position, column in enumerate(joint) if column.holder == name
+        position: common.records.columns[column.name]
+        for position, column in enumerate(joint)
+        if column.holder == name
     }
-    if engine is None:
-        state = PublicState(schema.attributes, [*parts, *sizes], common.sensitive, common.n_records)
-        return LocalView(columns, common.classes, score), state, schema
-    own = tuple(columns.values())
-    table = common.on_engine(engine, own)
-    counted = EngineState(table, schema.attributes, [*parts, *sizes], common.sensitive)
+    state = EngineState(common.records, schema.attributes, [*parts, *sizes], common.sensitive)
     target = common.classes.name if common.classes is not None else None
-    return LocalView(columns, None, score, counted.scored(own, target)), counted, schema
+    counts = class_counts(common.records, tuple(columns.values()), target)
+    return LocalView(columns, None, score, counts), state, schema
 
 
 def bid_words(score: Score, n_records: int, n_attributes: int) -> BidWords:

@@ -164,7 +164,7 @@ def public_settings(contract: Contract, table: Table) -> list[tuple[Settings, li
 def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], started: float) -> Release:
     """Run an algorithm that needs all counts: for a trusted third party only."""
     contract, provenance, algorithm = assembly.contract, assembly.provenance, algorithm_of(assembly.contract)
-    refuse_unknown_values(contract.requirement.parts, table)
+    refuse_unknown_values(contract.requirement.parts, table.coded)
     others = {*qid_names(contract), contract.class_name}
     names = [name for name in column_names(contract) if name not in others]
     kept = [provider_column(contract)] if contract.keep_provider else []

@@ -24,9 +24,10 @@ from masquerade.engine.numbering import group_rows
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.progress import Stage
 from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.attribute_terms import agreed_table
 from masquerade.protocol.collaborate.shared_bits import prepare
 from masquerade.protocol.columns import Received, Seconds
-from masquerade.protocol.common_records import find_common_records
+from masquerade.protocol.common_records import find_common_rows, refuse_nobody
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.joint_keys.ratios import JointRatios
 from masquerade.protocol.joint_keys.sorted_ratios import Groups, Scale, joint_ratios
@@ -49,13 +50,16 @@ class RatiosFound(Message, tag="joint-ratios", frozen=True):
 def joint_keys_party(question: JointKeys, seat: Seat) -> Script[int]:
     """Run one party's part; return the number of common records."""
     name, contract = seat.name, seat.contract
-    common = yield from find_common_records(seat, Stage("numbering groups"))
-    if len(common.own) < question.least_records:  # every party sees it, and in the same words
+    started = time.perf_counter()
+    rows = yield from find_common_rows(seat)
+    refuse_nobody(contract, rows)
+    common = agreed_table(seat.table, contract.attributes).take(rows)
+    aligned = time.perf_counter()
+    seat.on_stage(Stage("numbering groups"))
+    if len(common) < question.least_records:  # every party sees it, and in the same words
         text = f"the parties have fewer than {question.least_records:,} records in common; no ratio is opened"
         raise RequirementUnreachable(text, public=True)
-    own = (
-        common.own if question.sample is None else common.own.take(np.arange(_compared(question, common.own)))
-    )
+    own = common if question.sample is None else common.take(np.arange(_compared(question, common)))
     sets = question.asked(contract)
     groups = [_groups(own, name, contract, columns) for columns in sets]
     scale = Scale(len(own), question.measure, question.steps)
@@ -65,10 +69,10 @@ def joint_keys_party(question: JointKeys, seat: Seat) -> Script[int]:
     nonces = yield from exchange_nonces(me, contract.parties)
     shared = yield from prepare(me, contract.parties, b"joint-keys\0" + contract.hash + b"".join(nonces))
     opened = yield from joint_ratios(shared, groups, scale, seat.on_stage)
-    seconds = {**common.seconds, "protocol": time.perf_counter() - common.aligned}
-    yield Send((ASSEMBLER,), RatiosFound(len(common.own), tuple(opened), seconds))
+    seconds = {"align": aligned - started, "protocol": time.perf_counter() - aligned}
+    yield Send((ASSEMBLER,), RatiosFound(len(common), tuple(opened), seconds))
     yield Receive(ASSEMBLER, Received)
-    return len(common.own)
+    return len(common)
 
 
 def collect_ratios(question: JointKeys, contract: Contract) -> Script[JointRatios]:

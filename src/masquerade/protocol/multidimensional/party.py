@@ -15,19 +15,15 @@ from masquerade.anonymize.mondrian.linked_qids import LinkedGroups, groups_alike
 from masquerade.anonymize.mondrian.qids import begins_with_union, by_qid, judge_of
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.data.column import Coded, Generalised
-from masquerade.data.records import Records
 from masquerade.engine.counts import value_counts
-from masquerade.engine.here import Here
 from masquerade.engine.numbering import first_rows
 from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.boundaries.start import Start, start_within_boundaries
-from masquerade.protocol.common_records import CommonRecords, hand_in
+from masquerade.protocol.common_records import CommonRecords, find_common_records, hand_in
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.engine_records import find_records
-from masquerade.protocol.engine_state import without_ranks
 from masquerade.protocol.mashup import JointSchema
 from masquerade.protocol.method import Seat
 from masquerade.protocol.multidimensional.cut_checks import CutChecks
@@ -48,11 +44,12 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
     """Run this party's part. Return the number of common records."""
     name, contract, on_stage = seat.name, seat.contract, seat.on_stage
     me = contract.parties.index(name)
-    common = yield from find_records(seat, Stage("preparing the comparisons"))
+    common = yield from find_common_records(seat, Stage("preparing the comparisons"))
     seat.before_showing()
     before = time.perf_counter()
     common, start = yield from start_within_boundaries(name, contract, common, on_stage, whole_columns=False)
-    own = [common.column(each.name) for each in contract.qid_columns if each.holder == name]
+    common = common.on(seat.engine)
+    own = common.columns(contract, name)
     checks = yield from prepare_checks(CutChecks, me, contract, common.sensitive, own, common.n_records)
     words = BidWords(SCORE_BITS, max(1, (len(contract.qid_columns) - 1).bit_length()))
     argmax = yield from prepare(me, contract.parties, words, rounds_ahead=0)
@@ -64,8 +61,6 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
     def on_level() -> None:
         on_stage(Stage("cutting", round=next(levels)))
 
-    # QIDs that are cut apart are cut in the same chunks, one after the other.
-    table = common.on_engine(seat.engine if seat.engine is not None else Here(), own)
     for parts in apart(contract.parts):
         schema, qids = schema_of(contract, parts), qids_of(parts)
         if len(qids) > 1:
@@ -73,7 +68,7 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
             alike: Alike = ()
             sizes = value_counts(*start.groups(frozenset().union(*qids), common.n_records))
             if begins_with_union(parts, sizes):
-                whole = own_groups(method, name, contract, parts, common, start, table)
+                whole = own_groups(method, name, contract, parts, common, start)
                 begin, alike = yield from begin_with_union(
                     me, contract.parties, schema, whole, argmax, on_level
                 )
@@ -82,7 +77,7 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
                 me, contract.parties, schema, qids, linked, argmax, on_level
             )
         else:
-            groups = own_groups(method, name, contract, parts, common, start, table)
+            groups = own_groups(method, name, contract, parts, common, start)
             asking = checks.of(parts) if checks is not None else None
             finished = yield from cut_together(me, contract.parties, schema, groups, argmax, asking, on_level)
             columns = finished.released()
@@ -108,12 +103,10 @@ def own_groups(
     parts: Sequence[GroupRequirement],
     common: CommonRecords,
     start: Start,
-    table: Records,
 ) -> OwnGroups:
     """Return a party's view of the groups over all attributes of these requirements, before anything is cut."""
-    held = {column.name for column in contract.columns_of(name)}
-    names = schema_of(contract, parts).attributes
-    columns = [table.columns[each] for each in names if each in held]
+    names, table = schema_of(contract, parts).attributes, common.records
+    columns = [each for each in common.columns(contract, name) if each.name in names]
     known = known_parts(parts, common.sensitive)
     classes = common.classes.name if method.counts_classes and common.classes is not None else None
     judge = judge_of_chunks(table, known, classes, method.merging(contract))
@@ -126,7 +119,7 @@ def own_groups(
         rows = first_rows(labels, n_groups)
         general = [common.column(each.name).most_general(rows) for each in columns]
         first = labels, np.array(general, np.int64).reshape(len(columns), 2, n_groups)
-    return OwnGroups(table, Dimensions(without_ranks(columns)), judge, choice, method.strict, first)
+    return OwnGroups(table, Dimensions(tuple(columns)), judge, choice, method.strict, first)
 
 
 def linked_groups(

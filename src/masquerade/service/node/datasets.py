@@ -14,6 +14,7 @@ from pathlib import Path
 
 from masquerade.data.database_url import FILE_SCHEMES, database_path, database_scheme
 from masquerade.data.mapped_table import MappedParts
+from masquerade.data.records import Records
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Engine
 from masquerade.errors import BadInput, DataError, MasqueradeError, ParameterError
@@ -24,7 +25,7 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.learn.outcomes import READERS
 from masquerade.protocol.learn.own_records import complete_records
-from masquerade.protocol.own_chunks import OwnChunks, read_own_chunks, wanted_of_party
+from masquerade.protocol.own_chunks import read_own_records, wanted_of_party
 from masquerade.protocol.product import MODEL
 from masquerade.service.card import SchemaCard
 from masquerade.service.card_making import card_of
@@ -172,16 +173,16 @@ class Dataset:
         table = (self._to_learn_from if product_of(contract) is MODEL else self._to_release)(table, contract)
         return table, identifiers(table, self.settings.keys.identifier, contract.normalize)
 
-    def chunks_for(
+    def records_for(
         self, reading: Reading, contract: Contract, engine: Engine
-    ) -> tuple[OwnChunks, Sequence[bytes]]:
+    ) -> tuple[Records, Sequence[bytes]]:
         """Read this party's rows without missing cells, as a contract asks for them, into an engine's chunks."""
         keys, whole = self.settings.keys, reading.table
         missing = "drop" if keys.missing == "mean" else keys.missing  # means are for models alone
         wanted, how = wanted_of_party(
             self.party, contract, whole.schema, keys.identifier, missing, whole.origin.missing_values
         )
-        return read_own_chunks(MappedParts(whole.arrow, whole.origin), wanted, engine, how)
+        return read_own_records(MappedParts(whole.arrow, whole.origin), wanted, engine, how)
 
     def without_rows(self, reading: Reading, contract: Contract) -> Table:
         """Return the table that a contract asks for, without its rows."""

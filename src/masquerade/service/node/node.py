@@ -156,7 +156,7 @@ class PartyNode:
                 notify(own.notify.approval, text, deal, own.path.parent)
             return Pending(f"deal {deal[:12]} waits for a person's approval")
         try:  # not before a person has approved: the answer tells whether the table has these values
-            refuse_unknown_to(self.settings.name, contract.contract, admitted.reading.table)
+            refuse_unknown_to(self.settings.name, contract.contract, admitted.reading.table.coded)
         except ParameterError as error:
             return self._refuse(contract.deal.user, error.lines, ask.session)
         self._keep(admitted, contract)
@@ -297,7 +297,7 @@ class PartyNode:
         if reason := why_whole(terms, dataset.settings.keys.missing):
             log().warning("a table is taken into memory", session=contract.hash.hex(), reason=reason)
             return None
-        return partial(dataset.chunks_for, reading, terms)
+        return partial(dataset.records_for, reading, terms)
 
     def _keep(self, admitted: Admitted, contract: SignedContract) -> None:
         """Keep the reading that a session will run on, whatever becomes of the table until then."""

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from masquerade.audit.log import AuditLog
+from masquerade.data.records import Records
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Engine
 from masquerade.errors import (
@@ -43,7 +44,6 @@ from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.gain import OwnPart
 from masquerade.protocol.method import ASSEMBLER, Seat, forgotten
-from masquerade.protocol.own_chunks import OwnChunks
 from masquerade.service.card_making import rounded_up
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.control import Progress, SeenStep, State
@@ -54,7 +54,7 @@ from masquerade.service.network import TLS, Network
 from masquerade.service.node.settings import Settings
 from masquerade.service.signing import SignedContract
 
-ReadRows = Callable[[Engine], tuple[OwnChunks, Sequence[bytes]]]
+ReadRows = Callable[[Engine], tuple[Records, Sequence[bytes]]]
 
 
 @dataclass(frozen=True)
@@ -277,11 +277,11 @@ class Session:
     def _script(self, part: Part, engine: Engine | None) -> Script[int]:
         """This party's part in what the contract asks for."""
         contract, shows = part.contract.contract, part.contract.deal.show_progress
-        chunks, ids = None, part.identifiers
+        records, ids = None, part.identifiers
         if engine is not None and part.read is not None:
             self._on_stage(Stage("reading"))
             try:
-                chunks, ids = part.read(engine)
+                records, ids = part.read(engine)
             except BadInput:  # its text may show a cell, which no log may
                 raise DataError(
                     f"{self._settings.name}'s table is amiss; `party card` there says why"
@@ -302,7 +302,7 @@ class Session:
             before_showing=before_showing,
             on_joined=self._joined.append,
             engine=engine,
-            chunks=chunks,
+            records=records,
             keep=part.keep,
         )
         return (yield from method_of(contract).party(seat))
