@@ -104,6 +104,8 @@ class Background:
                 try:
                     yield
                 finally:
+                    # Loops first, or they would begin what is being ended; then the sessions, which tell the parties so
+                    # by links that are still open.
                     self.rehearsal.detach()
                     for loop in loops:
                         cancel(loop)

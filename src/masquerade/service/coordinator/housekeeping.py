@@ -28,6 +28,7 @@ def after_restart(store: Store, files: ReleaseFiles, parties: Collection[str]) -
         if gone:
             cause = f"party {gone[0]}: is not among the parties of this coordinator any more"
             metrics.moved(store.sessions.advance(session, Status.FAILED, cause))
+    # Nobody delivers yet, so a folder without a row was left between the files and their row: it was never published.
     orphans = files.sweep(store.releases.kept())
     if orphans:
         log.info("swept", folders=len(orphans))

@@ -75,6 +75,7 @@ class Negotiator:
             if agreed is None:
                 return
             session = agreed
+        # Only now: who may be given a cached release follows from the contract that this session's parties have signed.
         if not await asyncio.to_thread(self.context.publisher.serve_from_cache, session):
             await move(self.context.store.sessions.advance, session, Status.QUEUED)
         self.context.wakeup.ring()

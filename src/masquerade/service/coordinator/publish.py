@@ -136,6 +136,8 @@ class ReleasePublisher:
             release = bound(release, terms)
         made = replace(made, release=release)
         summary = _summary(made, figures) | {"columns": columns}
+        # Files first: a row promises that they are there. Who dies between the two leaves a folder without a row, which
+        # the next start deletes, and no charge.
         written = self._files.write(made.session.id, made.release, summary)
         try:
             self._store_release(made, written, figures)

@@ -228,7 +228,7 @@ class Attempt:
         """Let everybody prepare; where each party's peers reach it."""
         issuer = TokenIssuer(self.context.settings.identity, clock=self.context.clock.now)
         parties = self.contract.parties
-        self._shown = True
+        self._shown = True  # before the first is asked: one whose answer is lost has prepared all the same
         asked = [Prepare(self.session.id, self.contract, issuer.issue(party, name)) for party in parties]
         calls = [self.context.links.prepare(party, said) for party, said in zip(parties, asked, strict=True)]
         answers = await asyncio.gather(*calls, return_exceptions=True)

@@ -58,6 +58,7 @@ class Scheduler:
         await self.outage.insist_on_database()
         open_sessions = await asyncio.to_thread(self.context.store.sessions.in_states, *WAITING, *COMPUTING)
         tasks = {**self._negotiating, **self.running}
+        # The store decides, not we: a client may cancel in any process, and a deadline passes by itself.
         gone = list(tasks.keys() - {session.id for session in open_sessions})
         for name in await asyncio.to_thread(self._called_off, gone):
             cancel(tasks[name])
@@ -69,7 +70,7 @@ class Scheduler:
                 await asyncio.to_thread(housekeeping.resume, self.context.store, self.context.files, session)
         waiting = [session for session in open_sessions if session.status is Status.QUEUED]
         metrics.queue_length.set(len(waiting))
-        if waiting:
+        if waiting:  # first those that no party has to work for: their places are then free for the others
             await asyncio.to_thread(self._serve, waiting)
             await self._claim()
         metrics.running.set(len(self.running))

@@ -123,6 +123,7 @@ class Signer:
         return contract
 
     async def _agreed(self, session: SessionRecord, contract: SignedContract) -> SessionRecord:
+        # Into the audit log first: what the store has as agreed can then be proved, whenever we are stopped.
         await asyncio.to_thread(self.context.audit.contract, contract.canonical(), contract.hash.hex())
         terms, name = contract.deal.terms.hash.hex(), contract.hash.hex()
         session = await move(

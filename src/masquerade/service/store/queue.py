@@ -33,6 +33,7 @@ class Queue:
         query = _next(free, self._database.clock())
         query = query if only is None else query.where(SessionRow.id == only.id)
         with self._database.writing() as transaction:
+            # What another caller has locked is skipped, not waited for: it is the other's, and the next one is as good.
             row = transaction.scalars(query.with_for_update(of=SessionRow, skip_locked=True)).first()
             if row is None:
                 return None

@@ -39,7 +39,11 @@ class Releases:
     def publish(
         self, session: SessionRecord, release: NewRelease, prices: Mapping[str, int] | None = None
     ) -> SessionRecord:
-        """Publish an assembled and verified table: the release, the session's end and the charges together."""
+        """Publish an assembled and verified table: the release, the session's end and the charges together.
+
+        In one transaction: nobody looks at a session that is over again, so a release without its charge, or an end
+        without its release, would stay as it is.
+        """
         with self._database.writing() as transaction:
             now = self._database.clock()
             row = move(transaction, session, Status.PUBLISHED, now)
@@ -101,6 +105,7 @@ class Releases:
             now = self._database.clock()
             row = move(transaction, session, Status.PUBLISHED, now, details={"cached": True})
             _require_was(session, Status.AGREED, Status.QUEUED)
+            # Looked up once more: since it was found a snapshot may have been replaced, or its client shut out.
             cached = _cached(row.terms_hash or "", row.client, now).where(ReleaseRow.id == release.id)
             made = transaction.scalars(cached).first()
             if made is None:

@@ -58,6 +58,7 @@ def move(
         checks.text(cause, "the cause")
     elif to in NEEDS_CAUSE:
         raise ParameterError(f"a session never becomes {to} without a cause")
+    # Locked before it is compared: of two who have read the same version only one may find it so.
     row = existing(transaction, session.id, lock=True)
     was = Status(row.status)
     if row.version != session.version:
@@ -71,13 +72,15 @@ def move(
     if to is Status.QUEUED:
         if row.attempts >= row.attempt_limit:
             raise Conflict(f"session {row.id} has used its {row.attempt_limit} attempts")
-        row.queued = row.queued or now
+        row.queued = row.queued or now  # its old place: a party that fails must not cost it its turn
     if was in _HOLDING and to not in (*_HOLDING, Status.PUBLISHED):
         _discard_held(transaction, row, now)
     row.status, row.cause, row.updated = to, cause, now
     row.finished = now if to.final else None
     row.version += 1
     transaction.flush()
+    # In this transaction, so that whoever follows the events knows the state, and no state is without its event: after
+    # a crash the store is all that there is to go by.
     data = {**(details or {}), "from": was, "to": to, "cause": cause, "attempt": row.attempts}
     events.append(transaction, row.id, "status", data, now)
     return row
@@ -87,7 +90,7 @@ def _discard_held(transaction: Transaction, session: SessionRow, now: datetime) 
     """Let go of the release that was held: its files are deleted, and its parties are to hear that it was declined."""
     query = select(ReleaseRow).where(ReleaseRow.session == session.id, ReleaseRow.published.is_(None))
     held = transaction.scalars(query).all()
-    for release in held:
+    for release in held:  # only marked: files go once this is stored, or a row could outlive its files
         release.expires = min(release.expires, now)
     terms = ((session.contract or {}).get("deal") or {}).get("terms") or {}
     if (

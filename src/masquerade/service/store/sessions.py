@@ -186,6 +186,7 @@ class Sessions:
         written = checks.document(contract, "the contract")
         with self._database.writing() as transaction:
             row = existing(transaction, session.id, lock=True)
+            # Before the move, which refuses a session without an attempt left: to have found a party busy was none.
             if row.version == session.version and row.status == Status.RUNNING:
                 row.attempts -= 1
                 transaction.flush()
