@@ -33,12 +33,12 @@ from masquerade.service.card import SchemaCard
 from masquerade.service.card_making import card_of
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.ledger import Ledger
-from masquerade.service.negotiation import Agreed, CounterOffer, negotiate
+from masquerade.service.negotiation import CounterOffer, negotiate
 from masquerade.service.node.settings import Settings as NodeSettings
 from masquerade.service.offers import Load, Offer, Refusal
 from masquerade.service.policy import Policy
 from masquerade.service.request import Request, read_request
-from masquerade.service.terms import strictest
+from masquerade.service.terms import Deal, strictest
 from service_house import Ports, wait_until
 
 pytestmark = pytest.mark.system
@@ -191,7 +191,7 @@ def stewards(scene: Path) -> list[Steward]:
     return found
 
 
-def agreement(wish: Request, parties: list[Steward]) -> Agreed:
+def agreement(wish: Request, parties: list[Steward]) -> Deal:
     """With the real negotiation."""
     rounds: list[CounterOffer] = []
     while True:
@@ -200,7 +200,7 @@ def agreement(wish: Request, parties: list[Steward]) -> Agreed:
         if not isinstance(ended, CounterOffer):
             break
         rounds.append(ended)
-    assert isinstance(ended, Agreed), ended
+    assert isinstance(ended, Deal), ended
     return ended
 
 
@@ -215,8 +215,8 @@ def test_the_form_asks_for_a_tree_and_a_net_as_the_analyst_does(name: str, scene
     assert not draft.problems()
     for content in (draft.content(), written):
         agreed = agreement(read_request(content).asked_by(ANALYST), parties)
-        assert agreed.deal.terms.method["name"] == MODELS[name]
-        assert {column.holder for column in agreed.deal.terms.columns} == {*HOLDINGS}
+        assert agreed.terms.method["name"] == MODELS[name]
+        assert {column.holder for column in agreed.terms.columns} == {*HOLDINGS}
 
 
 def test_the_parties_agree_on_what_the_trusted_job_says(scene: Path) -> None:
@@ -228,12 +228,12 @@ def test_the_parties_agree_on_what_the_trusted_job_says(scene: Path) -> None:
     assert wish.content() == read_request(request(300)).content()
     wish = wish.asked_by(ANALYST)
     ended = agreement(wish, stewards(scene))
-    assert ended.deal.terms.parts != wish.privacy, "the analyst's wish is less than the policies insist on"
+    assert ended.terms.parts != wish.privacy, "the analyst's wish is less than the policies insist on"
     plan = Plan(scene / "trusted" / "job.toml")
-    assert ended.deal.terms.parts == strictest(plan.requirement.parts, "vertical")
-    assert ended.deal.show_progress
-    assert 0 < ended.deal.most_cost <= ended.deal.budget
-    assert [column.name for column in ended.deal.terms.columns] == list(plan.schema().names)
+    assert ended.terms.parts == strictest(plan.requirement.parts, "vertical")
+    assert ended.show_progress
+    assert 0 < ended.most_cost <= ended.budget
+    assert [column.name for column in ended.terms.columns] == list(plan.schema().names)
 
 
 def test_the_coordinators_configuration_is_read(scene: Path) -> None:

@@ -30,11 +30,11 @@ from masquerade.service.api.app import create_app
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.negotiation import Agreed
 from masquerade.service.resources import Role
 from masquerade.service.session_states import Status
 from masquerade.service.signing import draw_up
 from masquerade.service.store import NewRelease, SessionRecord
+from masquerade.service.terms import Deal
 from masquerade.service.token_scopes import Scope
 from service.credentials import CHEAP
 from service.parties import BANK, CLINIC, NOW, SHOP, carried, policy, request
@@ -93,8 +93,8 @@ class Room:
         """A session whose parties signed."""
         session = self.moved(self.ask(user), Status.NEGOTIATING)
         ended, _ = carried(request(), {"bank": policy(), "clinic": policy()}, (BANK, CLINIC))
-        assert isinstance(ended, Agreed)
-        signed = draw_up(ended.deal, {name: f"key of {name}" for name in PARTIES}, NOW + 600)
+        assert isinstance(ended, Deal)
+        signed = draw_up(ended, {name: f"key of {name}" for name in PARTIES}, NOW + 600)
         contract = msgspec.to_builtins(signed)
         terms = sha256(b"terms").hexdigest()
         return self.coordinator.store.sessions.agree(session, terms, signed.hash.hex(), contract)

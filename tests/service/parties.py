@@ -8,7 +8,7 @@ from typing import Any
 from masquerade.service.answering import answer
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.ledger import Ledger
-from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.negotiation import CounterOffer, Refused, negotiate
 from masquerade.service.offers import Load, Offer, Refusal
 from masquerade.service.policy import Policy, read_policy
 from masquerade.service.request import Request, read_request
@@ -80,7 +80,7 @@ def carried(
     policies: Mapping[str, Policy],
     cards: Sequence[SchemaCard] = (BANK, CLINIC),
     ledger: Ledger | None = None,
-) -> tuple[Agreed | Refused, list[CounterOffer]]:
+) -> tuple[Deal | Refused, list[CounterOffer]]:
     """All rounds, with every party answering every time: how they end, and the counter-offers on the way."""
     earlier: list[CounterOffer] = []
     while True:
@@ -95,8 +95,8 @@ def carried(
 def dealt(asked: Request, **policies: Policy) -> Deal:
     """What bank and clinic agree on, with open policies or such ones."""
     ended, _ = carried(asked, {"bank": policy(), "clinic": policy()} | policies)
-    assert isinstance(ended, Agreed), ended
-    return ended.deal
+    assert isinstance(ended, Deal), ended
+    return ended
 
 
 def refused(asked: Request, **policies: Policy) -> dict[str, tuple[str, ...]]:

@@ -35,7 +35,7 @@ from masquerade.service.control import (
 )
 from masquerade.service.control_audit import ControlNotes
 from masquerade.service.control_link import ControlLink
-from masquerade.service.negotiation import Agreed, CounterOffer, negotiate
+from masquerade.service.negotiation import CounterOffer, negotiate
 from masquerade.service.network import TLS, Network
 from masquerade.service.node.serving import RunningNode, running
 from masquerade.service.node.settings import Settings
@@ -187,8 +187,8 @@ class Coordinator:
             if isinstance(ended, CounterOffer):
                 earlier.append(ended)
                 continue
-            assert isinstance(ended, Agreed), ended
-            return ended.deal
+            assert isinstance(ended, Deal), ended
+            return ended
 
     def draw_up(self, deal: Deal, expiry: int | None = None, attempt: int = 1) -> SignedContract:
         keys = {party: PEOPLE[party].fingerprint for party in deal.terms.parties}

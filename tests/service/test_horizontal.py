@@ -29,7 +29,7 @@ from masquerade.service.control import PublishedDataset
 from masquerade.service.coordinator.directory import find
 from masquerade.service.kinds.horizontal import axes_of
 from masquerade.service.ledger import Ledger, record_of
-from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.negotiation import CounterOffer, Refused, negotiate
 from masquerade.service.offers import Offer, Refusal
 from masquerade.service.policy import Policy
 from masquerade.service.request import Request, read_request
@@ -84,7 +84,7 @@ def carried(
     policies: dict[str, Policy],
     schemas: dict[str, Schema] | None = None,
     order: tuple[str, ...] = NAMES,
-) -> tuple[Agreed | Refused, list[CounterOffer]]:
+) -> tuple[Deal | Refused, list[CounterOffer]]:
     earlier: list[CounterOffer] = []
     while True:
         current = earlier[-1].request if earlier else asked
@@ -101,8 +101,8 @@ def carried(
 
 def agreed(asked: Request, **policies: Policy) -> Deal:
     ended, _ = carried(asked, {name: policies.get(name, hospital()) for name in NAMES})
-    assert isinstance(ended, Agreed), ended
-    return ended.deal
+    assert isinstance(ended, Deal), ended
+    return ended
 
 
 def reasons(policy: Policy, asked: Request, schema: Schema = SCHEMA) -> tuple[str, ...]:
@@ -162,8 +162,8 @@ def test_a_k_above_all_records_together_is_refused() -> None:
 def test_without_a_word_one_provider_may_be_curious() -> None:
     assert agreed(wish(), west=hospital(least_m=0)).terms.m == 1
     ended, earlier = carried(wish(m=0), {name: hospital(least_m=0) for name in NAMES})
-    assert isinstance(ended, Agreed)
-    assert ended.deal.terms.m == 0
+    assert isinstance(ended, Deal)
+    assert ended.terms.m == 0
     assert len(earlier) <= 1
 
 
@@ -185,8 +185,8 @@ def test_the_order_of_answers_does_not_matter_and_everybody_signs(
     deals = set()
     for order in itertools.permutations(NAMES):
         ended, _ = carried(asked, policies, order=order)
-        assert isinstance(ended, Agreed), ended
-        deals.add(ended.deal.canonical())
+        assert isinstance(ended, Deal), ended
+        deals.add(ended.canonical())
     (only,) = deals
     deal = Deal.read(only)
     assert deal.terms.m == max([m, *(each for each, _, _ in insisted)])
@@ -448,8 +448,8 @@ def test_over_fewer_attributes_nothing_is_covered_that_a_coalition_can_break() -
     ended, _ = carried(
         wish(algorithm=TRUSTED, privacy=[bounded("age", "ward")]), policies | {"south": strict}
     )
-    assert isinstance(ended, Agreed)  # both are judged, each on its own groups
-    assert {part.qid for part in ended.deal.terms.parts} == {("age",), ("age", "ward")}
+    assert isinstance(ended, Deal)  # both are judged, each on its own groups
+    assert {part.qid for part in ended.terms.parts} == {("age",), ("age", "ward")}
     # Nor is it lost on the way to an m that somebody else insists on, or what a party would sign without.
     without = wish(algorithm=TRUSTED, m=0, privacy=[bounded("age", "ward")])
     insisting = hospital(
@@ -459,6 +459,6 @@ def test_over_fewer_attributes_nothing_is_covered_that_a_coalition_can_break() -
     assert isinstance(given, Offer)
     assert ConfidenceBounding(["age"], 0.6, "disease") in given.parts
     ended, _ = carried(wish(algorithm=TRUSTED, privacy=[bounded("age", "ward")]), policies)
-    assert isinstance(ended, Agreed)
-    lacking = accepts(insisting, ended.deal, CARDS["north"], Ledger(), IDLE, SCHEMA)
+    assert isinstance(ended, Deal)
+    lacking = accepts(insisting, ended, CARDS["north"], Ledger(), IDLE, SCHEMA)
     assert any("lacks confidence-bounding" in reason and "over age, which" in reason for reason in lacking)

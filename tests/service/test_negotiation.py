@@ -22,7 +22,7 @@ from masquerade.privacy.t_closeness import TCloseness
 from masquerade.service.answering import accepts
 from masquerade.service.card import ColumnCard
 from masquerade.service.ledger import Ledger
-from masquerade.service.negotiation import MOST_ROUNDS, Agreed, Refused
+from masquerade.service.negotiation import MOST_ROUNDS, Refused
 from masquerade.service.policy import Policy
 from masquerade.service.terms import Deal, strictest
 from service.parties import BANK, CLINIC, IDLE, SHOP, K, L, carried, dealt, offer, policy, refused, request
@@ -74,7 +74,7 @@ def test_a_counter_offer_says_who_asked_for_what() -> None:
             "clinic": policy(joint_qid="asked", price={"per_record": 2}),
         },
     )
-    assert isinstance(ended, Agreed)
+    assert isinstance(ended, Deal)
     assert rounds[0].insisted["bank"] == (KAnonymity(["age", "job"], 30), KAnonymity(["job", "salary"], 30))
     assert rounds[0].insisted["clinic"] == (KAnonymity(["age", "town"], 2),)
     assert rounds[0].price == 2 * 5_000
@@ -182,17 +182,17 @@ def test_every_policy_accepts_the_deal_and_answers_it_with_itself(
 ) -> None:
     policies = {name: policy(**each) for name, each in chosen.items()}
     ended, rounds = carried(request(attributes=list(ALL.attributes), privacy=wish), policies, CARDS)
-    assert isinstance(ended, Agreed)
+    assert isinstance(ended, Deal)
     assert len(rounds) <= 3 < MOST_ROUNDS
-    again = ended.deal.asked
+    again = ended.asked
     for card in CARDS:
-        assert accepts(policies[card.party], ended.deal, card, Ledger(), IDLE) == ()
-        assert offer(policies[card.party], again, card).parts == ended.deal.terms.parts
+        assert accepts(policies[card.party], ended, card, Ledger(), IDLE) == ()
+        assert offer(policies[card.party], again, card).parts == ended.terms.parts
     once_more, rounds = carried(again, policies, CARDS)
-    assert isinstance(once_more, Agreed)
+    assert isinstance(once_more, Deal)
     assert not rounds
-    assert once_more.deal.choice is None  # now it is asked for by name
-    assert msgspec.structs.replace(once_more.deal, choice=ended.deal.choice) == ended.deal
+    assert once_more.choice is None  # now it is asked for by name
+    assert msgspec.structs.replace(once_more, choice=ended.choice) == ended
 
 
 @settings(deadline=None, max_examples=examples(60))
@@ -217,8 +217,8 @@ def test_a_stricter_policy_never_makes_a_weaker_contract(
     ends = []
     for each in (chosen, stricter):
         ended, _ = carried(asked, {name: policy(**changes) for name, changes in each.items()}, CARDS)
-        assert isinstance(ended, Agreed)
-        ends.append(ended.deal.terms.parts)
+        assert isinstance(ended, Deal)
+        ends.append(ended.terms.parts)
     for part in [*ends[0], *asked.privacy]:
         assert any(each.covers(part) for each in ends[1])
 
@@ -249,8 +249,8 @@ def test_equal_terms_have_one_hash_and_the_occasion_is_no_part_of_it() -> None:
         dataclasses.replace(CLINIC, schema="dd" * 32),
     ):
         ended, _ = carried(request(), policies, (BANK, card))
-        assert isinstance(ended, Agreed)
-        changed.append(ended.deal)
+        assert isinstance(ended, Deal)
+        changed.append(ended)
     hashes = [each.terms.hash for each in (deal, *changed)]
     assert len(set(hashes)) == len(hashes)
     assert Deal.read(deal.canonical()) == deal
@@ -265,8 +265,8 @@ def test_who_shares_the_class() -> None:
         BANK, columns=(*BANK.columns, ColumnCard("income", "categorical", "class"))
     )
     ended, _ = carried(request(), {"bank": closed, "clinic": closed}, (everybody, CLINIC))
-    assert isinstance(ended, Agreed)
-    assert ended.deal.terms.class_from is None
+    assert isinstance(ended, Deal)
+    assert ended.terms.class_from is None
     assert list(refused(request(**{"class": "wealth"}))) == ["request"]
     three = {"bank": policy(), "clinic": policy(), "shop": policy()}
     ended, _ = carried(ALL, three, (everybody, CLINIC, SHOP))
@@ -277,8 +277,8 @@ def test_who_shares_the_class() -> None:
         three,
         (everybody, CLINIC, SHOP),
     )
-    assert isinstance(ended, Agreed)
-    assert ended.deal.terms.class_from == "bank"
+    assert isinstance(ended, Deal)
+    assert ended.terms.class_from == "bank"
 
 
 def test_a_requirement_on_the_class_is_nobodys_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,10 @@ from masquerade.privacy.t_closeness import TCloseness
 from masquerade.service.answering import answer
 from masquerade.service.card import ColumnCard
 from masquerade.service.ledger import Ledger
-from masquerade.service.negotiation import MOST_ROUNDS, Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.negotiation import MOST_ROUNDS, CounterOffer, Refused, negotiate
 from masquerade.service.offers import Refusal
 from masquerade.service.request import Request
+from masquerade.service.terms import Deal
 from service.parties import BANK, CLINIC, IDLE, SHOP, K, L, carried, dealt, offer, policy, refused, request
 
 
@@ -67,8 +68,8 @@ def test_conflicts_between_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ended.reasons == {"bank": (reason,), "clinic": (reason,)}
     assert ended.lines == (f"{reason} (bank, clinic)",)
     ended, _ = carried(request(providers={"age": "bank"}), open_to_all, (both, CLINIC))
-    assert isinstance(ended, Agreed)
-    assert ended.deal.terms.columns[0].holder == "bank"
+    assert isinstance(ended, Deal)
+    assert ended.terms.columns[0].holder == "bank"
 
     assert refused(request(attributes=["age", "job", "colour"])) == {
         "request": ('no party contributes "colour"',)
@@ -85,7 +86,7 @@ def test_conflicts_between_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(refused(request(privacy=wished))) == ["request"]
     diverse = [{"model": L, "qid": ["job"], "l": 2, "sensitive": "disease"}]  # which is checked secretly
     ended, _ = carried(request(privacy=diverse), open_to_all)
-    assert isinstance(ended, Agreed)
+    assert isinstance(ended, Deal)
     ended, _ = carried(request(attributes=["age", "town"], privacy=[]), open_to_all, (CLINIC,))
     assert isinstance(ended, Refused)
     assert ended.reasons == {"request": ("a mashup needs at least two parties; 1 can contribute",)}

@@ -13,8 +13,8 @@ import pytest
 from masquerade.service.answering import accepts, answer
 from masquerade.service.further_releases import against_second, rolls_up
 from masquerade.service.ledger import Ledger, append, record_of
-from masquerade.service.negotiation import Agreed
 from masquerade.service.offers import Load, Refusal
+from masquerade.service.terms import Deal
 from service.parties import BANK, CLINIC, IDLE, NOW, K, carried, dealt, offer, policy, reasons, request
 
 FIRST = dealt(request(algorithm={"name": "tds"}), bank=policy(least_k=20))
@@ -86,9 +86,9 @@ def test_the_same_request_again_is_answered_with_what_was_agreed() -> None:
     assert [each["name"] for each in again.methods] == ["tds"]
     assert again.parts == FIRST.terms.parts
     ended, _ = carried(request(), {"bank": policy(least_k=20), "clinic": policy()}, ledger=LEDGER)
-    assert isinstance(ended, Agreed)
-    assert ended.deal.terms.hash == FIRST.terms.hash
-    assert accepts(policy(), ended.deal, CLINIC, LEDGER, IDLE) == ()
+    assert isinstance(ended, Deal)
+    assert ended.terms.hash == FIRST.terms.hash
+    assert accepts(policy(), ended, CLINIC, LEDGER, IDLE) == ()
 
 
 def test_columns_that_are_released_as_they_are_come_last_in_any_order() -> None:

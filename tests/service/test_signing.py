@@ -10,8 +10,8 @@ import pytest
 from masquerade.errors import ParameterError, PeerRefused
 from masquerade.net.identity import Identity, self_signed
 from masquerade.net.trust import TrustStore
-from masquerade.service.negotiation import Agreed
 from masquerade.service.signing import SignedContract, draw_up, refusals, sign, verify_signatures
+from masquerade.service.terms import Deal
 from net.nodes import expired
 from service.parties import NOW, carried, policy, request
 
@@ -19,8 +19,8 @@ PEOPLE = {name: self_signed(name) for name in ("bank", "clinic")}
 TRUST = TrustStore({name: who.certificate for name, who in PEOPLE.items()})
 KEYS = {name: who.fingerprint for name, who in PEOPLE.items()}
 ended, _ = carried(request(), {"bank": policy(), "clinic": policy()})
-assert isinstance(ended, Agreed)
-DEAL = ended.deal
+assert isinstance(ended, Deal)
+DEAL = ended
 
 
 def _signed(contract: SignedContract, **people: Identity) -> SignedContract:

@@ -20,8 +20,7 @@ from masquerade.methods import written_method
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.protocol.contract import Contribution, written_requirement
-from masquerade.protocol.method import ASSEMBLER, AskedMethod, Proposal
-from masquerade.protocol.method import Agreed as AgreedMethod
+from masquerade.protocol.method import ASSEMBLER, Agreed, AskedMethod, Proposal
 from masquerade.protocol.method_choice import MethodChoice, PassedOver
 from masquerade.service.boundaries import joint_terms
 from masquerade.service.kinds import RULES
@@ -35,13 +34,6 @@ Reasons = Mapping[str, tuple[str, ...]]
 Offered = Mapping[
     str, tuple[GroupRequirement, ...]
 ]  # by party: what it insists on, also over all attributes together
-
-
-@dataclass(frozen=True)
-class Agreed:
-    """Every party offered exactly this."""
-
-    deal: Deal
 
 
 @dataclass(frozen=True)
@@ -99,9 +91,10 @@ def negotiate(
     answers: Iterable[Offer | Refusal],
     earlier: Sequence[CounterOffer] = (),
     source: str | None = None,
-) -> Agreed | CounterOffer | Refused:
-    """Run one round. `answers` are to the last of the `earlier` counter-offers, or to the request if there are none.
+) -> Deal | CounterOffer | Refused:
+    """Run one round, which ends in a deal when every party offers exactly that.
 
+    `answers` are to the last of the `earlier` counter-offers, or to the request if there are none.
     With `source` the parties were asked for a roll-up of the release of those terms.
     """
     by_party = [_readable(each) for each in _by_party(answers)]
@@ -131,7 +124,7 @@ def negotiate(
         for party, parts in offered.items()
     }
     if all(offered[offer.party] == joint and offer.m == m for offer in offers):
-        return Agreed(_deal(request, method, offers, joint, m, source))
+        return _deal(request, method, offers, joint, m, source)
     if len(earlier) >= MOST_ROUNDS:
         return Refused(
             {
@@ -282,9 +275,7 @@ def _about_method(
             yield THE_REQUEST, problem.sentence
 
 
-def _agreed_method(
-    request: Request, method: AskedMethod, offers: Sequence[Offer], known: Proposal
-) -> AgreedMethod:
+def _agreed_method(request: Request, method: AskedMethod, offers: Sequence[Offer], known: Proposal) -> Agreed:
     """Return the method of the deal; if it was chosen, with whose policies kept a preferred one from being it."""
     agreed = method.agreed(known, request.class_name)
     if agreed.choice is None:

@@ -41,7 +41,7 @@ from masquerade.service.coordinator.session_moves import (
 from masquerade.service.coordinator.sign import Signer, requirements_of
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.kinds.kind import THE_REQUEST
-from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate, said_by
+from masquerade.service.negotiation import CounterOffer, Refused, negotiate, said_by
 from masquerade.service.offers import Offer, Refusal
 from masquerade.service.request import Request, read_request
 from masquerade.service.session_states import Status
@@ -99,10 +99,11 @@ class Negotiator:
             lines = [*outcome.lines, *said_by({each.party: (each.reason,) for each in clocks})]
             await self._end(session, Status.REFUSED, lines)
             return None
-        deal = outcome.deal
-        if session.terms_hash == deal.terms.hash.hex() and await self._held_on(session, [_the_same(deal)]):
+        if session.terms_hash == outcome.terms.hash.hex() and await self._held_on(
+            session, [_the_same(outcome)]
+        ):
             return None
-        signed = await self.signer.agree(session, deal)
+        signed = await self.signer.agree(session, outcome)
         if isinstance(signed, SessionRecord):
             return signed
         clocks = await differing_clocks(self.context, [each.party for each in signed])
@@ -122,7 +123,7 @@ class Negotiator:
         datasets: Mapping[str, str],
         refused: Refused,
         source: str,
-    ) -> Agreed | Refused:
+    ) -> Deal | Refused:
         """Ask for a roll-up of the earlier release, which is all that the parties may still publish of their tables."""
         lacking = await asyncio.to_thread(EarlierReleases(self.context).lacking, source)
         if lacking is not None:
@@ -136,7 +137,7 @@ class Negotiator:
         request: Request,
         datasets: Mapping[str, str],
         source: str | None = None,
-    ) -> Agreed | Refused:
+    ) -> Deal | Refused:
         """Carry offers and counter-offers, round by round, until all insist on the same or somebody refuses."""
         before = await asyncio.to_thread(self.context.store.offers.of, session.id)
         number = max((offer.round for offer in before), default=0)
