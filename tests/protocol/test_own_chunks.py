@@ -1,90 +1,25 @@
-"""A party that reads its table in chunks: the same messages, the same release, and no raw row in its own memory."""
+"""What is wrong with a table that a party reads in chunks is told as of one in memory; see also tests/contract."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from chunked import rows_of, write_parts
+from chunked import write_parts
+from contract.test_parties_on_engines import HOLDERS, QID, SCHEMA, Stored
 from masquerade.data.parquet_parts import parted_files
 from masquerade.data.records import Records
-from masquerade.engine.chunks import Engine
 from masquerade.engine.local import LocalEngine
 from masquerade.errors import DataError, ParameterError, RequirementUnreachable
-from masquerade.net.memory import Wire
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.multidimensional.method import JointMondrian
 from masquerade.protocol.own_chunks import read_own_records, wanted_of_party
-from protocol.test_engine_groups import CASES as MONDRIAN
-from protocol.test_engine_state import CASES as TDS
-from protocol.test_engine_state import HOLDERS, QID, SCHEMA, shown
 from protocol.test_joint_mondrian import contract_of as by_mondrian
 from protocol.test_mashup import contract_of as by_tds
 from protocol.test_mashup import run_mashup
-
-CONTRACTS: dict[str, Contract] = {
-    **{
-        f"tds, {name}": by_tds(requirement, HOLDERS, **{"argmax": "plain", **terms})
-        for name, (requirement, terms) in TDS.items()
-    },
-    **{
-        f"mondrian, {name}": by_mondrian(requirement, HOLDERS, method, **terms)
-        for name, (requirement, method, terms) in MONDRIAN.items()
-        if "share" not in name
-    },
-    "tds, a class that another shares, a column in no QID": by_tds(
-        mq.KAnonymity(QID[:4], k=6), HOLDERS, target="approved", class_from="shop", argmax="plain"
-    ),
-}
-
-
-class Stored:
-    """The tables of parties with an engine, as Parquet files in small row groups, read into its chunks."""
-
-    def __init__(self, contract: Contract, engines: Mapping[str, Engine], folder: Path) -> None:
-        self.contract, self.engines, self.folder = contract, engines, folder
-
-    def __call__(self, name: str, table: mq.Table) -> Records | None:
-        if name not in self.engines:
-            return None
-        write_parts(table.arrow, self.folder / name)
-        wanted, how = wanted_of_party(name, self.contract, table.schema, "id", "drop", ("", "?"))
-        files = parted_files(name, self.folder, wanted.used)
-        chunks, ids = read_own_records(files, wanted, self.engines[name], how)
-        assert list(ids) == [each.as_py().encode() for each in table.arrow.column("id")]
-        return chunks
-
-
-@pytest.mark.parametrize("case", CONTRACTS)
-def test_reading_in_chunks_changes_no_message_and_no_release(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    contract = CONTRACTS[case]
-    monkeypatch.setattr(LocalEngine, "rows_at_once", lambda *_: 37)
-    table = mq.Table(mq.generate_people(150, missing=0), SCHEMA)
-    alone, together = Wire(), Wire()
-    expected = run_mashup(table, contract, wire=alone, uncommon=20)
-    with LocalEngine(threads=2, folder=tmp_path) as one, LocalEngine(threads=1, folder=tmp_path) as other:
-        engines = {"bank": one, "shop": other}
-        stored = Stored(contract, engines, tmp_path)
-        release = run_mashup(table, contract, wire=together, uncommon=20, engines=engines, in_chunks=stored)
-    assert rows_of(release.table) == rows_of(expected.table)
-    assert told(release) == told(expected)
-    assert shown(together) == shown(alone)
-    handed = [
-        [len(each.data) for each in wire.heard if each.receiver == "assembler"] for wire in (alone, together)
-    ]
-    assert handed[0] == handed[1]  # the assembler cannot tell either
-
-
-def told(release: mq.Release) -> dict[str, Any]:
-    summary = release.summary
-    return {name: summary[name] for name in summary if name != "seconds"}
 
 
 def read(tmp_path: Path, people: pa.Table, contract: Contract) -> Records:
