@@ -15,6 +15,7 @@ import _adult
 from _figures import Figure, Say, duration, tell
 from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.public_state import PublicState
+from masquerade.data.records import Records
 from masquerade.data.table import Table
 from masquerade.engine.counts import value_counts
 from masquerade.library.jobs import anonymize_job
@@ -220,13 +221,14 @@ def _bytes(what: str, transcripts: Path, table: pa.Table, qid: tuple[str, ...], 
 def _information(table: pa.Table, qid: tuple[str, ...], k: int) -> list[float]:
     own = Table(table, _adult.schema())
     names = [name for name in _adult.ALL14 if name in qid]
-    state = PublicState(names, [KAnonymity(qid, k)], {}, len(own))
-    view = LocalView(dict(enumerate(own.columns(names))), own.coded(_adult.CLASS), SCORES["gain-ratio"])
+    state = PublicState(Records.of(own, names, [_adult.CLASS]), names, [KAnonymity(qid, k)], {})
+    columns = own.columns(names)
+    view = LocalView(dict(enumerate(columns)), state.scored(columns, _adult.CLASS), SCORES["gain-ratio"])
     found = []
     while (best := view.best(state)) is not None:
-        winner, instruction = best
-        counts = value_counts(instruction.children, instruction.n_children)
+        winner, split = best
+        counts = value_counts(state.children(split), split.n_children)
         total = int(counts.sum())
         found.append(-sum(n * math.log2(n / total) for n in counts.tolist() if n) / 8)
-        view.specialise(winner, state.specialise(instruction))
+        view.specialise(winner, state.specialise(split))
     return found

@@ -17,16 +17,15 @@ import numpy as np
 
 import masquerade as mq
 from _figures import Figure, Say, duration, tell
-from masquerade.anonymize.chunked.counting import class_counts
 from masquerade.anonymize.chunked.multidimensional import Dimensions, judge_of_chunks
 from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.mondrian.choices import CHOICES
+from masquerade.anonymize.public_state import PublicState
 from masquerade.data.records import Records
 from masquerade.engine.counts import value_counts
 from masquerade.engine.local import LocalEngine
 from masquerade.net.memory import run_together
 from masquerade.protocol.common_records import on_engine
-from masquerade.protocol.engine_state import EngineState
 from masquerade.protocol.mashup import JointSchema, mashup
 from masquerade.protocol.multidimensional.own_cuts import Cuts, OwnGroups
 from masquerade.utility.scores import score_named
@@ -81,8 +80,8 @@ def _specialised(table: mq.Table, *, on_engines: bool) -> tuple[float, list[Any]
             records = Records.of(table, [column.name for column in own.values()], [classes.name])
             if on_engines:
                 records = on_engine(records, engine)
-            state = EngineState(records, names, [requirement], {})
-            view = LocalView(own, None, score, class_counts(records, tuple(own.values()), classes.name))
+            state = PublicState(records, names, [requirement], {})
+            view = LocalView(own, state.scored(tuple(own.values()), classes.name), score)
             scripts[PARTIES[me]] = mashup(me, PARTIES, schema, view, state, classes)
         found = run_together(scripts)
         spent = time.process_time() - started

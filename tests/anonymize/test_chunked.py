@@ -395,9 +395,9 @@ def test_a_method_that_breaks_its_requirement_is_caught_in_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check counts the finished files, whatever the method has counted."""
-    from masquerade.anonymize.partition import Partition
+    from masquerade.anonymize.public_state import QidGroups
 
-    monkeypatch.setattr(Partition, "allows", lambda *_: True)
+    monkeypatch.setattr(QidGroups, "allows", lambda *_: True)
     with pytest.raises(Bug, match="made a release that its requirement refuses; nothing was written"):
         in_chunks(people(missing=0), K, mq.TopDownSpecialization("approved"), tmp_path)
 

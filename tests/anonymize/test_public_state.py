@@ -1,54 +1,74 @@
-"""The public state by hand: who carries what, and who is left out."""
+"""The public state by hand: who carries what, and who is left out; in one chunk and in several."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from masquerade.anonymize.instruction import Instruction, places_by_child
+import masquerade as mq
+from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.public_state import PublicState
+from masquerade.data.records import Records
+from masquerade.engine.chunks import Engine
+from masquerade.engine.here import Here
+from masquerade.engine.local import LocalEngine
 from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.protocol.common_records import on_engine
 
 
-@pytest.mark.parametrize("n_children", [2, 8, 9, 300])
-def test_places_of_each_child_in_order(n_children: int) -> None:
-    children = np.arange(1000)[::-1] * 7 % n_children
-    places = places_by_child(children.astype(np.min_scalar_type(n_children)), n_children)
-    assert [each.tolist() for each in places] == [
-        [place for place, child in enumerate(children) if child == wanted] for wanted in range(n_children)
-    ]
+@pytest.fixture(params=["here", "local"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    monkeypatch.setattr(LocalEngine, "rows_at_once", lambda *_: 3)
+    with Here() if request.param == "here" else LocalEngine(threads=1) as engine:
+        yield engine
 
 
 def instruction(attribute: str, value: int, *children: int) -> Instruction:
     return Instruction(attribute, value, max(children) + 1, np.array(children, np.uint8))
 
 
-def test_records_that_are_left_out_stay_left_out() -> None:
+def n_records(n: int, engine: Engine) -> Records:
+    """So many records, of which nothing is known."""
+    return on_engine(Records.of(mq.Table(pa.table({"row": range(n)})), []), engine)
+
+
+def kept(state: PublicState) -> list[int]:
+    """The records that are released."""
+    assert state.released is not None
+    return np.flatnonzero(np.concatenate([*state.each_label()])).tolist()
+
+
+def test_records_that_are_left_out_stay_left_out(engine: Engine) -> None:
     """Seven records, groups of two. Two children of a leave out a record each; b then splits the others."""
-    state = PublicState(["a", "b"], [KAnonymity(["a", "b"], 2)], {}, 7, may_suppress=3)
-    first = instruction("a", 0, 0, 0, 0, 0, 0, 1, 2)
+    state = PublicState(n_records(7, engine), ["a", "b"], [KAnonymity(["a", "b"], 2)], {}, may_suppress=3)
+    first = state.told(instruction("a", 0, 0, 0, 0, 0, 0, 1, 2))
     assert state.allows(first)
     assert state.leaves_out(first) == 2
     assert list(state.specialise(first)) == [1, 2, 3]
-    assert state.kept is not None
-    assert state.kept.tolist() == [0, 1, 2, 3, 4]
+    assert kept(state) == [0, 1, 2, 3, 4]
+    assert state.all_carriers("a") == [5, 1, 1]
+    assert [state.n_carriers("a", value) for value in state.cut["a"]] == [5, 1, 1]
+    assert state.all_carriers("b") == [state.n_carriers("b", 0)] == [7]
 
     # The two that are out agree on b, and would be a large enough group with each other: they are not asked.
-    second = instruction("b", 0, 0, 0, 0, 1, 1, 2, 2)
+    second = state.told(instruction("b", 0, 0, 0, 0, 1, 1, 2, 2))
     assert state.leaves_out(second) == 0
-    worse = instruction("b", 0, 0, 1, 1, 2, 3, 3, 3)
+    worse = state.told(instruction("b", 0, 0, 1, 1, 2, 3, 3, 3))
     assert state.leaves_out(worse) == 3
     assert not state.allows(worse)
-    third = instruction("b", 0, 0, 0, 1, 1, 2, 2, 2)
+    third = state.told(instruction("b", 0, 0, 0, 1, 1, 2, 2, 2))
     assert state.leaves_out(third) == 1
     state.specialise(third)
-    assert state.kept.tolist() == [0, 1, 2, 3]
+    assert kept(state) == [0, 1, 2, 3]
     [partition] = state.partitions
     assert partition.sizes[0] == 3
     assert sorted(partition.sizes[1:][partition.sizes[1:] > 0].tolist()) == [2, 2]
 
 
-def test_without_an_allowance_everybody_is_kept() -> None:
-    state = PublicState(["a"], [KAnonymity(["a"], 2)], {}, 3)
-    assert not state.allows(instruction("a", 0, 0, 0, 1))
-    assert state.kept is None
+def test_without_an_allowance_everybody_is_kept(engine: Engine) -> None:
+    state = PublicState(n_records(3, engine), ["a"], [KAnonymity(["a"], 2)], {})
+    assert not state.allows(state.told(instruction("a", 0, 0, 0, 1)))
+    assert state.released is None

@@ -17,6 +17,7 @@ import pytest
 import masquerade as mq
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.public_state import PublicState
+from masquerade.data.records import Records
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.running import run_async
@@ -177,12 +178,13 @@ def test_an_instruction_names_no_child_that_nobody_goes_to() -> None:
 def test_many_groups_and_many_children_take_memory_by_the_records() -> None:
     """An instruction that everybody must allow: a table of groups by children would have a hundred million cells."""
     n = 20_000
-    state = PublicState(["job", "town"], [mq.KAnonymity(["job", "town"], k=2)], {}, n)
+    records = Records.of(mq.Table(pa.table({"row": range(n)})), [])
+    state = PublicState(records, ["job", "town"], [mq.KAnonymity(["job", "town"], k=2)], {})
     pairs = (np.arange(n) // 2).astype(np.uint32)
     with peak() as taken:
         for attribute in ("job", "town"):
             instruction = Instruction(attribute, 0, n // 2, pairs)
-            assert state.allows(instruction)
+            assert state.allows(state.told(instruction))
             state.specialise(instruction)
     assert taken.bytes < 16 * MEGABYTE
     assert state.partitions[0].anonymity == 2

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.partition import Partition
+from masquerade.anonymize.public_state import QidGroups
 from masquerade.crypto.circuit import to_bits
 from masquerade.protocol.collaborate import provider
 from masquerade.protocol.collaborate.secret_counts import SecretJudge
@@ -46,11 +46,11 @@ def test_a_holder_of_values_that_lies_about_the_whole_table_publishes_nothing(
         half = to_bits([17, 17], self.n_records.bit_length()).T.ravel()
         return {"whole": half} if honest(self, check, labels) else {}
 
-    allows, holds = Partition.allows, Partition.holds
+    allows, holds = QidGroups.allows, QidGroups.holds
 
     # The liar, who sees what comes of it, says nothing; the others have no values.
-    monkeypatch.setattr(Partition, "allows", lambda self, *args: bool(self.sensitive) or allows(self, *args))
-    monkeypatch.setattr(Partition, "holds", lambda self: bool(self.sensitive) or holds(self))
+    monkeypatch.setattr(QidGroups, "allows", lambda self, *args: bool(self.sensitive) or allows(self, *args))
+    monkeypatch.setattr(QidGroups, "holds", lambda self: bool(self.sensitive) or holds(self))
     monkeypatch.setattr(RemoteChecks, "_whole", lying)
     with pytest.raises(mq.RequirementViolated):
         run_mashup(table, contract)

@@ -17,13 +17,13 @@ from leakage.coins import Recording
 from leakage.views import Made, Views
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.local_view import Candidate, LocalView
+from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Generalised
 from masquerade.protocol.argmax import Bid
 from masquerade.protocol.boundaries.start import Start
 from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.common_records import CommonRecords, known_sensitive, records_of, with_classes
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.engine_state import EngineState
 from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.mashup import _digest
@@ -196,12 +196,12 @@ class MashupSimulator:
         score = score_named(self.method.score, True)
         prepared = {name: _prepared(name, self.contract, each, score) for name, each in self.seen.items()}
         self.local: dict[str, LocalView] = {name: each[0] for name, each in prepared.items()}
-        self.states: dict[str, EngineState] = {name: each[1] for name, each in prepared.items()}
+        self.states: dict[str, PublicState] = {name: each[1] for name, each in prepared.items()}
         for instruction in self.start.instructions():
             for name in self.parties:
                 numbers = self.states[name].specialise(instruction)
                 if instruction.attribute in self.local[name].own:
-                    self.local[name].start(instruction, numbers)
+                    self.local[name].start(instruction.attribute, numbers)
         strategy = self.method.participation(self.contract)
         number = 0
         while True:

@@ -16,6 +16,7 @@ import pytest
 
 import masquerade as mq
 from fake_clock import FakeClock
+from masquerade.anonymize.public_state import PublicState
 from masquerade.audit.verify import verify
 from masquerade.data.records import Records
 from masquerade.engine.local import LocalEngine
@@ -31,7 +32,6 @@ from masquerade.errors import (
 from masquerade.net.channel import Channel
 from masquerade.net.identity import self_signed
 from masquerade.protocol import common_records
-from masquerade.protocol.engine_state import EngineState
 from masquerade.service.control import Ready
 from masquerade.service.ledger import Ledger, append, record_of
 from masquerade.service.node.datasets import Dataset
@@ -111,13 +111,13 @@ def test_steps_are_shown_where_all_grant_it(folder: Folder, monkeypatch: pytest.
     let_watch(folder)
     folder.write_conf("bank", extra='[engine]\nmemory = "1GB"')
     counted = []
-    start = EngineState.__init__
+    start = PublicState.__init__
 
-    def counting(state: EngineState, records: Records, *given: Any) -> None:
+    def counting(state: PublicState, records: Records, *given: Any) -> None:
         counted.extend([1] if isinstance(records.engine, LocalEngine) else [])
         start(state, records, *given)
 
-    monkeypatch.setattr(EngineState, "__init__", counting)
+    monkeypatch.setattr(PublicState, "__init__", counting)
     order = common_records.in_common_order
     monkeypatch.setattr(common_records, "in_common_order", lambda *given: counted.append(2) or order(*given))
 

@@ -23,12 +23,10 @@ from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.preparation import (
     different_qids,
     prepare,
-    refuse_unreachable,
     refuse_violating_whole,
 )
 from masquerade.data.column import Coded, Column
 from masquerade.data.schema import Schema
-from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, Rows, value_counts, weighted_counts
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
@@ -77,16 +75,6 @@ class Datafly(TableMethod):
                     "changes with every record that is left out"
                 )
         yield from without_steps(self.name, parts, schema)
-
-    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
-        """Generalise until every group satisfies, or is left out."""
-        task = prepare(table, requirement, self)
-        judge = _Judge(task.parts, task.sensitive, task.n_rows)
-        generalised = BottomUpColumns(task.columns)
-        rows = self._generalise(generalised, judge, task.columns, task.n_rows)
-        if not rows.size:
-            refuse_unreachable(table, task.parts, task.sensitive)
-        return task.outcome(generalised.released(rows), (), None if rows.size == task.n_rows else rows)
 
     def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Generalise the different combinations of values, each of which several records have."""

@@ -7,17 +7,16 @@ an `Instruction`, which tells nothing of ranks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Ints, Rows, value_counts
-from masquerade.engine.numbering import rows_by_rank
+from masquerade.data.records import ranks_of
+from masquerade.engine.chunks import Chunk
+from masquerade.engine.counts import Ints, Rows
 
 Children = NDArray[np.unsignedinteger[Any]]
-
-_FEW = 8  # up to this many children, searching for each in turn is faster than sorting
 
 
 def child_numbers(n_children: int) -> Children:
@@ -26,12 +25,23 @@ def child_numbers(n_children: int) -> Children:
     return numbers
 
 
-def places_by_child(children: Children, n_children: int) -> list[Rows]:
-    """Return, for each child, its positions in an instruction, in order."""
-    if n_children <= _FEW:
-        return [np.flatnonzero(children == child) for child in range(n_children)]
-    ends = np.cumsum(value_counts(children, n_children))[:-1]
-    return np.split(rows_by_rank(children, n_children), ends)
+class Split(Protocol):
+    """Which records of a chunk carry a value that is specialised, and the child that each goes to."""
+
+    @property
+    def attribute(self) -> str:
+        """Whose value it is."""
+
+    @property
+    def value(self) -> int:
+        """Its number in the cut."""
+
+    @property
+    def n_children(self) -> int:
+        """The number of children that some record goes to."""
+
+    def __call__(self, chunk: Chunk) -> tuple[Rows | None, Ints]:
+        """Return the rows, None for all, and their children."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +57,15 @@ class RankSplit:
     def children_of(self, ranks: Ints) -> Children:
         """Return the child of each of these ranks, all of which are the value's."""
         return self.child_of_rank.take(ranks - self.lo if self.lo else ranks)
+
+    def __call__(self, chunk: Chunk) -> tuple[Rows | None, Ints]:
+        """Return the rows with ranks of the value, None for all, and their children."""
+        ranks, hi = chunk[ranks_of(self.attribute)], self.lo + self.child_of_rank.size
+        inside = ranks < hi if self.lo == 0 else (ranks >= self.lo) & (ranks < hi)
+        if inside.all():
+            return None, self.children_of(ranks)
+        rows = np.flatnonzero(inside)
+        return rows, self.children_of(ranks.take(rows))
 
 
 @dataclass(frozen=True, eq=False)

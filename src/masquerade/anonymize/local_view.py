@@ -14,11 +14,11 @@ from itertools import compress, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.instruction import Instruction, RankSplit, child_numbers
+from masquerade.anonymize.instruction import RankSplit, Split, child_numbers
 from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.public_state import PublicState
-from masquerade.data.column import Coded, Column, Generalised
-from masquerade.engine.counts import Counts, pair_counts, value_counts
+from masquerade.data.column import Column, Generalised
+from masquerade.engine.counts import Counts
 from masquerade.utility.penalties import Penalties, certainty_penalties, guiding_penalties
 from masquerade.utility.scores import FIXED_ONE, Score
 
@@ -107,29 +107,14 @@ class OwnColumn:
         child_of_rank = np.repeat(numbers, np.diff(candidate.cuts))
         return RankSplit(candidate.attribute, candidate.value, n_children, candidate.lo, child_of_rank)
 
-    def instruction(self, candidate: Candidate, state: PublicState) -> Instruction:
-        """Return the instruction that sends each carrier of the candidate's value to its child."""
-        return state.instruct(self.split(candidate), self.column)
-
 
 class LocalView:
     """One party's columns and its open candidates."""
 
-    def __init__(
-        self,
-        columns: Mapping[int, Column],
-        classes: Coded | None,
-        score: Score,
-        counts: Mapping[str, Counts] | None = None,
-    ) -> None:
-        """`columns` by their position in the joint schema; `counts` where their records are counted elsewhere."""
+    def __init__(self, columns: Mapping[int, Column], counts: Mapping[str, Counts], score: Score) -> None:
+        """`columns` by their position in the joint schema, and of each the records with each rank and class."""
         self.score = score
-        self.own = {
-            column.name: OwnColumn(
-                column, class_counts(column, classes) if counts is None else counts[column.name]
-            )
-            for column in columns.values()
-        }
+        self.own = {column.name: OwnColumn(column, counts[column.name]) for column in columns.values()}
         self.cut: dict[str, list[int]] = {}  # where the values of each attribute's cut begin, in order
         self.candidates: list[Candidate] = []
         self._positions = {column.name: position for position, column in columns.items()}
@@ -137,52 +122,51 @@ class LocalView:
             self.cut[column.name] = [0]
             self._open(column.name, position, 0, 0, column.domain.size)
 
-    def to_boundaries(self, state: PublicState) -> list[Instruction]:
-        """Return the instructions that bring columns from their topmost value to the most general that is allowed."""
+    def to_boundaries(self) -> list[RankSplit]:
+        """Return the splits that bring columns from their topmost value to the most general that is allowed."""
         found = []
         for own in self.own.values():
             if own.column.boundary is not None and own.column.boundary.cut.size > 1:
                 cuts = (*own.column.boundary.cut.tolist(), own.domain.size)
                 top = Candidate(own.column.name, 0, 0, 0, own.domain.size, cuts, 0, 0)
-                found.append(own.instruction(top, state))
+                found.append(own.split(top))
         return found
 
-    def start(self, instruction: Instruction, numbers: Sequence[int]) -> None:
+    def start(self, attribute: str, numbers: Sequence[int]) -> None:
         """Replace an attribute's topmost value by the most general that are allowed; see `specialise`."""
-        name = instruction.attribute
-        boundary = self.own[name].column.boundary
-        assert boundary is not None
-        self.candidates = [each for each in self.candidates if each.attribute != name]
-        self.cut[name] = boundary.cut.tolist()
-        cuts = (*self.cut[name], self.own[name].domain.size)
-        children = compress(pairwise(cuts), self.own[name].occurring(cuts))
+        own = self.own[attribute]
+        assert own.column.boundary is not None
+        self.candidates = [each for each in self.candidates if each.attribute != attribute]
+        self.cut[attribute] = own.column.boundary.cut.tolist()
+        cuts = (*self.cut[attribute], own.domain.size)
+        children = compress(pairwise(cuts), own.occurring(cuts))
         for number, (lo, hi) in zip(numbers, children, strict=True):
-            self._open(name, self._positions[name], number, lo, hi)
+            self._open(attribute, self._positions[attribute], number, lo, hi)
 
-    def best(self, state: PublicState) -> tuple[Candidate, Instruction] | None:
+    def best(self, state: PublicState) -> tuple[Candidate, RankSplit] | None:
         """Return the valid candidate with the highest score; invalid ones are discarded for good."""
-        best: tuple[Candidate, Instruction] | None = None
+        best: tuple[Candidate, RankSplit] | None = None
         if self.score.weighs_anonymity:
             self._estimate(state)
         for candidate in sorted(self.candidates, key=lambda each: each.order):
             if best is not None and best[0].order < candidate.order:
                 break  # a score can only turn out lower than its estimate
-            instruction = self.own[candidate.attribute].instruction(candidate, state)
-            if not state.allows(instruction):
+            split = self.own[candidate.attribute].split(candidate)
+            if not state.allows(split):
                 self.candidates.remove(candidate)
                 continue
-            if state.may_suppress and not self._worth(candidate, instruction, state):
+            if state.may_suppress and not self._worth(candidate, split, state):
                 continue  # only for now: another specialization may leave out the same records first
             if self.score.weighs_anonymity:
-                candidate.anonymity_after = state.anonymity_after(instruction)
+                candidate.anonymity_after = state.anonymity_after(split)
                 loss = _mean_loss(state.anonymity(candidate.attribute), candidate.anonymity_after)
                 candidate.score = self.score.rate(candidate.base, loss)
             if best is None or candidate.order < best[0].order:
-                best = candidate, instruction
+                best = candidate, split
         return best
 
-    def _worth(self, candidate: Candidate, instruction: Instruction, state: PublicState) -> bool:
-        return self.score.worth(candidate.base, state.leaves_out(instruction), len(state.carriers))
+    def _worth(self, candidate: Candidate, split: RankSplit, state: PublicState) -> bool:
+        return self.score.worth(candidate.base, state.leaves_out(split), len(state.cut))
 
     def specialise(self, winner: Candidate, numbers: Sequence[int]) -> None:
         """Replace a candidate of this view by its children; those that occur have these numbers in the public cut."""
@@ -232,16 +216,9 @@ class LocalView:
             self.candidates.append(Candidate(attribute, position, value, lo, hi, cuts, base, score))
 
 
-def class_counts(column: Column, classes: Coded | None) -> Counts:
-    """Count the records with each rank and class; without a class all are of one."""
-    if classes is None:
-        return value_counts(column.ranks, column.domain.size).reshape(-1, 1)
-    return pair_counts(column.ranks, classes.codes, column.domain.size, len(classes.labels))
-
-
-def anonymity_loss(state: PublicState, instruction: Instruction) -> float:
+def anonymity_loss(state: PublicState, split: Split) -> float:
     """AnonyLoss of a specialization."""
-    return _mean_loss(state.anonymity(instruction.attribute), state.anonymity_after(instruction))
+    return _mean_loss(state.anonymity(split.attribute), state.anonymity_after(split))
 
 
 def _fixed(penalties: Penalties) -> Counts:

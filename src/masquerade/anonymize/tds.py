@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.outcome import OnStep, Outcome, Step
+from masquerade.anonymize.outcome import OnStep, Outcome, Step, by_cut
 from masquerade.anonymize.preparation import different_qids, prepare
 from masquerade.anonymize.public_state import PublicState
+from masquerade.data.records import Records
 from masquerade.data.schema import Schema
-from masquerade.data.table import Table
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, number, optional
@@ -30,10 +30,6 @@ from masquerade.privacy.requirement import (
     Requirement,
 )
 from masquerade.utility.scores import SCORES, score_named
-
-if TYPE_CHECKING:
-    from masquerade.anonymize.outcome import Outcome
-    from masquerade.data.records import Records
 
 
 @dataclass(frozen=True)
@@ -89,51 +85,28 @@ class TopDownSpecialization(TableMethod):
         """Return how many records may be left out, from the share's decimal text: 0.29 of 100 is 29."""
         return int(Fraction(str(self.suppression)) * n_rows)
 
-    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
-        """Specialise until no candidate is valid."""
-        task = prepare(table, requirement, self)
-        classes = task.here(table.coded(self.target)) if self.target is not None else None
-        by_name = {column.name: column for column in task.columns}
-        may_suppress = self.may_suppress(len(table))
-        state = PublicState(tuple(by_name), task.parts, task.sensitive, task.n_rows, may_suppress)
-        score = score_named(self.score, self.target is not None)
-        view = LocalView(dict(enumerate(task.columns)), classes, score)
-        steps = _specialise(view, state, on_step)
-        released = tuple(view.released(name) for name in by_name)
-        if (kept := state.kept) is not None:
-            released = tuple(column.of_rows(kept) for column in released)
-        return task.outcome(released, steps, kept)
-
     def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
-        """Specialise until no candidate is valid, by counts of the chunks."""
-        from masquerade.anonymize.chunked.counting import class_counts
-        from masquerade.anonymize.chunked.groups import ChunkedState
-        from masquerade.anonymize.outcome import by_cut
-
+        """Specialise until no candidate is valid, by counts of the records."""
         task = prepare(records, requirement, self)
         score = score_named(self.score, self.target is not None)
         names = [column.name for column in task.columns]
-        state = ChunkedState(task.records, names, task.parts, self.may_suppress(len(records)))
-        counts = class_counts(task.records, task.columns, self.target)
-        view = LocalView(dict(enumerate(task.columns)), None, score, counts)
+        may_suppress = self.may_suppress(len(records))
+        state = PublicState(task.records, names, task.parts, task.records.coded, may_suppress)
+        view = LocalView(dict(enumerate(task.columns)), state.scored(task.columns, self.target), score)
         steps = _specialise(view, state, on_step)
         released = tuple(view.released(name) for name in names)
-        return task.outcome(
-            released,
-            steps,
-            codes={column.name: by_cut(column) for column in released},
-            released=state.released,
-        )
+        codes = {column.name: by_cut(column) for column in released}
+        return task.outcome(released, steps, codes=codes, released=state.released)
 
 
 def _specialise(view: LocalView, state: PublicState, on_step: OnStep | None) -> tuple[Step, ...]:
     """Specialise the best candidate until none is valid."""
-    for instruction in view.to_boundaries(state):
-        view.start(instruction, state.specialise(instruction))
+    for split in view.to_boundaries():
+        view.start(split.attribute, state.specialise(split))
     steps: list[Step] = []
     while (found := view.best(state)) is not None:
-        winner, instruction = found
-        view.specialise(winner, state.specialise(instruction))
+        winner, split = found
+        view.specialise(winner, state.specialise(split))
         steps.append(view.step(winner))
         if on_step is not None:
             on_step(steps[-1])

@@ -24,7 +24,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from masquerade.anonymize.instruction import Instruction
+from masquerade.anonymize.instruction import Instruction, Split
 from masquerade.anonymize.local_view import Candidate, LocalView, anonymity_loss
 from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Coded
@@ -90,7 +90,7 @@ def mashup(
     strategy = participation if participation is not None else AlwaysTakePart()
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     rounds: list[Round] = []
-    offered: list[tuple[Candidate, Instruction]] = []  # this party's best, where this round has asked for it
+    offered: list[tuple[Candidate, Split]] = []  # this party's best, where this round has asked for it
 
     def offer() -> Bid | None:
         best = view.best(state) if strategy.takes_part(me) else None
@@ -143,7 +143,7 @@ def mashup(
 
 def understood(
     message: Instruct, sender: str, winner: Winner, schema: JointSchema, state: PublicState
-) -> Instruction:
+) -> Split:
     """Decode the instruction; raise unless this winner may give it now."""
     if not 0 <= message.position < len(schema.attributes):
         raise PeerBrokeProtocol(sender, f"instructed on attribute {message.position}, which there is not")
@@ -154,7 +154,7 @@ def understood(
         raise PeerBrokeProtocol(
             sender, f"won with another attribute than {attribute}, on which it instructed"
         )
-    if message.value not in state.carriers[attribute]:
+    if message.value not in state.cut[attribute]:
         raise PeerBrokeProtocol(sender, f"instructed on a value of {attribute} that is not in the cut")
     n_carriers = state.n_carriers(attribute, message.value)
     if not n_carriers:
@@ -178,7 +178,7 @@ def understood(
 def checked_score(
     sender: str,
     winner: Winner,
-    instruction: Instruction,
+    instruction: Split,
     view: LocalView,
     state: PublicState,
     classes: Coded | None,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from masquerade.anonymize.chunked.counting import class_counts
 from masquerade.anonymize.local_view import LocalView
+from masquerade.anonymize.public_state import PublicState
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.errors import Bug
 from masquerade.net.progress import Stage
@@ -17,7 +17,6 @@ from masquerade.protocol.boundaries.start import start_within_boundaries
 from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.common_records import CommonRecords, find_common_records, hand_in
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.engine_state import EngineState
 from masquerade.protocol.mashup import JointSchema, Round, mashup
 from masquerade.protocol.method import Seat
 from masquerade.protocol.participation import Participation
@@ -49,7 +48,7 @@ def party(
     for instruction in start.instructions():
         numbers = state.specialise(instruction)
         if instruction.attribute in view.own:
-            view.start(instruction, numbers)
+            view.start(instruction.attribute, numbers)
     # A score that is constant, of candidates that can only become invalid, bounds a party's bids while others win.
     falling = not score.weighs_anonymity and not participation.holds_back
     argmax: ArgMax = LastWinnerFirst() if falling else plain
@@ -103,7 +102,7 @@ def party(
 
 def _prepared(
     name: str, contract: Contract, common: CommonRecords, score: Score
-) -> tuple[LocalView, EngineState, JointSchema]:
+) -> tuple[LocalView, PublicState, JointSchema]:
     parts = contract.parts
     joint = contract.qid_columns
     schema = JointSchema(
@@ -118,10 +117,10 @@ def _prepared(
         for position, column in enumerate(joint)
         if column.holder == name
     }
-    state = EngineState(common.records, schema.attributes, [*parts, *sizes], common.sensitive)
+    state = PublicState(common.records, schema.attributes, [*parts, *sizes], common.sensitive)
     target = common.classes.name if common.classes is not None else None
-    counts = class_counts(common.records, tuple(columns.values()), target)
-    return LocalView(columns, None, score, counts), state, schema
+    counts = state.scored(tuple(columns.values()), target)
+    return LocalView(columns, counts, score), state, schema
 
 
 def bid_words(score: Score, n_records: int, n_attributes: int) -> BidWords:

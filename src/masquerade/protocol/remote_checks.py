@@ -30,9 +30,8 @@ from functools import cached_property
 
 import numpy as np
 
-from masquerade.anonymize.instruction import Instruction
-from masquerade.anonymize.partition import Partition
-from masquerade.anonymize.public_state import PublicState
+from masquerade.anonymize.instruction import Split
+from masquerade.anonymize.public_state import PublicState, QidGroups
 from masquerade.engine.numbering import renumber
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script
@@ -62,7 +61,7 @@ class RemoteChecks(SensitiveChecks):
             for name in {name for part in parts for name in part.qid}
         }
 
-    def ask(self, instruction: Instruction, state: PublicState) -> Script[bool]:
+    def ask(self, instruction: Split, state: PublicState) -> Script[bool]:
         """Return whether our instruction, which passes all tests we can make alone, also passes the others."""
         valid = True
         for at, check in enumerate(self.checks):
@@ -101,27 +100,25 @@ class RemoteChecks(SensitiveChecks):
             )
 
     def _judged(
-        self, at: int, winner: int, state: PublicState, instruction: Instruction | None = None
+        self, at: int, winner: int, state: PublicState, instruction: Split | None = None
     ) -> Script[bool]:
         """Return whether all groups that the winner's instruction would make satisfy; only the winner has it."""
         check = self.checks[at]
         partition = next(each for each in state.partitions if {*each.qid} == {*check.part.qid})
         filled = partition.sizes > 0
         groups = self._groups(winner, partition.rows_by_group(), partition.sizes[filled], check.least)
-        parts = self._parts(groups, partition, state, instruction) if instruction is not None else None
+        parts = self._parts(groups, partition, instruction) if instruction is not None else None
         everything = [int(groups.n_parts.sum())]
         (good,) = yield from self._parts_satisfy(at, winner, groups, parts, check.least, everything)
         return bool(good)
 
-    def _parts(
-        self, groups: Groups, partition: Partition, state: PublicState, instruction: Instruction
-    ) -> Labels:
+    def _parts(self, groups: Groups, partition: QidGroups, instruction: Split) -> Labels:
         """Return each record's part of its group, group by group; records that we do not touch count nowhere."""
         parts: Labels = np.full(self.n_records, groups.most, np.uint64)
         if instruction.attribute in partition.qid:
-            carriers, keys, bound = state.split_keys(partition, instruction)
+            carriers, keys, bound = partition.split_keys(instruction)
             numbers, found = renumber(keys, bound)
             group = found // instruction.n_children
             part = np.arange(found.size) - np.searchsorted(group, group)
-            parts[slice(None) if carriers is None else carriers] = part[numbers]
+            parts[carriers] = part[numbers]
         return parts[groups.rows]

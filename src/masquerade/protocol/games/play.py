@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from masquerade.anonymize.method import records_of
 from masquerade.anonymize.outcome import Outcome
 from masquerade.anonymize.preparation import prepare
 from masquerade.anonymize.public_state import PublicState
@@ -71,13 +72,15 @@ def play(
     views, scripts = {}, {}
     for me, party in enumerate(parties):
         own = {at: column for at, column in columns.items() if schema.holders[at] == me}
-        views[party] = chosen[party].view(own, classes, rating)
+        records = records_of(table, requirement, target)  # where each keeps groups of its own
+        state = PublicState(records, names, task.parts, records.coded)
+        views[party] = chosen[party].view(own, state.scored(task.columns, target), rating)
         scripts[party] = mashup(
             me,
             parties,
             schema,
             views[party],
-            PublicState(names, task.parts, task.sensitive, len(table)),
+            state,
             classes,
             participation=chosen[party].participation(parties),
         )

@@ -23,18 +23,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from masquerade.anonymize.instruction import Instruction
+from masquerade.anonymize.instruction import RankSplit
 from masquerade.anonymize.local_view import Candidate, LocalView
 from masquerade.anonymize.public_state import PublicState
-from masquerade.data.column import Coded, Column
+from masquerade.data.column import Column
+from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError, hint
 from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
 from masquerade.utility.scores import Score, fixed
 
 EPSILON = 0.01  # the paper's
 
-Found = tuple[Candidate, Instruction] | None
-MakeView = Callable[[Mapping[int, Column], Coded | None, Score], LocalView]
+Found = tuple[Candidate, RankSplit] | None
+MakeView = Callable[[Mapping[int, Column], Mapping[str, Counts], Score], LocalView]
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ def quits(after: int, before: Strategy | None = None) -> Strategy:
 def under_declares(most: int | None = None, epsilon: float = EPSILON) -> Strategy:
     """Withholds its `most` best candidates (all but the worst if None) while another one is valid."""
 
-    def view(columns: Mapping[int, Column], classes: Coded | None, score: Score) -> LocalView:
-        return UnderDeclaring(columns, classes, score, most)
+    def view(columns: Mapping[int, Column], counts: Mapping[str, Counts], score: Score) -> LocalView:
+        return UnderDeclaring(columns, counts, score, most)
 
     what = "its worst" if most is None else f"number {most + 1}"
     return Strategy(f"offers {what}", honest(epsilon).participation, view)
@@ -84,8 +85,8 @@ def under_declares(most: int | None = None, epsilon: float = EPSILON) -> Strateg
 def gives_only_below(bound: float, epsilon: float = EPSILON) -> Strategy:
     """Gives only what is worth less than `bound`."""
 
-    def view(columns: Mapping[int, Column], classes: Coded | None, score: Score) -> LocalView:
-        return GivingOnlyBelow(columns, classes, score, fixed(bound))
+    def view(columns: Mapping[int, Column], counts: Mapping[str, Counts], score: Score) -> LocalView:
+        return GivingOnlyBelow(columns, counts, score, fixed(bound))
 
     return Strategy(f"gives only below {bound:g}", honest(epsilon).participation, view)
 
@@ -119,8 +120,8 @@ def weighted(capability: Mapping[str, float], epsilon: float = EPSILON) -> Strat
 def overstates(by: float, epsilon: float = EPSILON) -> Strategy:
     """Adds `by` to its scores (below 0: understates). When it wins with one, every party sees that it is false."""
 
-    def view(columns: Mapping[int, Column], classes: Coded | None, score: Score) -> LocalView:
-        return Overstating(columns, classes, score, fixed(by))
+    def view(columns: Mapping[int, Column], counts: Mapping[str, Counts], score: Score) -> LocalView:
+        return Overstating(columns, counts, score, fixed(by))
 
     return Strategy(f"overstates by {by:g}", honest(epsilon).participation, view)
 
@@ -198,9 +199,9 @@ class UnderDeclaring(Withholding):
     """Offers a worse candidate while it has one."""
 
     def __init__(
-        self, columns: Mapping[int, Column], classes: Coded | None, score: Score, most: int | None
+        self, columns: Mapping[int, Column], counts: Mapping[str, Counts], score: Score, most: int | None
     ) -> None:
-        super().__init__(columns, classes, score)
+        super().__init__(columns, counts, score)
         self.most = most
 
     def withholds(self, found: Candidate, passed_over: int) -> bool:
@@ -216,9 +217,9 @@ class GivingOnlyBelow(Withholding):
     """Offers no candidate that is worth too much to give away."""
 
     def __init__(
-        self, columns: Mapping[int, Column], classes: Coded | None, score: Score, bound: int
+        self, columns: Mapping[int, Column], counts: Mapping[str, Counts], score: Score, bound: int
     ) -> None:
-        super().__init__(columns, classes, score)
+        super().__init__(columns, counts, score)
         self.bound = bound
 
     def withholds(self, found: Candidate, passed_over: int) -> bool:
@@ -229,8 +230,10 @@ class GivingOnlyBelow(Withholding):
 class Overstating(LocalView):
     """Claims a false score for its best candidate."""
 
-    def __init__(self, columns: Mapping[int, Column], classes: Coded | None, score: Score, by: int) -> None:
-        super().__init__(columns, classes, score)
+    def __init__(
+        self, columns: Mapping[int, Column], counts: Mapping[str, Counts], score: Score, by: int
+    ) -> None:
+        super().__init__(columns, counts, score)
         self.by = by
 
     def best(self, state: PublicState) -> Found:
