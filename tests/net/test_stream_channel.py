@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +15,7 @@ from masquerade.net.framing import CHUNK, Inbound, Outbound
 from masquerade.net.leave_message import Cause, LeaveMessage
 from masquerade.net.stream_channel import StreamChannel
 from net.streams import MemoryStream, stream_pair
+from virtual_time import run_in_virtual_time
 
 TIMINGS = Timings(silence=60, patience=60, grace=0.2)
 PEERS = ("loans", "shop")
@@ -25,14 +25,6 @@ def channel(stream: MemoryStream, timings: Timings = TIMINGS, most: int = 10 * C
     return StreamChannel(
         Node("loans", "10.0.0.1:7"), stream, Agreement(bytes(32), most_bytes=most), timings, PEERS
     )
-
-
-def run(test: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(120):  # a hang is a failure
-            await test()
-
-    asyncio.run(bounded())
 
 
 def test_messages_both_ways_and_their_sizes() -> None:
@@ -48,7 +40,7 @@ def test_messages_both_ways_and_their_sizes() -> None:
         assert (a.messages_sent, a.messages_received) == (b.messages_received, b.messages_sent) == (2, 1)
         await asyncio.gather(a.close(), b.close())
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 def test_what_was_sent_before_leaving_is_still_heard() -> None:
@@ -65,7 +57,7 @@ def test_what_was_sent_before_leaving_is_still_heard() -> None:
             await b.send(b"three")
         await b.close()
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 def test_a_peer_that_vanishes_is_noticed_by_whoever_waits_or_not() -> None:
@@ -82,7 +74,7 @@ def test_a_peer_that_vanishes_is_noticed_by_whoever_waits_or_not() -> None:
             await a.send(b"hello?")
         await a.close()
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 def test_a_silent_peer_is_noticed_also_while_we_send() -> None:
@@ -95,7 +87,7 @@ def test_a_silent_peer_is_noticed_also_while_we_send() -> None:
                 await asyncio.sleep(0.01)
         await a.close()
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 def test_a_peer_that_computes_for_long_is_not_silent() -> None:
@@ -111,7 +103,7 @@ def test_a_peer_that_computes_for_long_is_not_silent() -> None:
         assert a.bytes_received == 7 + 9 + 8  # pulses do not count
         await asyncio.gather(a.close(), b.close())
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 def test_patience_with_a_living_peer_ends() -> None:
@@ -122,7 +114,7 @@ def test_patience_with_a_living_peer_ends() -> None:
             await a.receive()
         await asyncio.gather(a.close(), b.close())
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +162,7 @@ def test_a_last_word_names_the_party_at_fault(
         assert caught.value.peer == blamed
         await a.close()
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 def test_a_calm_last_word_lets_the_others_go_on() -> None:
@@ -188,7 +180,7 @@ def test_a_calm_last_word_lets_the_others_go_on() -> None:
         watching.cancel()
         await a.close()
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 def test_a_last_word_gets_through_in_the_middle_of_a_message() -> None:
@@ -203,7 +195,7 @@ def test_a_last_word_gets_through_in_the_middle_of_a_message() -> None:
         await asyncio.gather(sending, return_exceptions=True)
         await b.close()
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 def test_a_flood_of_messages_that_nobody_waits_for_is_refused() -> None:
@@ -218,7 +210,7 @@ def test_a_flood_of_messages_that_nobody_waits_for_is_refused() -> None:
         assert sum(map(len, a._inbox)) <= 1000
         await asyncio.gather(a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans")), b.close())
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 def test_answering_a_last_word_that_was_not_said_breaks_the_protocol() -> None:
@@ -230,7 +222,7 @@ def test_answering_a_last_word_that_was_not_said_breaks_the_protocol() -> None:
             await a.receive()
         await a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans"))
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 def test_a_peer_that_broke_the_protocol_is_told_so() -> None:
@@ -244,7 +236,7 @@ def test_a_peer_that_broke_the_protocol_is_told_so() -> None:
         inbound = Inbound(0)
         assert inbound.take(await theirs.read() or b"") == LeaveMessage(Cause.BROKE_PROTOCOL, "loans")
 
-    run(test)
+    run_in_virtual_time(test)
 
 
 frames = st.one_of(
@@ -270,4 +262,4 @@ def test_random_frames_end_the_session_and_nothing_worse(sent: list[bytes]) -> N
         assert caught.value.peer == "loans"
         await a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans"))
 
-    run(test)
+    run_in_virtual_time(test)

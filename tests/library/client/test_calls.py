@@ -135,20 +135,19 @@ def test_a_list_tells_as_much_as_each_session_and_costs_no_more(
 ) -> None:
     asked: list[str] = []
     listing: set[int] = set()  # threads that look sessions up; others work on sessions meanwhile
-    find, describe = Coordinator.sessions, Coordinator.summaries
 
-    def found_here(*arguments: Any, **options: Any) -> Any:
-        listing.add(threading.get_ident())
-        return find(*arguments, **options)
+    def watched(look_up: Callable[..., Any]) -> Callable[..., Any]:
+        def looked_up(*arguments: Any, **options: Any) -> Any:
+            listing.add(threading.get_ident())
+            try:
+                return look_up(*arguments, **options)
+            finally:
+                listing.discard(threading.get_ident())
 
-    def described_here(*arguments: Any) -> Any:
-        try:
-            return [*describe(*arguments)]
-        finally:
-            listing.clear()
+        return looked_up
 
-    monkeypatch.setattr(Coordinator, "sessions", found_here)
-    monkeypatch.setattr(Coordinator, "summaries", described_here)
+    monkeypatch.setattr(Coordinator, "sessions", watched(Coordinator.sessions))
+    monkeypatch.setattr(Coordinator, "summaries", watched(Coordinator.summaries))
 
     def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
         if threading.get_ident() in listing:
