@@ -19,7 +19,7 @@ from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.linked_parts import Test, judged_slots
 from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.parts import Parts
-from masquerade.engine.counts import Counts, Flags, value_counts, weighted_counts
+from masquerade.engine.counts import Counts, Flags, Ints, value_counts, weighted_counts
 from masquerade.engine.numbering import renumber
 
 
@@ -36,6 +36,11 @@ class CountedGroups:
     def n_groups(self) -> int:
         """The number of these groups."""
         return int(self.groups.size)
+
+    def pairs_of(self, groups: Counts, ranks: Ints) -> Counts:
+        """Return the place of the pair of each of these groups and ranks."""
+        keys = np.searchsorted(self.groups, groups) * self.pairs.size + ranks
+        return np.searchsorted(self.pairs.keys, keys)
 
     def keys(self) -> tuple[Counts, Counts]:
         """Return the place of each pair's group, and the (linked records, rank) of each pair as one number."""

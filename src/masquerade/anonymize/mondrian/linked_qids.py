@@ -1,15 +1,8 @@
-"""Mondrian over several QIDs that share attributes: each requirement is judged on the groups of its own QID.
+"""Groups of several QIDs that share attributes, as one of several parties sees them.
 
-A cut along an attribute changes the groups of every QID that has it, and no others. So the records that are cut
-together along an attribute are those *linked* by it: a chain of groups, of any QIDs with the attribute, that share
-records. They have one value there, all get the parts of one cut, and the cut is allowed when the groups that it makes
-of each of these QIDs satisfy the requirements on that QID. With one QID the linked records are just its groups.
-
-In each round the best cuts that have no group in common are made. What allows a cut is known from its own groups, so
-the others do not disturb it.
-
-An attribute that many QIDs have is soon linked everywhere, and then cut for all records or for none. So the groups may
-also begin at a release for the union of the QIDs (`qids.py`), in which every group was cut where it suited that one.
+They are cut in the rounds of `linked_cuts.py`, which says why. But parties tell each other, of each record that is cut,
+which part it goes to, so here groups are numbers of rows; each party finds the cuts along its own attributes by counts
+of its rows, and takes over those along others.
 """
 
 from __future__ import annotations
@@ -21,16 +14,17 @@ from functools import partial
 import numpy as np
 
 from masquerade.anonymize.boundaries import start_groups
+from masquerade.anonymize.chunked.linked_counts import CountedGroups, cuts_along
+from masquerade.anonymize.chunked.top_cuts import WeightedRanks
 from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares
-from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.groups import released_column
 from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.linked_parts import Test, judged_slots
+from masquerade.anonymize.mondrian.linked_parts import Test
 from masquerade.anonymize.mondrian.partition import Choice
-from masquerade.anonymize.mondrian.parts import Parts
 from masquerade.data.column import Generalised
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts, which_occur
 from masquerade.engine.numbering import group_rows, look_up, occurring, renumber, rows_by_rank
+from masquerade.engine.sparse import SparseCounts
 
 
 @dataclass(eq=False)
@@ -40,6 +34,25 @@ class _Qid:
     judge: Judge
     groups: Counts
     n_groups: int
+
+    def counted(self, axis: Axis, rows: Rows, linked: Ints) -> CountedGroups:
+        """Count the records of the groups that these rows are in, by rank along an axis and by what the judge counts.
+
+        `linked` has the linked records that each row belongs to.
+        """
+        size = max(axis.column.domain.size, 1)
+        places, found = renumber(self.groups[rows], self.n_groups)
+        of_group = np.zeros(found.size, np.int64)
+        of_group[places] = linked
+        keys, bound = places.astype(np.int64) * size + axis.column.ranks.take(rows), found.size * size
+        counts = [
+            SparseCounts.of(keys * len(each.labels) + each.codes.take(rows), bound * len(each.labels))
+            for each in self.judge.counted
+        ] or [SparseCounts.of(keys, bound)]
+        records = value_counts(places, found.size)
+        return CountedGroups(
+            self.judge, found, of_group, WeightedRanks.of(axis, size, counts, self.judge, records)
+        )
 
     def split(self, rows: Rows, parts: Counts, n_parts: int) -> None:
         """Split groups, all of whose rows are given, by the part of each row."""
@@ -258,40 +271,26 @@ class LinkedGroups:
     def _cuts_along(self, at: int, linked: Counts, n_linked: int) -> _LinkedCuts | None:
         """Return the cuts along a dimension; rows that are in no allowed one are stuck from now on."""
         axis, stuck = self._axes[at], self._stuck[at]
-        whole = _batch(linked, n_linked, np.flatnonzero(~stuck))
+        rows = np.flatnonzero(~stuck)
         stuck[:] = True
-        if not whole.n_groups:
+        if not rows.size:
             return None
-        view = axis.look(whole)
-        batch, view = whole.only(view.can_split), view.only(view.can_split, whole.sizes)
-        if not batch.n_groups:
+        numbers, found = renumber(linked[rows], n_linked)
+        counted = [qid.counted(axis, rows, numbers) for qid in self._of_axis[at]]
+        cuts = cuts_along(at, axis, counted, found.size, self._choice, self._strict)
+        if cuts is None:
             return None
-        slots = axis.cut(batch, view)
-
-        def satisfied(label_of_slot: Counts, n_labels: int, test: Test) -> Flags:
-            labels = label_of_slot[slots.of_row]
-            inside = np.flatnonzero(labels >= 0)
-            return self._satisfied(at, batch.rows[inside], labels[inside], n_labels, test)
-
-        part_of_slot, allowed = judged_slots(
-            slots,
-            value_counts(slots.of_row, slots.n_slots),
-            satisfied,
-            by_size=self._of_axis[at][0].judge.by_size,
-            strict=self._strict,
-        )
-        parts = part_of_slot[slots.of_row]
-        found, sizes = occurring(parts, slots.n_slots)
-        group = slots.groups[found]
-        # A part that several slots share stays at the value of the group.
-        shared = value_counts(part_of_slot, slots.n_slots)[found] > 1
-        widths = np.where(shared, view.widths[group], slots.widths[found])
-        numbers = partial(look_up, parts, found, np.arange(found.size), slots.n_slots)
-        counts = self._of_axis[at][0].judge.count(numbers, batch.rows, sizes)
-        cuts = Cuts(batch.sizes, view.widths, Parts(group, counts, widths), np.full(batch.n_groups, at))
-        scores = np.where(allowed, self._choice(cuts), -np.inf)
-        stuck[batch.rows[np.repeat(allowed, batch.sizes)]] = False
-        return _LinkedCuts(batch, parts, slots.n_slots, view.at, scores)
+        stuck[rows] = ~(cuts.scores > -np.inf)[numbers]
+        # Only some linked records have slots: those that can be cut at all.
+        first = self._of_axis[at][0]
+        slots = cuts.slot_of_pair[0][counted[0].pairs_of(first.groups[rows], axis.column.ranks[rows])]
+        can_split = np.zeros(found.size, bool)
+        can_split[numbers[slots >= 0]] = True
+        order = rows_by_rank(numbers, found.size)
+        order = order[slots[order] >= 0]
+        batch = Batch(rows[order], value_counts(numbers[order], found.size)[can_split])
+        parts = cuts.part_of_slot[slots[order]]
+        return _LinkedCuts(batch, parts, cuts.slots.n_slots, cuts.cut_at, cuts.scores[can_split])
 
     def _satisfied(self, at: int, rows: Rows, labels: Counts, n_labels: int, test: Test) -> Flags:
         """Return for each label whether its rows' groups, of all QIDs with the dimension, pass the judge's test."""
