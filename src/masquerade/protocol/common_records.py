@@ -11,8 +11,10 @@ value of a QID attribute or an intermediate partition.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Generic
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +25,8 @@ from masquerade.anonymize.preparation import refuse_violating_whole
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.records import Records, codes_of, ranks_of
 from masquerade.data.table import Table
-from masquerade.engine.chunks import Arrays, Chunk, Engine, Kernel
-from masquerade.engine.counts import Counts, Ints, Rows, value_counts
+from masquerade.engine.chunks import Arrays, Chunk, Engine, Kernel, summed
+from masquerade.engine.counts import Counts, Ints, Rows
 from masquerade.errors import Bug, NoCommonRecords
 from masquerade.net.progress import OnStage, Stage
 from masquerade.net.script import Receive, Script, Send
@@ -39,7 +41,7 @@ from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.protocol.own_chunks import COMMON, cells_of, counted_columns, in_common_order
 from masquerade.protocol.sensitive_checks import remote_parts
-from masquerade.utility.comparison import Comparison
+from masquerade.utility.comparison import Answer, Comparison, Shown
 from masquerade.utility.losses import losses_of, shown_to_others
 from masquerade.utility.queries import (
     Query,
@@ -123,46 +125,10 @@ class CommonRecords:
         return replace(column, codes=collected(self.records, by_cut(column)))
 
     def comparison(self, released: tuple[Generalised, ...]) -> Comparison:
-        """Return the released columns beside counts of their originals."""
+        """Return the released columns beside their originals, which are counted where they are."""
         originals = tuple(self.records.columns[each.name] for each in released)
-        sizes = {ranks_of(each.name): each.domain.size for each in originals}
-        ranks = self.records.chunks.total(_RankCounts(sizes)) if sizes else ()
-        all_ranks = ranks
-        if sizes and self.kept is not None:
-            all_ranks = self.everybody.chunks.total(_RankCounts(sizes))
-        return _CountedRanks(
-            originals,
-            released,
-            None,
-            None,
-            {},
-            len(self.everybody) - len(self.records),
-            n_rows=len(self.records),
-            ranks=ranks,
-            all_ranks=all_ranks,
-            beyond=self._beyond_boundaries(originals, released),
-        )
-
-    def _beyond_boundaries(
-        self, originals: Sequence[Column], released: Sequence[Generalised]
-    ) -> dict[str, int]:
-        bounded = [
-            (each, column)
-            for each, column in zip(originals, released, strict=True)
-            if each.boundary is not None
-        ]
-        if not bounded:
-            return {}
-        found = self.records.chunks.each(
-            [
-                _Beyond([each for each, _ in bounded], codes)
-                for codes in _sliced([each for _, each in bounded], self.records.sizes)
-            ]
-        )
-        return {
-            each.name: sum(counts)
-            for (each, _), counts in zip(bounded, zip(*found, strict=True), strict=True)
-        }
+        left_out = len(self.everybody) - len(self.records)
+        return _HandedIn(originals, released, None, None, {}, left_out, common=self)
 
     def query_error(self, comparison: Comparison) -> int | None:
         """Return the error of queries about our own columns, as precisely as it may be shown."""
@@ -177,30 +143,27 @@ class CommonRecords:
 
 
 @dataclass(frozen=True, eq=False)
-class _CountedRanks(Comparison):
-    """A comparison whose originals have no rows here."""
+class _HandedIn(Comparison):
+    """Released columns, whose codes are in this process, as they are handed in; their originals are in chunks."""
 
-    n_rows: int = 0
-    ranks: tuple[Counts, ...] = ()  # the released records with each original rank, by column
-    all_ranks: tuple[Counts, ...] = ()  # the same of all common records
-    beyond: Mapping[str, int] = field(default_factory=dict)  # cells beyond their boundary, by attribute
+    common: CommonRecords = field(kw_only=True)
 
     @property
     def _seen(self) -> int:
-        return self.n_rows
+        return self.common.n_records
 
-    def rank_counts(self, at: int) -> Counts:
-        """Return the number of released records with each original rank, in the column at this place."""
-        return self.ranks[at]
+    def _total(self, count: Callable[[Shown], Answer]) -> Answer:
+        records = self.common.records
+        names = tuple(column.name for column in self.originals)
+        pieces = _sliced(self.released, records.sizes)
+        return summed(records.chunks.each([_Counted(count, names, each) for each in pieces]))  # type: ignore[no-any-return]
 
-    def all_rank_counts(self, at: int) -> Counts:
-        """Return the number of all common records with each original rank, in the column at this place."""
-        return self.all_ranks[at]
-
-    @property
-    def violations(self) -> dict[str, int]:
-        """The number of cells beyond the boundary of their original value, of each attribute that has boundaries."""
-        return dict(self.beyond)
+    @cached_property
+    def _all_rank_counts(self) -> tuple[Counts, ...]:
+        if not self.suppressed:
+            return self._rank_counts
+        everybody = replace(self.common, records=self.common.everybody)
+        return replace(self, released=(), unseen=0, common=everybody)._rank_counts
 
 
 def find_common_rows(seat: Seat) -> Script[Rows]:
@@ -453,24 +416,35 @@ class _Put:
         return {self.name: self.values}
 
 
-@dataclass(frozen=True)
-class _RankCounts:
-    sizes: Mapping[str, int]
+@dataclass(frozen=True, eq=False)
+class _Counted(Generic[Answer]):
+    """Counts a chunk's records, beside their released values."""
 
-    def __call__(self, chunk: Chunk) -> tuple[Counts, ...]:
-        return tuple(value_counts(chunk[name], size) for name, size in self.sizes.items())
+    count: Callable[[Shown], Answer]
+    names: tuple[str, ...]
+    released: tuple[Generalised, ...]
+
+    def __call__(self, chunk: Chunk) -> Answer:
+        return self.count(_InChunk(self, chunk))
 
 
 @dataclass(frozen=True, eq=False)
-class _Beyond:
-    """Counts the cells beyond the boundary of their original value, by column."""
+class _InChunk:
+    """A chunk's records as they were and as they are released."""
 
-    originals: Sequence[Column]
-    released: Sequence[Generalised]
+    of: _Counted[Any]
+    chunk: Chunk
 
-    def __call__(self, chunk: Chunk) -> tuple[int, ...]:
-        ranked = tuple(replace(each, ranks=chunk[ranks_of(each.name)]) for each in self.originals)
-        return tuple(Comparison(ranked, tuple(self.released), None, None, {}).violations.values())
+    def codes(self, at: int) -> Ints:
+        return self.of.released[at].codes
+
+    def ranks(self, at: int) -> Ints:
+        found: Ints = self.chunk[ranks_of(self.of.names[at])]
+        return found
+
+    def values(self, coded: Coded) -> Ints:
+        found: Ints = self.chunk[codes_of(coded.name)]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
