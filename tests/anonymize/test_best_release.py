@@ -224,7 +224,7 @@ def test_our_own_bugs_surface(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> Outcome:
         raise KeyError
 
-    monkeypatch.setattr(mq.Mondrian, "run_on_table", fail)
+    monkeypatch.setattr(mq.Mondrian, "run", fail)
     with pytest.raises(KeyError):
         mq.anonymize(TABLE, K3)
     with pytest.raises(KeyError):

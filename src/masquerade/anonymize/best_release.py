@@ -14,16 +14,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from masquerade.anonymize.candidates import Candidates, candidates
-from masquerade.anonymize.method import TableMethod, insist
-from masquerade.anonymize.outcome import Choice, Failed, OnStep, Outcome, Step, Tried
-from masquerade.anonymize.publish import comparison_of, verified
+from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.outcome import Choice, Failed, OnStep, Outcome, Tried
+from masquerade.anonymize.publish import verified
 from masquerade.anonymize.workload_key import workload, workload_problems
 from masquerade.data.query_log import kept_query_log
+from masquerade.data.records import Records
 from masquerade.data.schema import Schema
-from masquerade.data.table import Table
 from masquerade.errors import ParameterError, Problem, RequirementUnreachable, RequirementViolated
 from masquerade.forms.declared import parameter, shown_value
 from masquerade.forms.rules import choice, number, optional
@@ -43,12 +43,6 @@ from masquerade.utility.measures import (
     usual_measure,
 )
 
-if TYPE_CHECKING:
-    from masquerade.anonymize.outcome import Outcome
-    from masquerade.data.records import Records
-
-Made = TypeVar("Made", "Outcome", "Outcome")
-
 _MILLION = 1_000_000
 _FAST = 0.5  # seconds for a million cells
 
@@ -58,7 +52,6 @@ class BestRelease(TableMethod):
     """The best of several methods; which those are is the affair of a registry."""
 
     name: ClassVar[str] = "auto"
-    same_on_chunks = False  # fewer methods to choose from
     summary: ClassVar[str] = "tries the methods that take the requirements, and keeps the best release"
 
     measure: str | None = parameter(
@@ -76,6 +69,7 @@ class BestRelease(TableMethod):
         "a log of queries: methods that can are made for it, and measures of its selections may be chosen by"
     )
 
+    counted: bool = field(default=False, repr=False, kw_only=True)  # what counts tell, as rows do not meet
     tell: Callable[[str], None] | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -131,55 +125,40 @@ class BestRelease(TableMethod):
                 yield from problems
             yield from map(_problem, found.failed)
 
-    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
-        """Run every method within the budget, and return the best outcome with what the others gave."""
-        asked = kept_query_log(self.workload) if self.workload is not None else None
-        measurer = Measurer(table, self.target, workload=asked)
-
-        def attempt(method: TableMethod) -> tuple[Outcome, list[float | None]]:
-            outcome = _run(method, table, requirement)
-            comparison = comparison_of(table, outcome, self.target)
-            return outcome, [measurer.figure(name, comparison) for name in (self.chosen_by, NCP)]
-
-        found = self._candidates(requirement, table.schema)
-        _, outcome, choice = self._best(found, len(table), requirement, table.schema, attempt)
-        _tell(outcome.steps, on_step)
-        return replace(outcome, choice=choice)
-
-    def on_chunks(self) -> TableMethod:
-        """Return the same with a measure that counts tell, where none is named."""
-        if self.measure is not None or self.chosen_by in COUNTED:
-            return self
-        return replace(self, measure=CLASSIFICATION_METRIC)
-
-    def chunk_refusals(self, parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
-        """Measures for which records must meet."""
-        if self.chosen_by not in COUNTED:
+    def in_chunks(self) -> TableMethod:
+        """Return the same of fewer methods, and by a measure that counts tell; that is the usual one, unless named."""
+        measure = self.measure
+        if measure is None:
+            measure = self.chosen_by if self.chosen_by in COUNTED else CLASSIFICATION_METRIC
+        if measure not in COUNTED:
             allowed = f"on a table in chunks one that counts tell ({', '.join(COUNTED)})"
-            yield Problem(key=("measure",), allowed=allowed, found=shown_value(self.chosen_by))
+            raise ParameterError(Problem(key=("measure",), allowed=allowed, found=shown_value(measure)))
+        return replace(self, measure=measure, counted=True)
 
     def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
-        """Run every method within the budget that runs on chunks, and return the best outcome."""
-        insist(self.chunk_refusals(requirement.parts))
+        """Run every method within the budget, and return the best outcome with what the others gave."""
+        if records.table is None and not self.counted:
+            return self.in_chunks().run(records, requirement, on_step)
         asked = kept_query_log(self.workload) if self.workload is not None else None
         measurer = Measurer(records.table, self.target, workload=asked)
         last: TableMethod | None = None
 
         def attempt(method: TableMethod) -> tuple[Outcome, list[float | None]]:
             nonlocal last
-            last = method
-            outcome = method.run(records, requirement)
+            last, outcome = method, _run(method, records, requirement)
             comparison = Comparison.of(records, outcome, self.target)
             return outcome, [measurer.figure(name, comparison) for name in (self.chosen_by, NCP)]
 
-        found = self._candidates(requirement, records.schema, in_chunks=True)
+        found = self._candidates(requirement, records.schema)
         method, outcome, choice = self._best(found, len(records), requirement, records.schema, attempt)
-        if (
-            method is not last
-        ):  # methods leave their groups beside the records, where the next one puts its own
+        # In chunks, methods leave their groups beside the records, where the next one puts its own.
+        if records.table is None and method is not last:
             outcome = method.run(records, requirement)
-        _tell(outcome.steps, on_step)
-        return replace(outcome, choice=choice)
+        for step in outcome.steps:
+            if on_step is not None:
+                on_step(step)
+        outcome = replace(outcome, choice=choice)
+        return outcome.in_chunks(records) if records.table is not None else outcome
 
     def _best(
         self,
@@ -187,8 +166,8 @@ class BestRelease(TableMethod):
         n_rows: int,
         requirement: Requirement,
         schema: Schema,
-        attempt: Callable[[TableMethod], tuple[Made, Sequence[float | None]]],
-    ) -> tuple[TableMethod, Made, Choice]:
+        attempt: Callable[[TableMethod], tuple[Outcome, Sequence[float | None]]],
+    ) -> tuple[TableMethod, Outcome, Choice]:
         """Return the best method within the budget, what it made, and what the others gave.
 
         `attempt` runs a method, and gives its figures by the measure and by the certainty penalty.
@@ -196,7 +175,7 @@ class BestRelease(TableMethod):
         cells = n_rows * len(requirement.qid_attributes)
         within, beyond = self._affordable(found.fitting, cells)
         spared: list[TableMethod] = []
-        tried: list[tuple[Tried, TableMethod, Made]] = []
+        tried: list[tuple[Tried, TableMethod, Outcome]] = []
         failed = [*found.failed]
         unreachable: RequirementUnreachable | None = None
         for at, method in enumerate(within):
@@ -242,13 +221,13 @@ class BestRelease(TableMethod):
         left = f", all that are left {_about(sum(ahead))}" if len(ahead) > 1 else ""
         self.tell(f"trying {at + 1} of {len(methods)}: {named}, may take {_about(ahead[0])}{left}")
 
-    def _candidates(self, requirement: Requirement, schema: Schema, *, in_chunks: bool = False) -> Candidates:
+    def _candidates(self, requirement: Requirement, schema: Schema) -> Candidates:
         others = (each for each in self.methods() if not issubclass(each, BestRelease))
         if any(name in schema and schema[name].is_bounded for name in requirement.qid_attributes):
             others = (each for each in others if each.boundaries != "ignored")
-        if in_chunks:
+        if self.counted:
             others = (each for each in others if not each.needs_whole_table)
-        return candidates(others, requirement, schema, self.target, self.workload, in_chunks=in_chunks)
+        return candidates(others, requirement, schema, self.target, self.workload, in_chunks=self.counted)
 
     def _affordable(
         self, methods: Sequence[TableMethod], cells: int
@@ -271,12 +250,15 @@ class BestRelease(TableMethod):
         )
 
 
-def _run(method: TableMethod, table: Table, requirement: Requirement) -> Outcome:
-    """Run a method; RequirementViolated if it is not ours and its release does not hold."""
-    outcome = method.run_on_table(table, requirement)
+def _run(method: TableMethod, records: Records, requirement: Requirement) -> Outcome:
+    """Run a method; of a table in memory, RequirementViolated if it is not ours and its release does not hold."""
+    outcome = method.run(records, requirement)
+    if records.table is None:
+        return outcome
+    outcome = outcome.in_table(records)
     if outside_package(type(method)) is not None:
         used = dict.fromkeys([*requirement.qid_attributes, *requirement.special_columns])
-        _, verdicts = verified(table, outcome, requirement, tuple(used))
+        _, verdicts = verified(records.table, outcome, requirement, tuple(used))
         if not all(verdict.holds for verdict in verdicts):
             raise RequirementViolated(f"{method.name} made a release that its requirement refuses")
     return outcome
@@ -284,12 +266,6 @@ def _run(method: TableMethod, table: Table, requirement: Requirement) -> Outcome
 
 def _about(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 1 else "less than a second"
-
-
-def _tell(steps: Iterable[Step], on_step: OnStep | None) -> None:
-    for step in steps:
-        if on_step is not None:
-            on_step(step)
 
 
 def _problem(failed: Failed) -> Problem:

@@ -71,8 +71,8 @@ def _settings_of(
     for settings in tried:
         try:
             made = method(target=target, **settings).fitted(parts)
+            made = made.in_chunks() if in_chunks else made
             against: Sequence[Problem] = tuple(made.refusals(parts, schema))
-            against = (*against, *made.chunk_refusals(parts)) if in_chunks else against
         except ParameterError as error:  # the settings need a class, for one
             against = error.problems
         if against:

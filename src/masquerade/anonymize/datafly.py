@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.bottom_up import BottomUpColumns
 from masquerade.anonymize.boundaries import rows_by_boundary
+from masquerade.anonymize.chunked.combinations import Combinations
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.preparation import (
@@ -25,9 +26,10 @@ from masquerade.anonymize.preparation import (
     prepare,
     refuse_violating_whole,
 )
-from masquerade.data.column import Coded, Column
+from masquerade.data.column import Column
+from masquerade.data.records import Records
 from masquerade.data.schema import Schema
-from masquerade.engine.counts import Counts, Rows, value_counts, weighted_counts
+from masquerade.engine.counts import Counts, Rows, weighted_counts
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import switch
@@ -35,11 +37,6 @@ from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
 )
-
-if TYPE_CHECKING:
-    from masquerade.anonymize.chunked.combinations import Combinations
-    from masquerade.anonymize.outcome import Outcome
-    from masquerade.data.records import Records
 
 
 @dataclass(frozen=True)
@@ -78,20 +75,16 @@ class Datafly(TableMethod):
 
     def run(self, records: Records, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Generalise the different combinations of values, each of which several records have."""
-        from masquerade.anonymize.chunked.combinations import Combinations
-
         task = prepare(records, requirement, self)
         found = Combinations.of(task)
-        judge = _Judge(task.parts, {}, len(task.records), found)
+        judge = _Judge(task.parts, found, len(task.records))
         generalised = BottomUpColumns(found.columns)
         n_found = int(found.times.size)
         rows = self._generalise(generalised, judge, found.columns, n_found)
         if not rows.size:
             sensitive = {name: (found.whole[name], labels) for name, labels in found.labels.items()}
             refuse_violating_whole(records.name, len(task.records), task.parts, sensitive)
-        if rows.size == n_found:
-            return found.outcome(generalised.released(rows))
-        return found.outcome(generalised.released(rows), rows)
+        return found.outcome(generalised.released(rows), None if rows.size == n_found else rows)
 
     def _generalise(
         self, generalised: BottomUpColumns, judge: _Judge, columns: Sequence[Column], n_rows: int
@@ -151,40 +144,21 @@ def _by_columns(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Row
 
 
 class _Judge:
-    """Decides for each record whether its group satisfies every requirement."""
+    """Decides for each combination of values whether its group satisfies every requirement.
 
-    def __init__(
-        self,
-        parts: Sequence[GroupRequirement],
-        sensitive: Mapping[str, Coded],
-        n_rows: int,
-        combinations: Combinations | None = None,
-    ) -> None:
-        """With `combinations`, each row stands for all records that have one."""
-        self._combinations = combinations
-        self._parts, self._sensitive, self._n_rows = parts, sensitive, n_rows
+    Each row is a combination, and stands for all records that have it.
+    """
+
+    def __init__(self, parts: Sequence[GroupRequirement], found: Combinations, n_records: int) -> None:
+        self._parts, self._found, self._n_records = parts, found, n_records
         self.least = max((part.required_size or 1 for part in parts), default=1)  # fewer never satisfy
 
     def __call__(self, rows: Rows, labels: Counts, n_groups: int) -> NDArray[np.bool_]:
-        if self._combinations is not None:
-            return self._weighted(self._combinations, rows, labels, n_groups)
-        good = np.ones(n_groups, bool)
+        good, found = np.ones(n_groups, bool), self._found
         sizes = self.sizes(rows, labels, n_groups).reshape(n_groups, 1)
         for part in self._parts:
             if part.sensitive is None:
-                good &= part.holds(sizes, np.array([[self._n_rows]]), ())
-            else:
-                coded = self._sensitive[part.sensitive]
-                histogram = coded.histograms(labels, n_groups, rows)
-                good &= part.holds(histogram, coded.histogram(), coded.labels)
-        return good[labels]
-
-    def _weighted(self, found: Combinations, rows: Rows, labels: Counts, n_groups: int) -> NDArray[np.bool_]:
-        good = np.ones(n_groups, bool)
-        sizes = self.sizes(rows, labels, n_groups).reshape(n_groups, 1)
-        for part in self._parts:
-            if part.sensitive is None:
-                good &= part.holds(sizes, np.array([[self._n_rows]]), ())
+                good &= part.holds(sizes, np.array([[self._n_records]]), ())
             else:
                 histogram = found.histograms(part.sensitive, rows, labels, n_groups)
                 good &= part.holds(histogram, found.whole[part.sensitive], found.labels[part.sensitive])
@@ -192,13 +166,11 @@ class _Judge:
 
     def sizes(self, rows: Rows, labels: Counts, n_groups: int) -> Counts:
         """Return how many records each group of these rows has."""
-        if self._combinations is None:
-            return value_counts(labels, n_groups)
-        return weighted_counts(labels, self._combinations.times.take(rows), n_groups).astype(np.int64)
+        return weighted_counts(labels, self._found.times.take(rows), n_groups).astype(np.int64)
 
     def records(self, rows: Rows) -> int:
         """Return how many records these rows are."""
-        return int(rows.size if self._combinations is None else self._combinations.times.take(rows).sum())
+        return int(self._found.times.take(rows).sum())
 
 
 def without_steps(name: str, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:

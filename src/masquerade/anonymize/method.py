@@ -51,8 +51,6 @@ class TableMethod(Method):
 
     # Whether it needs all rows in one memory. This is the one place that says so.
     needs_whole_table: ClassVar[bool] = False
-    # Whether a table in chunks loses nothing by it: then it is run there wherever a table is in many files.
-    same_on_chunks: ClassVar[bool] = True
     # How it keeps to boundaries of generalisation: each record to its own; likewise, and it may save a part of the
     # records of a group that violates even at them; all records of a column alike; not at all.
     boundaries: ClassVar[Literal["records", "parts", "columns", "ignored"]] = "ignored"
@@ -87,12 +85,13 @@ class TableMethod(Method):
         """Yield what it cannot do with any records; keys are those of `[algorithm]`, or start with `attributes`."""
         yield from ()
 
-    def chunk_refusals(self, parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
-        """Yield what it cannot do on a table in chunks, though it can on one table; keys as for `refusals`."""
-        yield from ()
+    def in_chunks(self) -> TableMethod:
+        """Return the variant for rows that do not meet in one memory; the method itself where it loses nothing there.
 
-    def on_chunks(self) -> TableMethod:
-        """Return the variant of this method that runs on a table in chunks; by default the method itself."""
+        A ParameterError says what it cannot do there.
+        """
+        if self.needs_whole_table:
+            raise ParameterError(f'"{self.name}" needs the whole table in one memory')
         return self
 
     @abstractmethod
@@ -136,7 +135,7 @@ def records_of(
     return Records.of(
         table,
         (name for name in table.schema.names if name in requirement.qid_attributes),
-        (target, *sensitive, *requirement.special_columns),
+        (target, *sensitive, *requirement.special_columns, *requirement.sensitive_attributes),
     )
 
 

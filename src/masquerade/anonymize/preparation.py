@@ -88,7 +88,6 @@ def prepare(of: Table | Records, requirement: Requirement, method: TableMethod) 
     ranks.
     """
     parts = parts_for(of.schema, requirement, method)
-    insist(method.chunk_refusals(parts) if isinstance(of, Records) and of.table is None else iter(()))
     records = records_of(of, requirement, method.target) if isinstance(of, Table) else of
     records = with_products(records, (part.sensitive for part in parts))
     for part in parts:

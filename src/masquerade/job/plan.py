@@ -297,7 +297,9 @@ class Plan:
         parts = without_redundant(self.requirement.parts)
         with suppress(ParameterError):  # which `algorithm` reports
             method = method.fitted(parts)
-        return method.same_on_chunks and not any(method.chunk_refusals(parts))
+        with suppress(ParameterError):
+            return method.in_chunks() == method
+        return False
 
     @property
     def is_in_parts(self) -> bool:

@@ -22,7 +22,7 @@ from masquerade.data.staged_parquet import staged_parquet
 from masquerade.data.write import write_table
 from masquerade.engine.chunks import Engine
 from masquerade.engine.memory_size import read_size, size_text
-from masquerade.errors import BadInput, ClusterError, DataError, ParameterError
+from masquerade.errors import BadInput, ClusterError, DataError, ParameterError, Problem
 from masquerade.files import replacing_folder, write_whole
 from masquerade.job.engines import engine_of
 from masquerade.job.model import DEFAULT_MEMORY, EngineSection
@@ -32,7 +32,6 @@ from masquerade.library.deliver import Written
 from masquerade.library.release import Release
 from masquerade.methods import table_methods
 from masquerade.net.progress import OnStage, Stage, silent
-from masquerade.privacy.requirement import without_redundant
 
 _IN_MEMORY = 3  # how much larger a table is in memory than its pages are, with what is made on the way
 
@@ -42,7 +41,7 @@ def check_chunked(plan: Plan, algorithm: TableMethod) -> None:
     if plan.is_method_known and algorithm.needs_whole_table:
         plan.problems.add(("algorithm", "name"), _needs_whole_table(plan, algorithm))
     elif plan.is_method_known:
-        for problem in algorithm.on_chunks().chunk_refusals(without_redundant(plan.requirement.parts)):
+        for problem in _against_chunks(algorithm):
             plan.refuse(problem)
     engine = plan.job.engine
     data = plan.job.data
@@ -135,11 +134,19 @@ def refuse_whole(function: str, **asked: Any) -> None:
             )
 
 
+def _against_chunks(algorithm: TableMethod) -> Sequence[Problem]:
+    try:
+        algorithm.in_chunks()
+    except ParameterError as error:
+        return error.problems
+    return ()
+
+
 def _needs_whole_table(plan: Plan, algorithm: TableMethod) -> str:
     if not algorithm.needs_whole_table:
         whole = f'"{algorithm.name}" without an [engine] needs the whole table in one memory'
-        against = next(algorithm.on_chunks().chunk_refusals(without_redundant(plan.requirement.parts)), None)
-        return f"{whole}; name an engine" if against is None else f"{whole}, and with one: {against}"
+        against = _against_chunks(algorithm)
+        return f"{whole}, and with one: {against[0]}" if against else f"{whole}; name an engine"
     able = [name for name, method in table_methods().items() if not method.needs_whole_table]
     return f'"{algorithm.name}" needs the whole table in one memory; on chunks of a table there are {", ".join(able)}'
 

@@ -86,7 +86,7 @@ def publish_chunks(
     """
     started = time.perf_counter()
     on_stage(Stage("anonymising"))
-    algorithm = algorithm.on_chunks()
+    algorithm = algorithm.in_chunks()
     everybody = table
     made = algorithm.run(table, requirement, on_step)
     table, outcome = made.beside(table)
