@@ -11,11 +11,12 @@ operation, over all instances.
 
 from __future__ import annotations
 
+import hashlib
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,22 @@ class Circuit:
     layers: tuple[Layer, ...]
     last_xors: tuple[Gates, ...]
     outputs: Mapping[str, NDArray[np.intp]]  # literals
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A hash of all gates and words, which is the same in every process that builds the circuit.
+
+        Neither the object nor its address tells: caches let go of circuits, and threads may build one twice.
+        """
+        found = hashlib.sha256(repr((self.n_wires, dict(self.inputs), [*self.outputs])).encode())
+        gates = (each for layer in self.layers for each in (*layer.xors, layer.ands))
+        for each in (*gates, *self.last_xors):
+            found.update(b"%d %d\0" % (each.first, len(each)))
+            for array in vars(each).values():
+                found.update(b"" if isinstance(array, int) else array.tobytes())
+        for word in self.outputs.values():
+            found.update(word.tobytes() + b"\0")
+        return found.digest()
 
     @property
     def n_and(self) -> int:

@@ -53,9 +53,10 @@ class SecretJudge:
         criterion = self._criterion.of_whole
         circuit = circuits.private(criterion, self._shape)
         own = self._input(criterion, [rows])
-        told = self._answers([rows], (yield from self._shared.evaluate(circuit, own, "good", "more")))
+        of = "" if criterion == self._criterion else "all records"
+        told = self._answers([rows], (yield from self._shared.evaluate(circuit, own, "good", "more", of=of)))
         if not told.private[0]:
-            enough = yield from self._shared.evaluate(circuit, own, "enough")
+            enough = yield from self._shared.evaluate(circuit, own, "enough", of=of)
             raise criterion.unreachable(self._n_values, bool(enough[0, 0]))
         return told
 

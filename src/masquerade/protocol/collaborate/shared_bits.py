@@ -92,11 +92,14 @@ class SharedBits:
         self.peers = tuple(name for number, name in enumerate(parties) if number != me)
         self._inputs, self._zeros = inputs, zeros
         self.senders, self.receivers = senders, receivers
-        self._stocks: dict[tuple[int, bool], _Stock] = {}
+        self._stocks: dict[tuple[bytes, bool, str], _Stock] = {}
 
-    def evaluate(self, circuit: Circuit, own: Bits, *outputs: str) -> Script[Bits]:
-        """Return the outputs of a circuit whose input "provider p" comes from party p; one column per instance."""
-        stock = self._stock(circuit, by_provider=True)
+    def evaluate(self, circuit: Circuit, own: Bits, *outputs: str, of: str = "") -> Script[Bits]:
+        """Return the outputs of a circuit whose input "provider p" comes from party p; one column per instance.
+
+        `of` keeps the triples apart from those of the same circuit for something else.
+        """
+        stock = self._stock(circuit, by_provider=True, of=of)
         part = yield from self._part(stock, self._own_inputs(circuit, own))
         return (yield from self._open(part, *outputs))
 
@@ -135,9 +138,13 @@ class SharedBits:
         mine = f"provider {self.me}"
         return {name: own if name == mine else np.zeros_like(own) for name in circuit.inputs}
 
-    def _stock(self, circuit: Circuit, *, by_provider: bool) -> _Stock:
+    def _stock(self, circuit: Circuit, *, by_provider: bool, of: str = "") -> _Stock:
         """Return what is left of a circuit's triples; its inputs are held by one provider each, or by all."""
-        key = id(circuit), by_provider
+        key = (
+            circuit.digest,
+            by_provider,
+            of,
+        )  # all parties must agree on it, whose caches have other histories
         if key not in self._stocks:
             n = len(self.parties)
             owners = {f"provider {each}": each for each in range(n)} if by_provider else None
