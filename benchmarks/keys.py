@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import _adult
 import _wide_tables
 from _figures import Figure, Say, duration, save_chart, tell
-from masquerade.data.batches import read_batches
+from masquerade.data.read import TableFile
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError
 from masquerade.net.memory import Wire, run_together
@@ -367,7 +367,7 @@ def _sampled_pass(path: Path) -> float:
     """Processor seconds of what `keys` and `mask` do until they have their sample, without the start of a process."""
 
     def loop() -> None:
-        with read_batches(str(path), Path()) as opened:
+        with TableFile(str(path)).in_batches() as opened:
             sample = RowSample(lambda _: 50_000, 7, expected=opened.rows)
             for batch in opened.batches:
                 sample.add(batch)

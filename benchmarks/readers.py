@@ -12,7 +12,7 @@ import pyarrow.csv
 import _adult
 import masquerade as mq
 from _figures import Figure, Say, clocked, in_turn, tell
-from masquerade.data.source import read_source
+from masquerade.data.read import TableFile
 from masquerade.data.table import Table
 
 REPEATS = 15
@@ -25,7 +25,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
         meaning = _adult.schema()
 
         def ranks() -> None:
-            found = read_source(str(source), Path(), columns=names, coded=set(names))
+            found = TableFile(str(source), encoding="utf-8").read(names, set(names))
             Table(found.table, meaning, origin=found.origin).complete(names).columns(_adult.ALL14)
 
         spent = in_turn(

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import _adult
 from _figures import Durations, Figure, Say, in_turn, tell
-from masquerade.data.source import read_source
+from masquerade.data.read import TableFile
 from masquerade.privacy.check import Verdict, verify
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
@@ -78,7 +78,7 @@ def _figure(part: GroupRequirement, release: Path, rows: int) -> Figure:
 
 def _ours(part: GroupRequirement, release: Path) -> Verdict:
     names = [*part.qid, *([part.sensitive] if part.sensitive is not None else [])]
-    return verify(read_source(str(release), Path(), columns=names, coded=names).table, part)[0]
+    return verify(TableFile(str(release)).read(names, names).table, part)[0]
 
 
 def _processor(action: Any) -> Durations:

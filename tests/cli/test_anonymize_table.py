@@ -10,7 +10,7 @@ import pytest
 
 from cli.command import Answer, here
 from job.job_files import write_job
-from masquerade.data.source import read_source
+from masquerade.data.read import TableFile
 from masquerade.methods import table_methods
 
 Capture = pytest.CaptureFixture[str]
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def released(path: str) -> list[str]:
-    return list(read_source(path, Path()).all_columns)
+    return list(TableFile(str(path)).read().all_columns)
 
 
 def test_a_table_is_anonymised_without_a_job_file(folder: Path, capsys: Capture) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from masquerade.data.file_kinds import is_parted
 from masquerade.data.parquet_parts import parted_files, read_parted
-from masquerade.data.source import read_source
+from masquerade.data.read import TableFile
 from masquerade.errors import DataError
 
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("source", ["people", "people/*.parquet", "peop*/[ab].parquet"])
 def test_the_files_are_one_table_in_the_order_of_their_names(folder: Path, source: str) -> None:
     assert is_parted(source, folder)
-    found = read_source(source, folder, columns=["number"])
+    found = TableFile(source, base=folder).read(["number"])
     assert found.table.column("number").to_pylist() == [0, 1, 2, 3, 4, 5]
     assert found.all_columns == ("number", "word")
 

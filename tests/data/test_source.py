@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from masquerade.data.source import read_source
+from masquerade.data.read import TableFile
 from masquerade.errors import DataError
 
 
 def problem(source: str, base: Path = Path(), query: str | None = None) -> str:
     with pytest.raises(DataError) as caught:
-        read_source(source, base, query=query)
+        TableFile(source, query, base=base).read()
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -24,7 +24,7 @@ def problem(source: str, base: Path = Path(), query: str | None = None) -> str:
 @pytest.mark.parametrize("name", ["t.csv", "t.CSV", "t.tsv", "t.txt", "t.data"])
 def test_text_files(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("a;b\nx;é\n", encoding="latin-1")
-    source = read_source(name, tmp_path, separator=";", encoding="latin-1", columns=["b"], coded={"b"})
+    source = TableFile(name, None, ";", "latin-1", tmp_path).read(["b"], {"b"})
     assert source.table.to_pydict() == {"b": ["é"]}
     assert pa.types.is_dictionary(source.table.column("b").type)
     assert source.all_columns == ("a", "b")
@@ -33,7 +33,7 @@ def test_text_files(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["t.parquet", "t.pq"])
 def test_parquet_files(tmp_path: Path, name: str) -> None:
     pq.write_table(pa.table({"a": [1], "b": ["x"]}), tmp_path / name)
-    source = read_source(name, tmp_path, columns=["b"], coded={"b"})
+    source = TableFile(name, base=tmp_path).read(["b"], {"b"})
     assert source.table.to_pydict() == {"b": ["x"]}
     assert source.all_columns == ("a", "b")
 
@@ -41,13 +41,13 @@ def test_parquet_files(tmp_path: Path, name: str) -> None:
 def test_databases(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
         connection.executescript("CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'x')")
-    source = read_source("sqlite:///t.db", tmp_path, query="SELECT * FROM t", columns=["b"])
+    source = TableFile("sqlite:///t.db", "SELECT * FROM t", base=tmp_path).read(["b"])
     assert source.table.to_pydict() == {"b": ["x"]}
 
 
 def test_absolute_paths_need_no_base(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n1\n")
-    assert read_source(str(tmp_path / "t.csv"), Path("/nowhere")).table.num_rows == 1
+    assert TableFile(str(tmp_path / "t.csv"), base=Path("/nowhere")).read().table.num_rows == 1
 
 
 def test_one_clear_line() -> None:

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from masquerade.data.read import TableFile
 from masquerade.data.schema import Attribute, Schema
-from masquerade.data.source import read_source
 from masquerade.data.table import Origin, Table, infer_schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import DataError, ParameterError
@@ -221,7 +221,7 @@ def test_dropping_rows_keeps_the_others_as_they_were(table: Table, data: st.Data
 
 def test_which_texts_mean_a_missing_cell(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("age,job\n1,NA\n2,?\n3,clerk\n4,\n5, NULL \n")
-    found = read_source("t.csv", tmp_path, missing_values=["NA", "NULL", ""])
+    found = TableFile("t.csv", base=tmp_path, missing_values=("NA", "NULL", "")).read()
     complete = Table(found.table, origin=found.origin).complete(["job"])
     assert complete.arrow["age"].to_pylist() == ["2", "3"]
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import masquerade as mq
 from examples import examples
 from masquerade.data.interval_taxonomy import interval_taxonomy
-from masquerade.data.table_file import TableFile
+from masquerade.data.read import TableFile
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.data.taxonomy_csv import outline_of_rows
 from masquerade.data.taxonomy_outline import Outline

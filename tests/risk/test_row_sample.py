@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import masquerade as mq
-from masquerade.data import batches
+from masquerade.data import read
 from masquerade.library import keys_and_masks
 from masquerade.risk.row_sample import RowSample, draw_pairs, drawn_rows
 
@@ -64,10 +64,10 @@ def test_rows_known_beforehand_give_the_same_sample_and_hold_less(held_bytes: in
 
 def test_a_parquet_file_of_many_rows_is_streamed_however_few_bytes_it_has(tmp_path: Path) -> None:
     path = tmp_path / "alike.parquet"
-    rows = batches._FEW_ROWS + 1
+    rows = read.FEW_ROWS + 1
     pq.write_table(pa.table({"x": np.zeros(rows, np.int8)}), path)
-    assert path.stat().st_size < batches._SMALL_FILE
-    with batches.read_batches(str(path), Path()) as opened:
+    assert path.stat().st_size < read.SMALL_FILE
+    with read.TableFile(str(path)).in_batches() as opened:
         assert opened.rows == rows
         first = next(opened.batches)
         assert first.num_rows < rows
@@ -103,8 +103,8 @@ def test_pairs_are_of_different_rows_and_uniform() -> None:
 def test_large_files_are_read_in_one_pass(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "_SMALL_FILE", 0)
-    monkeypatch.setattr(batches, "_BLOCK", 4096)
+    monkeypatch.setattr(read, "SMALL_FILE", 0)
+    monkeypatch.setattr(read, "BLOCK", 4096)
     monkeypatch.setattr(keys_and_masks, "HELD_BYTES", 1 << 12)
     path = tmp_path / f"people{suffix}"
     n = 8000
@@ -128,7 +128,7 @@ def test_large_files_are_read_in_one_pass(
 
 
 def test_a_row_of_a_large_file_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_SMALL_FILE", 0)
+    monkeypatch.setattr(read, "SMALL_FILE", 0)
     path = tmp_path / "people.csv"
     path.write_text("a,b\n1,2\nsecret,3,4\n")
     with pytest.raises(mq.DataError, match="got 3") as caught:
@@ -139,7 +139,7 @@ def test_a_row_of_a_large_file_is_not_shown(tmp_path: Path, monkeypatch: pytest.
 def test_databases_in_one_pass(tmp_path: Path) -> None:
     import sqlite3
 
-    from masquerade.data.table_file import TableFile
+    from masquerade.data.read import TableFile
 
     path = tmp_path / "people.db"
     with sqlite3.connect(path) as database:

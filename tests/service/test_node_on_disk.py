@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from masquerade.data import batches
-from masquerade.data.mapped_table import MappedParts, mapped_source
+from masquerade.data import read
+from masquerade.data.mapped_table import MappedParts, mapped_columns
+from masquerade.data.read import TableFile
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
 from masquerade.service.node.datasets import Dataset
@@ -22,7 +23,7 @@ def test_a_table_on_the_disk_has_the_same_commitment(
     small: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However it is read: a ledger recognises a snapshot by it."""
-    monkeypatch.setattr(batches, "_SMALL_FILE", small)
+    monkeypatch.setattr(read, "SMALL_FILE", small)
     folder = Folder(tmp_path)
     settings = Settings.load(folder.conf("bank")).datasets["customers"]
     here = Dataset("bank", settings, b"s" * 32).reading()
@@ -36,7 +37,7 @@ def test_a_table_on_the_disk_has_the_same_commitment(
 def test_a_source_without_a_row_is_told(tmp_path: Path) -> None:
     (tmp_path / "nobody.csv").write_text("ssn,age\n")
     with pytest.raises(DataError, match=r"nobody\.csv"):
-        mapped_source("nobody.csv", tmp_path, ["ssn", "age"])
+        mapped_columns(TableFile("nobody.csv", base=tmp_path), ["ssn", "age"])
 
 
 def test_who_reads_a_part_elsewhere_gets_its_rows_alone() -> None:

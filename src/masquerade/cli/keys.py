@@ -100,9 +100,9 @@ def keys(
     from masquerade.library.keys_and_masks import keys as find
 
     asked = asked_table(table, engine, memory, query, separator, encoding)
-    with progress() as shown, asked as opened:
+    with progress() as shown, asked as (file, attributes, counting):
         found = find(
-            opened.file,
+            file,
             measure=measure,  # type: ignore[arg-type] # checked there
             epsilon=epsilon,
             delta=delta,
@@ -111,9 +111,9 @@ def keys(
             all=all_,
             max_size=max_size,
             weights=weights_in(weights),
-            columns=words(columns) or opened.columns,
+            columns=words(columns) or attributes,
             seed=seed,
-            engine=opened.engine,
+            engine=counting,
             on_stage=shown.stage,
         )
     if json:

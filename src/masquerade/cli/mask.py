@@ -62,19 +62,19 @@ def mask(
     from masquerade.library.keys_and_masks import mask as choose
 
     asked = asked_table(table, engine, memory, query, separator, encoding)
-    with progress() as shown, asked as opened:
+    with progress() as shown, asked as (file, attributes, counting):
         found = choose(
-            opened.file,
+            file,
             measure=measure,  # type: ignore[arg-type] # checked there
             beta=beta,
             sample=sample,
             delta=delta,
             weights=weights_in(weights),
-            columns=words(columns) or opened.columns,
+            columns=words(columns) or attributes,
             always=words(always),
             never=words(never),
             seed=seed,
-            engine=opened.engine,
+            engine=counting,
             on_stage=shown.stage,
         )
     if json:

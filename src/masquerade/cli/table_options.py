@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from masquerade.data.table_file import TableFile
-    from masquerade.library.job_table import JobTable
+    from masquerade.data.read import TableFile
+    from masquerade.library.job_table import AskedTable
 
 TableArgument = Annotated[
     str,
@@ -65,7 +65,7 @@ def words(text: str) -> list[str]:
 
 def table_file(source: str, query: str | None, separator: str | None, encoding: str | None) -> TableFile:
     """The table that the options describe; a separator may be written as \\t."""
-    from masquerade.data.table_file import TableFile
+    from masquerade.data.read import TableFile
 
     return TableFile(source, query, "\t" if separator == "\\t" else separator, encoding)
 
@@ -78,14 +78,14 @@ def asked_table(
     query: str | None,
     separator: str | None,
     encoding: str | None,
-) -> Iterator[JobTable]:
+) -> Iterator[AskedTable]:
     """Open the table that the options describe, or that of a job, whose `[data]` and `[engine]` do."""
-    from masquerade.library.job_table import JobTable, opened_job_table
+    from masquerade.library.job_table import opened_job_table
     from masquerade.library.keys_and_masks import opened_engine
 
     if not source.endswith(".toml"):
         with opened_engine(engine, memory) as opened:
-            yield JobTable(table_file(source, query, separator, encoding), None, opened)
+            yield table_file(source, query, separator, encoding), None, opened
         return
     in_data = {"--query": query, "--separator": separator, "--encoding": encoding}
     refuse_given(in_data, "a table; of a job it is in [data]")

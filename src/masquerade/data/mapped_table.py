@@ -8,44 +8,36 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from masquerade.data.batches import read_batches
 from masquerade.data.encode import is_text
+from masquerade.data.read import TableFile
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
 
 
-def mapped_source(
-    source: str,
-    base: Path,
-    columns: Sequence[str],
-    *,
-    query: str | None = None,
-    separator: str | None = None,
-    encoding: str = "utf-8",
-) -> tuple[pa.Table, Origin]:
-    """Copy these columns of a source, as `read_source` has it, to a private file; return it mapped, and its origin."""
+def mapped_columns(file: TableFile, columns: Sequence[str]) -> tuple[pa.Table, Origin]:
+    """Copy these columns of a table to a private file; return it mapped, and how errors name its rows."""
     with (
-        tempfile.NamedTemporaryFile(prefix="masquerade-", suffix=".arrow") as file,
-        read_batches(
-            source, base, query=query, separator=separator, encoding=encoding, columns=columns
-        ) as opened,
+        tempfile.NamedTemporaryFile(prefix="masquerade-", suffix=".arrow") as copy,
+        file.in_batches(columns) as opened,
     ):
         first = next(opened.batches, None)
         if first is None:
             raise DataError.about(opened.origin.name, "there is no row of data")
         plain = _written_out(first.select(columns))
-        with pa.ipc.new_file(file, plain.schema) as writer:
+        with pa.ipc.new_file(copy, plain.schema) as writer:
             writer.write_table(plain)
             for batch in opened.batches:
                 writer.write_table(_written_out(batch.select(columns)))
-        file.flush()
-        return pa.ipc.open_file(pa.memory_map(file.name)).read_all(), opened.origin
+        copy.flush()
+        return pa.ipc.open_file(pa.memory_map(copy.name)).read_all(), replace(
+            opened.origin, missing_values=file.missing_values
+        )
 
 
 def _written_out(table: pa.Table) -> pa.Table:

@@ -11,36 +11,27 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
-from masquerade.data.batches import read_batches
 from masquerade.data.parquet_parts import PartedFiles, parted_files
+from masquerade.data.read import TableFile
 from masquerade.errors import DataError
 
 
 @contextmanager
 def staged_parquet(
-    source: str,
-    base: Path,
-    columns: Sequence[str] | None,
-    *,
-    also: Sequence[str] = (),
-    query: str | None = None,
-    separator: str | None = None,
-    encoding: str = "utf-8",
+    file: TableFile, columns: Sequence[str] | None, also: Sequence[str] = ()
 ) -> Iterator[PartedFiles]:
-    """Copy these columns of a source, or all, as `read_source` has it, into a private folder until the block ends.
+    """Copy these columns of a table, or all, into a private folder until the block ends.
 
-    Columns in `also` are copied where the source has them.
+    Columns in `also` are copied where the table has them.
     """
-    with read_batches(source, base, query=query, separator=separator, encoding=encoding) as looked_at:
+    with file.in_batches() as looked_at:
         first = next(looked_at.batches, None)
         names = tuple(first.column_names) if first is not None else ()
     if columns is not None:
         columns = list(dict.fromkeys([*columns, *(name for name in also if name in names)]))
     with tempfile.TemporaryDirectory(prefix="masquerade-") as folder:
         path = Path(folder) / "table.parquet"
-        with read_batches(
-            source, base, query=query, separator=separator, encoding=encoding, columns=columns
-        ) as opened:
+        with file.in_batches(columns) as opened:
             _write(opened.batches, path, opened.origin.name)
             name = opened.origin.name
         yield replace(parted_files(str(path), Path(), columns or ()), name=name, columns=names, copy_of=name)

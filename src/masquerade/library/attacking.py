@@ -12,11 +12,10 @@ import pyarrow as pa
 from masquerade.anonymize import release as releases
 from masquerade.data.database_url import database_scheme
 from masquerade.data.parquet_parts import PartedFiles, parted_files
+from masquerade.data.read import TableFile
 from masquerade.data.reading import chosen
 from masquerade.data.schema import Schema
-from masquerade.data.source import read_source
 from masquerade.data.table import Table
-from masquerade.data.table_file import TableFile
 from masquerade.errors import ParameterError
 from masquerade.job.model import DataSection
 from masquerade.job.plan import Plan
@@ -106,7 +105,7 @@ def attack_job(
         return play(_scene_of_files(large[0], plan, schema, sensitive, population))
 
     def read(source: str | Path) -> Table:
-        found = as_released(read_source(str(source), Path()), plan)
+        found = as_released(TableFile(str(source), encoding="utf-8").read(), plan)
         return Table(found.table, schema, origin=found.origin)
 
     def read_raw(file: TableFile) -> Table:

@@ -13,7 +13,7 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep
 from masquerade.anonymize.release import Provenance
 from masquerade.data.database_url import database_scheme
-from masquerade.data.file_kinds import PARQUET_SUFFIXES, is_parted
+from masquerade.data.file_kinds import is_parted
 from masquerade.data.parquet_parts import PartedFiles, parted_files
 from masquerade.data.query_parts import parted_query
 from masquerade.data.records import Parted, read_chunks
@@ -28,6 +28,7 @@ from masquerade.job.engines import engine_of
 from masquerade.job.model import DEFAULT_MEMORY, EngineSection
 from masquerade.job.outputs import Outputs
 from masquerade.job.plan import Plan, bare_source
+from masquerade.job.tables import section_file
 from masquerade.library.deliver import Written
 from masquerade.library.release import Release
 from masquerade.methods import table_methods
@@ -58,9 +59,8 @@ def check_chunked(plan: Plan, algorithm: TableMethod) -> None:
 
 
 def _is_parquet(plan: Plan) -> bool:
-    source = plan.job.data.source if plan.job.data is not None else ""
-    is_file = database_scheme(source) is None and Path(source).suffix.lower() in PARQUET_SUFFIXES
-    return not source or is_file or is_parted(source, plan.base)
+    data = plan.job.data
+    return data is None or not data.source or section_file(data, plan.base).is_parquet
 
 
 @contextmanager
@@ -85,15 +85,7 @@ def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: On
             ) from None
         return
     on_stage(Stage(f"copying {bare_source(data.source)}", detail="to be read in chunks"))
-    with staged_parquet(
-        data.source,
-        plan.base,
-        columns,
-        also=also,
-        query=data.query,
-        separator=data.separator,
-        encoding=data.encoding,
-    ) as files:
+    with staged_parquet(section_file(data, plan.base), columns, also) as files:
         yield files
 
 

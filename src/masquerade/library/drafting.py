@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from masquerade.anonymize.outcome import OnStep
-from masquerade.data.table_file import TableFile
+from masquerade.data.read import TableFile
 from masquerade.errors import ParameterError
 from masquerade.job.draft.draft import DEFAULT_K, Draft, draft_job, refuse_existing
 from masquerade.job.draft.parties import draft_mashup

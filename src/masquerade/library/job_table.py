@@ -7,27 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from masquerade.data.database_url import database_scheme
-from masquerade.data.table_file import TableFile
+from masquerade.data.read import TableFile
 from masquerade.forms.toml import read_toml
 from masquerade.job.joint_question import QuestionPlan
+from masquerade.job.tables import section_file
 from masquerade.library.chunked_jobs import opened_engine
 
 if TYPE_CHECKING:
     from masquerade.engine.chunks import Engine
 
 
-@dataclass(frozen=True)
-class JobTable:
-    """A table, the columns that are looked at unless others are named, and where it is counted."""
-
-    file: TableFile
-    columns: tuple[str, ...] | None  # None for all
-    engine: Engine | None
+# A table, the columns that are looked at unless others are named (None for all), and the engine that counts its rows.
+AskedTable = tuple[TableFile, tuple[str, ...] | None, "Engine | None"]
 
 
 def is_about_parties(job: str | Path) -> bool:
@@ -36,16 +30,15 @@ def is_about_parties(job: str | Path) -> bool:
 
 
 @contextmanager
-def opened_job_table(job: str | Path) -> Iterator[JobTable]:
+def opened_job_table(job: str | Path) -> Iterator[AskedTable]:
     """Open the table of a job, and the engine that it names."""
     plan = QuestionPlan(Path(job))
     data = plan.data()
     plan.settle()
-    source = data.source if database_scheme(data.source) is not None else str(plan.base / data.source)
-    file = TableFile(source, data.query, data.separator, data.encoding)
+    file = section_file(data, plan.base)
     columns = tuple(plan.job.attributes) or None
     if plan.job.engine is None:
-        yield JobTable(file, columns, None)
+        yield file, columns, None
         return
     with opened_engine(plan.job.engine, plan) as engine:
-        yield JobTable(file, columns, engine)
+        yield file, columns, engine

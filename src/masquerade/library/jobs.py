@@ -21,13 +21,13 @@ from masquerade.anonymize.release import Provenance
 from masquerade.anonymize.workload_key import WORKLOAD
 from masquerade.data.database_url import database_scheme
 from masquerade.data.file_kinds import is_parted
+from masquerade.data.read import TableFile
 from masquerade.data.reading import Source
 from masquerade.data.schema import Schema
-from masquerade.data.source import read_source
 from masquerade.data.table import Table
 from masquerade.job.model import DataSection, EngineSection
 from masquerade.job.plan import Changes, Plan, bare_source
-from masquerade.job.tables import read_section
+from masquerade.job.tables import section_file
 from masquerade.library.deliver import Written, deliver
 from masquerade.library.release import Release
 from masquerade.net.progress import OnStage, Stage, silent
@@ -135,7 +135,7 @@ def _released_rows(release: str, plan: Plan, schema: Schema | None) -> Iterator[
 
     requirement = plan.requirement
     if not is_parted(release, Path()):
-        source = as_released(read_source(release, Path()), plan)
+        source = as_released(TableFile(release, encoding="utf-8").read(), plan)
         insist_on_providers(source.origin.name, source.all_columns, requirement)
         table = Table(source.table, schema, origin=source.origin)
         yield ReleasedRows(source.origin.name, source.all_columns, table)
@@ -188,7 +188,7 @@ def evaluate_job(
     on_stage(Stage("reading"))
     coded = {*plan.requirement.qid_attributes, *plan.published}
     found = _read(str(original), data, Path(), used, coded)
-    published = as_released(read_source(str(release), Path(), columns=used, coded=coded), plan)
+    published = as_released(TableFile(str(release), encoding="utf-8").read(used, coded), plan)
     attributes = set(schema.names) - {plan.job.roles.class_}
     sources = {
         name: [each for each in party.attributes if each in attributes]
@@ -299,4 +299,5 @@ def _read(
     """Read a table as `[data]` describes it, from its source or another one."""
     in_database = database_scheme(source) is not None or source == data.source
     query = data.query if in_database else None
-    return read_section(data.model_copy(update={"source": source, "query": query}), base, columns, coded)
+    file = section_file(data.model_copy(update={"source": source, "query": query}), base)
+    return file.read(columns, coded)

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from masquerade.data.batches import Batches, read_batches
-from masquerade.data.file_kinds import PARQUET_SUFFIXES, is_parted
 from masquerade.data.parquet_parts import PartedFiles, parted_files
+from masquerade.data.read import Batches, TableFile
 from masquerade.data.reading import chosen
 from masquerade.data.table import Table
-from masquerade.data.table_file import TableFile
 from masquerade.errors import DataError, ParameterError, given
 from masquerade.library.column_names import names_of
 from masquerade.net.progress import OnStage, Stage, silent
@@ -173,14 +171,7 @@ def _table(frame: Any, asked: tuple[str, ...] | None) -> Iterator[tuple[tuple[st
     """Yield the names of the columns asked for, or of all, and the table's rows, to be read inside the context."""
     if isinstance(frame, str | Path | TableFile):
         file = frame if isinstance(frame, TableFile) else TableFile(str(frame))
-        with read_batches(
-            file.source,
-            Path(),
-            query=file.query,
-            separator=file.separator,
-            encoding=file.found_encoding,
-            columns=asked,
-        ) as opened:
+        with file.in_batches(asked) as opened:
             first = next(opened.batches, None)
             if first is None or not first.num_columns:
                 raise DataError.about(opened.origin.name, "there is no row of data")
@@ -225,9 +216,8 @@ def opened_engine(name: str | None, memory: str | None) -> Iterator[Engine | Non
 def _files(
     file: TableFile, asked: tuple[str, ...] | None, engine: Engine, on_stage: OnStage
 ) -> Iterator[PartedFiles]:
-    path = file.path
-    if path is not None and (path.suffix.lower() in PARQUET_SUFFIXES or is_parted(file.source, Path())):
-        yield parted_files(file.source, Path(), asked or ())
+    if file.is_parquet:
+        yield parted_files(file.source, file.base, asked or ())
         return
     if engine.name != "local":
         raise ParameterError(
@@ -236,14 +226,7 @@ def _files(
     from masquerade.data.staged_parquet import staged_parquet
 
     on_stage(Stage("copying the table", detail="to be read in chunks"))
-    with staged_parquet(
-        file.source,
-        Path(),
-        asked,
-        query=file.query,
-        separator=file.separator,
-        encoding=file.found_encoding,
-    ) as files:
+    with staged_parquet(file, asked) as files:
         yield files
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from masquerade.files import PRIVATE, make_folder, read_file, replacing_together, write_whole
 from masquerade.job.learning import ALONE, LearningPlan
 from masquerade.job.outputs import Outputs
-from masquerade.job.tables import read_section
+from masquerade.job.tables import section_file
 from masquerade.library.model_file import SITE_KEY
 from masquerade.library.own_table import own_records
 from masquerade.library.parties_run import OnParty, PartiesRun, nobody, party_headers, sent_by
@@ -96,7 +96,7 @@ def learn_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnParty
 def _headers(plan: LearningPlan) -> dict[str, tuple[str, ...]]:
     if plan.job.data is None:
         return party_headers(plan)
-    return {ALONE: read_section(plan.job.data, plan.base, columns=()).all_columns}
+    return {ALONE: section_file(plan.job.data, plan.base).read(()).all_columns}
 
 
 def _plain(learned: Learned) -> Learned:

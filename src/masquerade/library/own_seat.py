@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from masquerade.data.database_url import database_scheme
-from masquerade.data.file_kinds import PARQUET_SUFFIXES, is_parted
 from masquerade.data.parquet_parts import parted_files
 from masquerade.data.records import Parted
 from masquerade.data.staged_parquet import staged_parquet
@@ -19,6 +17,7 @@ from masquerade.errors import ParameterError
 from masquerade.job.model import PartySection
 from masquerade.job.plan import Plan, bare_source
 from masquerade.job.requirements import tell_values
+from masquerade.job.tables import section_file
 from masquerade.library.own_table import own_engine, own_input, schema_for
 from masquerade.methods import product_of
 from masquerade.net.progress import OnStage, Stage, silent
@@ -62,17 +61,10 @@ def whole_because(section: PartySection, base: Path, contract: Contract, engine:
     """Return why a party that has an engine reads its whole table all the same; "" where it does not."""
     if reason := why_whole(contract, section.missing):
         return reason
-    if engine.name == "dask" and not _is_parquet(section, base):
+    if engine.name == "dask" and not section_file(section, base).is_parquet:
         source = bare_source(section.source)
         return f"a cluster reads Parquet where it lies, and {source} is none"
     return ""
-
-
-def _is_parquet(section: PartySection, base: Path) -> bool:
-    source = section.source
-    if database_scheme(source) is not None:
-        return False
-    return Path(source).suffix.lower() in PARQUET_SUFFIXES or is_parted(source, base)
 
 
 def _used(section: PartySection, name: str, contract: Contract) -> tuple[str, ...]:
@@ -82,17 +74,10 @@ def _used(section: PartySection, name: str, contract: Contract) -> tuple[str, ..
 @contextmanager
 def _parts(section: PartySection, base: Path, columns: tuple[str, ...]) -> Iterator[Parted]:
     """Yield the Parquet files of a party's table; of any other table a copy."""
-    if _is_parquet(section, base):
+    if section_file(section, base).is_parquet:
         yield parted_files(section.source, base, columns)
         return
-    with staged_parquet(
-        section.source,
-        base,
-        columns,
-        query=section.query,
-        separator=section.separator,
-        encoding=section.encoding,
-    ) as files:
+    with staged_parquet(section_file(section, base), columns) as files:
         yield files
 
 

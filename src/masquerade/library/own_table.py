@@ -21,7 +21,7 @@ from masquerade.job.learning import LearningPlan
 from masquerade.job.model import Job, TableSection
 from masquerade.job.plan import Plan
 from masquerade.job.requirements import tell_values
-from masquerade.job.tables import read_section
+from masquerade.job.tables import section_file
 from masquerade.methods import learning_method_of, product_of
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.identifiers import identifiers
@@ -106,7 +106,7 @@ def _read(
     """Read the columns that a contract needs of a section's table, and the identifiers."""
     schema = schema_for(plan, needed, qid)
     used = list(dict.fromkeys([*needed, identifier] if identifier else needed))
-    source = read_section(section, plan.base, used, needed)
+    source = section_file(section, plan.base).read(used, needed)
     return source, Table(source.table, schema, origin=source.origin)
 
 

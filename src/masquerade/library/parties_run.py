@@ -14,7 +14,7 @@ import msgspec
 from masquerade.errors import JobError, MasqueradeError, PeerUnreachable
 from masquerade.forms.decoders import json_decoder
 from masquerade.job.plan import Plan
-from masquerade.job.tables import read_section
+from masquerade.job.tables import section_file
 from masquerade.library.party_process import (
     STOPPED,
     Book,
@@ -207,7 +207,7 @@ def party_headers(plan: Plan) -> dict[str, tuple[str, ...]]:
     headers, errors = {}, []
     for name, section in plan.job.parties.items():
         try:
-            headers[name] = read_section(section, plan.base, columns=()).all_columns
+            headers[name] = section_file(section, plan.base).read(()).all_columns
         except MasqueradeError as error:
             errors.append(error)
     if gathered := JobError.gather(errors):

@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.data.encode import MISSING_VALUES
+from masquerade.data.read import TableFile
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
-from masquerade.data.table_file import TableFile
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.write import write_table
 from masquerade.errors import DataError, ParameterError, hint, shown

@@ -17,9 +17,9 @@ from masquerade.anonymize.release import Provenance
 from masquerade.data import table as tables
 from masquerade.data.continuum import DATE, NUMBER, read_interval
 from masquerade.data.encode import MISSING_VALUES, SPACE, distinct, is_text
+from masquerade.data.read import TableFile
 from masquerade.data.reading import Source
 from masquerade.data.schema import Attribute, AttributeKind, Schema
-from masquerade.data.source import read_source
 from masquerade.data.table import Missing, infer_schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
@@ -54,14 +54,8 @@ def read(
             "The source parameter of read must be a file's path or a database URL; a frame goes into Table(frame). "
             f"Got {given(source)} instead."
         )
-    found = read_source(
-        str(source),
-        Path(),
-        query=query,
-        separator=separator,
-        encoding=encoding,
-        missing_values=missing_values,
-    )
+    file = TableFile(str(source), query, separator, encoding, missing_values=tuple(missing_values))
+    found = file.read()
     if schema is None:
         schema = guess_schema(found, taxonomies, names_of("identifiers", identifiers))
     elif taxonomies is not None or tuple(identifiers):

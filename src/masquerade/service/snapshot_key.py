@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from masquerade.data.source import read_source
+from masquerade.data.read import TableFile
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, hint
 from masquerade.files import read_file
@@ -41,9 +41,7 @@ class SnapshotKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def table(self, source: str, query: str | None = None) -> Table:
         """Read the columns that this key opens, from a file or a database, as the party reads them."""
         columns = list(self.columns) if self.column is None else [self.column]
-        read = read_source(
-            source, Path(), query=query, separator=self.separator, encoding=self.encoding, columns=columns
-        )
+        read = TableFile(source, query, self.separator, self.encoding).read(columns)
         return Table(read.table, origin=read.origin)
 
 

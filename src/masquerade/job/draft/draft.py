@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.data.encode import MISSING_VALUES
+from masquerade.data.read import TableFile
 from masquerade.data.reading import Source, chosen
-from masquerade.data.table_file import TableFile
 from masquerade.engine.counts import pair_counts, which_occur
 from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.files import FileExists, replacing_together

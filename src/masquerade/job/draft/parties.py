@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from masquerade.data.table_file import TableFile
+from masquerade.data.read import TableFile
 from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.job.draft.attribute_text import attribute_text
 from masquerade.job.draft.draft import (

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from masquerade.data.database_url import FILE_SCHEMES, database_path, database_scheme
-from masquerade.data.mapped_table import MappedParts
+from masquerade.data.mapped_table import MappedParts, mapped_columns
 from masquerade.data.records import Records
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Engine
 from masquerade.errors import BadInput, DataError, MasqueradeError, ParameterError
-from masquerade.job.tables import mapped_section, read_section
+from masquerade.job.tables import section_file
 from masquerade.methods import learning_method_of, product_of
 from masquerade.protocol.collaborate.domains import KEEP_AMONG_PROVIDERS
 from masquerade.protocol.contract import Contract
@@ -250,11 +250,12 @@ class Dataset:
     def _read(self, stamp: Stamp, moment: float) -> Reading:
         settings = self.settings
         columns = settings.columns
+        file = section_file(settings.keys, settings.base)
         if self._on_disk:
-            arrow, origin = mapped_section(settings.keys, settings.base, columns)
+            arrow, origin = mapped_columns(file, columns)
         else:
             coded = [name for name in columns if name != settings.keys.identifier]
-            source = read_section(settings.keys, settings.base, columns, coded)
+            source = file.read(columns, coded)
             arrow, origin = source.table, source.origin
         table = Table(arrow, settings.schema, origin=origin)
         snapshot = take_snapshot(table, self._secret).commitment.root

@@ -12,7 +12,7 @@ from masquerade.audit.log import AuditLog
 from masquerade.data.table import Table
 from masquerade.errors import Conflict, ParameterError, hint
 from masquerade.files import PRIVATE, write_new
-from masquerade.job.tables import read_section
+from masquerade.job.tables import section_file
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
@@ -43,7 +43,7 @@ def hand_out(
     section, base = dataset.section, dataset.base
     if table is not None:
         section, base = section.model_copy(update={"source": table, "query": None}), Path()
-    source = read_section(section, base, dataset.columns)
+    source = section_file(section, base).read(dataset.columns)
     state.make()
     found = key_of(
         Table(source.table, origin=source.origin),
