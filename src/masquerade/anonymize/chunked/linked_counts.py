@@ -14,10 +14,9 @@ import numpy as np
 
 from masquerade.anonymize.chunked.top_cuts import WeightedRanks, look_at, with_ranks
 from masquerade.anonymize.mondrian.axes import Axis, Batch, Shares, Slots, View
-from masquerade.anonymize.mondrian.candidates import Cuts
+from masquerade.anonymize.mondrian.candidates import Choice, Cuts
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.linked_parts import Test, judged_slots
-from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.parts import Parts
 from masquerade.engine.counts import Counts, Flags, Ints, value_counts, weighted_counts
 from masquerade.engine.numbering import renumber
@@ -86,7 +85,7 @@ class _SlotCounts:
 
     @classmethod
     def of(cls, counted: CountedGroups, slot_of_pair: Counts) -> _SlotCounts:
-        inside = slot_of_pair >= 0
+        inside = np.flatnonzero(slot_of_pair >= 0)
         place = counted.keys()[0][inside]
         bound = (int(slot_of_pair.max(initial=0)) + 1) * counted.n_groups
         numbers, found = renumber(slot_of_pair[inside] * counted.n_groups + place, bound)

@@ -53,8 +53,8 @@ from masquerade.anonymize.chunked.top_cuts import (
     whole_groups,
 )
 from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares
+from masquerade.anonymize.mondrian.candidates import Choice
 from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.data.column import Column
 from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
 from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.chunked.top_cuts import Cutting, TopGroups, cut_to_size, whole_groups
 from masquerade.anonymize.mondrian.axes import Axis, Batch, axes_of
+from masquerade.anonymize.mondrian.candidates import Choice
 from masquerade.anonymize.mondrian.groups import Cells, Done, Open, released_column
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups, lookalikes, only_released, parts_of_unions
 from masquerade.anonymize.mondrian.judge import Judge, Merge
-from masquerade.anonymize.mondrian.partition import COUNTS_AT_A_TIME, Choice, Cutter
+from masquerade.anonymize.mondrian.partition import COUNTS_AT_A_TIME, Cutter
 from masquerade.anonymize.mondrian.predicate_axes import predicate_axes_of
 from masquerade.anonymize.mondrian.provider_axis import ProviderAxis, provider_column
 from masquerade.anonymize.outcome import Outcome, ReleasedCodes

@@ -14,8 +14,8 @@ from masquerade.anonymize.chunked.multidimensional import (
     judge_of_chunks,
 )
 from masquerade.anonymize.chunked.top_cuts import whole_groups
+from masquerade.anonymize.mondrian.candidates import Choice
 from masquerade.anonymize.mondrian.judge import Merge
-from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.qids import begins_with_union, by_qid, certainty_lost
 from masquerade.data.records import Records
 from masquerade.engine.chunks import Chunk

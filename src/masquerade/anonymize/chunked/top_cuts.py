@@ -7,7 +7,7 @@ each attribute they are cut like records, and weigh as many (`mondrian/candidate
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 
@@ -15,18 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.boundaries import start_cells, start_labels
-from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Slots, TaxonomyAxis, View
-from masquerade.anonymize.mondrian.candidates import AxisCandidates
+from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, TaxonomyAxis, View
+from masquerade.anonymize.mondrian.candidates import AxisCandidates, Choice, best_axes, candidates_of
 from masquerade.anonymize.mondrian.groups import Cells
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
-from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.partition import Choice
-from masquerade.anonymize.mondrian.parts import Parts, judged
+from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.data.column import Column
 from masquerade.data.records import Records, codes_of, ranks_of
 from masquerade.engine.chunks import Arrays, Chunk, Engine
-from masquerade.engine.counts import Counts, Flags, weighted_counts
-from masquerade.engine.numbering import look_up, occurring
+from masquerade.engine.counts import Counts, Flags, Ints, Rows, weighted_counts
 from masquerade.engine.sparse import SparseCounts
 
 _BYTES_PER_PAIR = 100  # of group and rank: the sums of two threads, and what is made of them
@@ -144,43 +141,26 @@ def _cut(
         for axis, size, counts in zip(how.axes, how.sizes, counted, strict=True)
     ]
     offered = [view.candidates(at, how) for at, view in enumerate(views)]
-    scores = np.full((len(how.axes), sizes.size), -np.inf)
-    for candidates in offered:
-        if candidates is not None and candidates.allowed.any():
-            score = how.choice(candidates)[candidates.allowed]
-            scores[candidates.axes[candidates.allowed], candidates.groups[candidates.allowed]] = score
-    best = scores.argmax(axis=0)  # the first on a tie
-    stuck = scores[best, np.arange(sizes.size)] == -np.inf
-    best[stuck] = -1
+    best = best_axes([each for each in offered if each is not None], how.choice, len(how.axes), sizes.size)
+    stuck = best < 0
     narrowed = np.stack([view.narrowest(own) for view, own in zip(views, cells, strict=True)])
-    made_sizes, made_cells, made_parted, tables = [], [], [], []
+    parts, tables = [], []
     for at, (view, candidates) in enumerate(zip(views, offered, strict=True)):
-        chosen = None if candidates is None else best[candidates.groups] == at
-        if candidates is None or chosen is None or not chosen.any():
+        made = None if candidates is None else candidates.made(best, first, cells, parted, how.hidden)
+        if candidates is None or made is None:
             continue
-        made = np.flatnonzero(chosen[candidates.parts.group])
-        numbers = np.zeros(candidates.parts.group.size, np.int64)
-        numbers[made] = np.arange(first, first + made.size)
-        first += made.size
-        of_cut = candidates.parts.group[made]
-        own = cells[:, :, candidates.groups[of_cut]]
-        candidates.narrow(own, of_cut)
-        made_sizes.append(candidates.parts.sizes[made])
-        made_cells.append(own)
-        made_parted.append(parted[candidates.groups[of_cut]])
-        if how.hidden is not None and not candidates.released:
-            cut = candidates.groups[chosen]
-            made_parted[-1] = how.hidden.add(cells[:, :, cut], parted[cut])
-        tables.append(view.table(how.ranks[at], candidates, chosen, numbers))
+        first += made.sizes.size
+        parts.append(made)
+        tables.append(view.table(how.ranks[at], candidates, made.chosen, made.numbers))
     if not tables:
         nothing = np.empty(0, np.int64)
         return _Made(stuck, narrowed[:, :, stuck], nothing, cells[:, :, :0], nothing, None)
     return _Made(
         stuck,
         narrowed[:, :, stuck],
-        np.concatenate(made_sizes),
-        np.concatenate(made_cells, axis=2),
-        np.concatenate(made_parted),
+        np.concatenate([made.sizes for made in parts]),
+        np.concatenate([made.cells for made in parts], axis=2),
+        np.concatenate([made.parted for made in parts]),
         Recut(best, tuple(tables)),
     )
 
@@ -247,43 +227,19 @@ class WeightedRanks:
 
     def candidates(self, at: int, how: Cutting) -> AxisCandidates | None:
         """Return the cuts along this axis; None when no group can be cut there."""
-        view = self.look()
-        flags = view.can_split
-        groups = np.flatnonzero(flags)
-        if not groups.size:
-            return None
-        of_pairs = np.repeat(flags, self.batch.sizes)
-        view, batch = view.only(flags, self.batch.sizes), self.batch.only(flags)
-        slots = self.axis.cut(batch, view)
-        bound = int(slots.first[-1])
-        found, _ = occurring(slots.of_row, bound)
-        part = look_up(slots.of_row, found, np.arange(found.size), bound)
-        parts = Parts(
-            np.searchsorted(slots.first, found, "right") - 1,
-            self.counts(part, found.size, of_pairs),
-            slots.widths[found],
-        )
-        parts, part_of_slot, allowed = judged(parts, view.widths, how.judge, how.strict)
-        return AxisCandidates(
-            self.records[groups],
-            view.widths,
-            parts,
-            np.full(groups.size, at),
-            groups,
-            allowed,
-            self.axis,
-            batch,
-            Slots(part, slots.first, slots.widths),
-            found,
-            part_of_slot,
-            view.at,
+
+        def count(pairs: Rows, part: Callable[[], Ints], sizes: Counts) -> Histograms:
+            return self.counts(part(), sizes.size, pairs)
+
+        return candidates_of(
+            at, self.axis, self.batch, self.look(), self.records, count, how.judge, how.strict
         )
 
-    def counts(self, part: Counts, n_parts: int, of_pairs: Flags) -> tuple[Counts, ...]:
-        """Return the histograms of parts, given the part of each pair that is flagged."""
-        sizes = weighted_counts(part, self.weights[of_pairs], n_parts).astype(np.int64).reshape(-1, 1)
-        part_of_pair = np.full(of_pairs.size, -1)
-        part_of_pair[of_pairs] = part
+    def counts(self, part: Ints, n_parts: int, pairs: Rows) -> Histograms:
+        """Return the histograms of parts, given the part of each of these pairs."""
+        sizes = weighted_counts(part, self.weights[pairs], n_parts).astype(np.int64).reshape(-1, 1)
+        part_of_pair = np.full(self.weights.size, -1)
+        part_of_pair[pairs] = part
         histograms = []
         for pair, code, counts, n_codes in self.coded:
             here = part_of_pair[pair]
@@ -295,11 +251,9 @@ class WeightedRanks:
 
     def table(self, ranks: str, candidates: AxisCandidates, chosen: Flags, numbers: Counts) -> PartTable:
         """Return the number of the part of each pair of a group that is cut along this axis."""
-        of_pairs = np.repeat(chosen, candidates.batch.sizes)
-        pairs = candidates.batch.rows[of_pairs]
-        part = candidates.slots.of_row[of_pairs]
-        axis = int(candidates.axes[0])
-        return PartTable(axis, ranks, self.size, self.keys[pairs], numbers[candidates.part_of_slot[part]])
+        pairs = candidates.batch.rows[np.repeat(chosen, candidates.batch.sizes)]
+        part = candidates.labels(chosen, candidates.batch, numbers)
+        return PartTable(int(candidates.axes[0]), ranks, self.size, self.keys[pairs], part)
 
 
 @dataclass(frozen=True, eq=False)

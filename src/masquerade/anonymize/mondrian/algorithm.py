@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from masquerade.anonymize.chunked.multidimensional import Dimensions, released_in_chunks
 from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
 from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.mondrian.candidates import Choice
 from masquerade.anonymize.mondrian.choices import (
     BY_CLASS,
     CLASS_FIRST,
@@ -29,7 +30,6 @@ from masquerade.anonymize.mondrian.choices import (
     strict,
 )
 from masquerade.anonymize.mondrian.judge import Merge
-from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.priority import (
     GAIN,
     USUAL_PRIORITY,

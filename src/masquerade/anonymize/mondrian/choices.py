@@ -15,8 +15,7 @@ import numpy as np
 
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.axes import Shares
-from masquerade.anonymize.mondrian.candidates import Cuts
-from masquerade.anonymize.mondrian.partition import Choice
+from masquerade.anonymize.mondrian.candidates import Choice, Cuts
 from masquerade.data.schema import Schema
 from masquerade.engine.counts import Counts
 from masquerade.errors import Problem

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from masquerade.anonymize.mondrian.axes import Axis, Shares
-from masquerade.anonymize.mondrian.candidates import Cuts
-from masquerade.anonymize.mondrian.groups import Cells, Open
-from masquerade.anonymize.mondrian.partition import Choice
+from masquerade.anonymize.mondrian.candidates import Choice, Cuts
+from masquerade.anonymize.mondrian.groups import Cells
 from masquerade.engine.counts import Counts, Flags, value_counts
 from masquerade.engine.numbering import renumber
 
@@ -34,10 +33,6 @@ class CutGroups:
 
     def __len__(self) -> int:
         return self._n
-
-    def made(self, groups: Open) -> Counts:
-        """Note that these groups are cut, and name their parts."""
-        return self.add(groups.cells, groups.parted)
 
     def add(self, cells: Cells, parted: Counts) -> Counts:
         """Note groups by their cells and parts; return the names of their own parts, two for each in order."""

@@ -17,10 +17,10 @@ from masquerade.anonymize.boundaries import start_groups
 from masquerade.anonymize.chunked.linked_counts import CountedGroups, cuts_along
 from masquerade.anonymize.chunked.top_cuts import WeightedRanks
 from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares
+from masquerade.anonymize.mondrian.candidates import Choice
 from masquerade.anonymize.mondrian.groups import released_column
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.linked_parts import Test
-from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.data.column import Generalised
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts, which_occur
 from masquerade.engine.numbering import group_rows, look_up, occurring, renumber, rows_by_rank

@@ -6,15 +6,20 @@ groups or records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
 from masquerade.anonymize.boundaries import start_groups
-from masquerade.anonymize.mondrian.axes import Axis, Batch, Shares, TaxonomyAxis
-from masquerade.anonymize.mondrian.candidates import Candidates, Cuts, candidates_along
+from masquerade.anonymize.mondrian.axes import Axis, Batch, TaxonomyAxis
+from masquerade.anonymize.mondrian.candidates import (
+    Candidates,
+    Choice,
+    HiddenCuts,
+    best_axes,
+    candidates_along,
+)
 from masquerade.anonymize.mondrian.groups import Done, Open, Partition
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.tally import Tally
@@ -23,18 +28,8 @@ from masquerade.anonymize.mondrian.trees import Trees
 from masquerade.engine.counts import Counts, value_counts
 from masquerade.engine.numbering import rows_by_rank
 
-# Scores each cut; a group's best cut is made, along the first dimension on a tie.
-Choice = Callable[[Cuts], Shares]
-
 _ROWS_AT_A_TIME = 1 << 17  # what fits in a processor's cache
 COUNTS_AT_A_TIME = 1 << 22
-
-
-class HiddenCuts(Protocol):
-    """Takes note of cuts along dimensions that are not released."""
-
-    def made(self, groups: Open) -> Counts:
-        """Note that these groups are cut in two each; return the names of the parts, two for each group in order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,17 +96,10 @@ def partition(axes: Sequence[Axis], judge: Judge, choice: Choice, n_rows: int, s
 
 def _cut(cutter: Cutter, groups: Open, done: Done) -> Open | None:
     """Cut each group along its best dimension, and add those that cannot be cut to `done`."""
-    n_groups = groups.batch.n_groups
-    scores = np.full((len(cutter.axes), n_groups), -np.inf)
     offered = _candidates(cutter.axes, groups, cutter.judge, cutter.strict)
-    for candidates in offered:
-        if candidates.allowed.any():
-            score = cutter.choice(candidates)[candidates.allowed]
-            scores[candidates.axes[candidates.allowed], candidates.groups[candidates.allowed]] = score
-    best = scores.argmax(axis=0)  # the first on a tie
-    stuck = scores[best, np.arange(n_groups)] == -np.inf
+    best = best_axes(offered, cutter.choice, len(cutter.axes), groups.batch.n_groups)
+    stuck = best < 0
     if stuck.any():
-        best[stuck] = -1
         done.add(groups.only(stuck))
     return None if stuck.all() else _carried_out(cutter, offered, best, groups, done)
 
@@ -135,32 +123,23 @@ def _carried_out(
 
     Parts with too few records to be cut again are added to `done`.
     """
-    rows, labels, sizes, cells, parents, parted = [], [], [], [], [], []
+    rows, labels, parts_of = [], [], []
     n_parts = 0
     for candidates in offered:
-        chosen = best[candidates.groups] == candidates.axes
-        if not chosen.any():
+        made = candidates.made(best, n_parts, groups.cells, groups.parted, cutter.hidden)
+        if made is None:
             continue
-        made = np.flatnonzero(chosen[candidates.parts.group])  # the parts of the chosen cuts, in order
-        numbers = np.zeros(candidates.parts.group.size, np.int64)
-        numbers[made] = np.arange(n_parts, n_parts + made.size)
-        n_parts += made.size
+        n_parts += made.sizes.size
         is_cut = np.zeros(best.size, bool)
-        is_cut[candidates.groups[chosen]] = True
+        is_cut[made.parents] = True
         cut = groups.batch.only(is_cut)
         rows.append(cut.rows)
-        labels.append(candidates.labels(chosen, cut, numbers))
-        sizes.append(candidates.parts.sizes[made])
-        of_cut = candidates.parts.group[made]
-        parents.append(candidates.groups[of_cut])
-        cells.append(groups.cells[:, :, parents[-1]])
-        candidates.narrow(cells[-1], of_cut)
-        parted.append(groups.parted[parents[-1]])
-        if cutter.hidden is not None and not candidates.released:
-            parted[-1] = cutter.hidden.made(replace(groups.only(is_cut), tally=None))
+        labels.append(candidates.labels(made.chosen, cut, made.numbers))
+        parts_of.append(made)
     order = rows_by_rank(np.concatenate(labels), n_parts)
-    batch = Batch(np.concatenate(rows)[order], np.concatenate(sizes))
-    parts = Open(batch, np.concatenate(cells, axis=2), np.concatenate(parted))
+    batch = Batch(np.concatenate(rows)[order], np.concatenate([made.sizes for made in parts_of]))
+    cells = np.concatenate([made.cells for made in parts_of], axis=2)
+    parts = Open(batch, cells, np.concatenate([made.parted for made in parts_of]))
     large = batch.sizes >= 2 * cutter.judge.least
     if not large.all():
         done.add(parts.only(~large))
@@ -169,4 +148,6 @@ def _carried_out(
     following, tally = parts.only(large), groups.tally
     if tally is None or not tally.trees.worth_counting(following.batch.n_groups, following.batch.rows.size):
         return following
-    return replace(following, tally=tally.of_parts(batch, np.concatenate(parents), large))
+    return replace(
+        following, tally=tally.of_parts(batch, np.concatenate([made.parents for made in parts_of]), large)
+    )

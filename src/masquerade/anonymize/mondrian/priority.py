@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from masquerade.anonymize.mondrian.axes import Shares
-from masquerade.anonymize.mondrian.candidates import Cuts
+from masquerade.anonymize.mondrian.candidates import Choice, Cuts
 from masquerade.anonymize.mondrian.choices import class_information
-from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter

@@ -27,10 +27,9 @@ from masquerade.anonymize.chunked.multidimensional import (
 )
 from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
 from masquerade.anonymize.mondrian.axes import Shares
-from masquerade.anonymize.mondrian.candidates import Cuts
+from masquerade.anonymize.mondrian.candidates import Choice, Cuts
 from masquerade.anonymize.mondrian.choices import BY_CLASS, OR_BY_CLASS, MondrianVariant, choice_named
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, Merge
-from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.qids import (
     linked,
 )

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.chunked.multidimensional import JudgeOf
 from masquerade.anonymize.mondrian.axes import Axis, Batch
-from masquerade.anonymize.mondrian.candidates import AxisCandidates, candidates_along
+from masquerade.anonymize.mondrian.candidates import AxisCandidates, Choice, candidates_along
 from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.engine.chunks import Arrays, Chunk
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, pair_counts, value_counts
 from masquerade.engine.numbering import rows_by_rank

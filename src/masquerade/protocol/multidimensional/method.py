@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 
 from masquerade.anonymize.method import insist
 from masquerade.anonymize.mondrian.algorithm import Mondrian
+from masquerade.anonymize.mondrian.candidates import Choice
 from masquerade.anonymize.mondrian.choices import (
     BY_CLASS,
     CHOICES,
@@ -22,7 +23,6 @@ from masquerade.anonymize.mondrian.choices import (
     without_class,
 )
 from masquerade.anonymize.mondrian.judge import Merge
-from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.priority import (
     GAIN,
     by_priority,

@@ -26,9 +26,8 @@ from masquerade.anonymize.chunked.multidimensional import Dimensions, JudgeOf
 from masquerade.anonymize.chunked.top_cuts import CountRanks, WeightedRanks
 from masquerade.anonymize.chunked.top_cuts import Cutting as CuttingByCounts
 from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, TaxonomyAxis
-from masquerade.anonymize.mondrian.candidates import AxisCandidates
+from masquerade.anonymize.mondrian.candidates import AxisCandidates, Choice
 from masquerade.anonymize.mondrian.groups import Cells
-from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.data.records import Records, codes_of
 from masquerade.engine.chunks import Kernel
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts
