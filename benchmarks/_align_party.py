@@ -14,8 +14,8 @@ import pyarrow as pa
 from _parties import main
 from masquerade.data.table import Table
 from masquerade.net.script import Script, Send
-from masquerade.protocol.align import align
-from masquerade.protocol.identifiers import identifiers
+from masquerade.protocol.align.align import align
+from masquerade.protocol.align.identifiers import identifiers
 
 
 def people(me: int, size: int) -> pa.Table:

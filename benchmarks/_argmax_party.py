@@ -9,8 +9,7 @@ from functools import partial
 from _parties import main
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.net.script import Script
-from masquerade.protocol.argmax import Bid, plain
-from masquerade.protocol.secure_argmax import prepare
+from masquerade.protocol.comparing.argmax import Bid, plain, prepare
 
 
 def rounds(me: int, parties: Sequence[str], n: str, score_bits: str) -> Script[dict[str, object]]:

@@ -19,12 +19,12 @@ from pathlib import Path
 
 from _faults_scenes import PEOPLE
 from _faulty_network import Fault, FaultyNetwork
+from masquerade.client import Client
+from masquerade.client.client import SessionFailed
 from masquerade.data.people import generate_people, people_taxonomies
+from masquerade.demo.local_configurations import Holding, coordinator_configuration, free_addresses
 from masquerade.errors import MasqueradeError, PeerError
-from masquerade.library.client import Client
-from masquerade.library.client.results import SessionFailed
-from masquerade.library.local_configurations import Holding, coordinator_configuration, free_addresses
-from masquerade.net.trial import make_trial
+from masquerade.net.identity import make_trial
 from masquerade.service.accounts import Accounts
 from masquerade.service.resources import Role, Session
 from masquerade.service.store import Store

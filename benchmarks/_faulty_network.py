@@ -80,7 +80,7 @@ class FaultyNetwork:
 
 def main() -> None:
     from masquerade.cli.main import main as masquerade
-    from masquerade.library import parties_run
+    from masquerade.jobs import session as parties_run
 
     network, tell = FaultyNetwork(Fault(**json.loads(sys.argv.pop(1)))), parties_run.Book
 

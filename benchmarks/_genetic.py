@@ -14,11 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.outcome import Outcome
 from masquerade.data.column import Coded, Column
+from masquerade.data.released import Outcome
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import pair_counts, value_counts
-from masquerade.engine.numbering import group_rows
+from masquerade.engine.counts import group_rows, pair_counts, value_counts
 
 Metric = Literal["loss", "classification"]
 Bits = NDArray[np.bool_]

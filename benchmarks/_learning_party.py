@@ -11,13 +11,17 @@ import numpy as np
 from _parties import main
 from masquerade.crypto.logarithm import Precision
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.learn.bayes_net import net_structure
-from masquerade.protocol.learn.calculators import Calculator, ManySites, TwoParties
-from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, WholeRecords
-from masquerade.protocol.learn.logarithm import logarithms
-from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
-from masquerade.protocol.pairwise_setup import exchange_nonces
+from masquerade.protocol.learn.counting import (
+    Calculator,
+    ManySites,
+    SharedCounts,
+    SplitColumns,
+    TwoParties,
+    WholeRecords,
+)
+from masquerade.protocol.learn.shared_numbers import logarithms, prepare_shared_numbers
+from masquerade.protocol.pairs import exchange_nonces, prepare_pair
 
 TRIES = 5  # of which the best counts: other work on the machine delays each message
 SIZES = {"a": 3, "b": 4, "c": 3, "d": 2, "e": 4, "f": 3}

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from _parties import main
-from masquerade.net.identity import Identity
+from masquerade.net.identity import Identity, TrustStore
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.net.tls_stream import ClientStream, ServerStream, serve
-from masquerade.net.trust import TrustStore
 
 
 class Letter(Message, tag="letter", frozen=True):

@@ -13,7 +13,7 @@ from _exhibits.exhibit import BETTER, NOT_REPRODUCED, REPRODUCED
 from _exhibits.seen import Seen
 from _figures import duration
 from masquerade.files import write_whole
-from masquerade.report.html import page_style, pages
+from masquerade.report.release import page_style, pages
 
 _MARKS = {REPRODUCED: "good", BETTER: "good", NOT_REPRODUCED: "bad"}
 _TEMPLATE = Path(__file__).with_name("_papers_page.html")

@@ -13,12 +13,9 @@ from typing import Any
 
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
-from masquerade.net.identity import Identity
-from masquerade.net.running import run_async
+from masquerade.net.identity import Identity, TrustStore, make_trial
 from masquerade.net.script import Script
-from masquerade.net.session import run_script
-from masquerade.net.trial import make_trial
-from masquerade.net.trust import TrustStore
+from masquerade.net.session import run_async, run_script
 
 HERE = Path(__file__).parent
 

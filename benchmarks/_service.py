@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from masquerade.client import AsyncClient
 from masquerade.data.people import generate_people, people_taxonomies, split_people
+from masquerade.demo.folder import LocalServices
+from masquerade.demo.local_configurations import Holding, coordinator_configuration
 from masquerade.errors import BadInput
-from masquerade.library.client import AsyncClient
-from masquerade.library.local_configurations import Holding, coordinator_configuration
-from masquerade.library.local_services import LocalServices
-from masquerade.net.running import run_async
-from masquerade.net.trial import make_trial
+from masquerade.net.identity import make_trial
+from masquerade.net.session import run_async
 from masquerade.service.accounts import Accounts
 from masquerade.service.resources import Role, Session
 from masquerade.service.store import Store

@@ -23,12 +23,11 @@ from _figures import Figure, Say, duration, tell
 from masquerade.data.taxonomy_files import read_taxonomy
 from masquerade.methods import written_method
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol.attribute_terms import terms_of
-from masquerade.protocol.collaborate.method import Collaboration
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
-from masquerade.protocol.identifiers import identifiers
+from masquerade.protocol.align.identifiers import identifiers
+from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, terms_of, written_requirement
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat, SessionMethod
-from masquerade.protocol.multidimensional.method import JointMondrian
+from masquerade.protocol.mondrian.method import JointMondrian
+from masquerade.protocol.providers.method import Collaboration
 
 N_RECORDS, K, SEED = 10_000, 10, 7
 BANK, CLINIC = ("native-country", "workclass", "age"), ("marital-status", "education", "sex")

@@ -15,9 +15,15 @@ from _parties import run_parties
 from masquerade.crypto import circuits_library
 from masquerade.crypto.circuit import Circuit, evaluate
 from masquerade.crypto.garble import Delta, Evaluator, Garbler
-from masquerade.crypto.gmw import SharedEvaluation, opened, share_message
-from masquerade.crypto.holders import HeldCircuit, hold
-from masquerade.crypto.triples import TripleMaking, Triples
+from masquerade.crypto.gmw import (
+    HeldCircuit,
+    SharedEvaluation,
+    TripleMaking,
+    Triples,
+    hold,
+    opened,
+    share_message,
+)
 
 GATES_A_SECOND = 2_000_000  # garbled, on one core
 ROUND_SECONDS = 0.05

@@ -22,7 +22,7 @@ from _figures import Figure, Say, duration, tell
 from masquerade.data.column import Generalised
 from masquerade.data.encode import distinct
 from masquerade.data.table import Table
-from masquerade.library.mashup import Mashup, mashup_job
+from masquerade.jobs.mashup import Mashup, mashup_job
 from masquerade.utility.penalties import certainty_penalties
 
 QID = (

@@ -27,21 +27,21 @@ from masquerade.data.column import Column
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.library.mashup import Mashup, mashup_job
+from masquerade.jobs.mashup import Mashup, mashup_job
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.progress import Stage
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.dka.side import Side
-from masquerade.protocol.joint_histogram.back_ends import shared_tests
-from masquerade.protocol.joint_histogram.costs import sorting_for
-from masquerade.protocol.joint_histogram.histogram import Bounds
-from masquerade.protocol.joint_histogram.pair import prepare_pair
+from masquerade.protocol.pairs import prepare_pair
+from masquerade.protocol.sensitive.back_ends import shared_tests
+from masquerade.protocol.sensitive.costs import sorting_for
+from masquerade.protocol.sensitive.histogram import Bounds
 from masquerade.report.charts import Series, line_chart
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
-from masquerade.utility.metrics import precision
+from masquerade.utility.measures import precision
 
 NAMES = (
     *("education", "marital-status", "native-country", "occupation"),

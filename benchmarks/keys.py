@@ -30,15 +30,20 @@ from masquerade.data.table import Table
 from masquerade.errors import ParameterError
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script
-from masquerade.protocol.collaborate.shared_bits import prepare
-from masquerade.protocol.joint_keys.sorted_ratios import Scale, joint_ratios
+from masquerade.protocol.joint_keys import Scale, joint_ratios
+from masquerade.protocol.providers.shared_counts import prepare
 from masquerade.report.charts import Series, line_chart
-from masquerade.risk.exact_key import exact_key
-from masquerade.risk.greedy_key import greedy_key
+from masquerade.risk.keys import exact_key, greedy_key
 from masquerade.risk.masking import publishable
-from masquerade.risk.row_sample import RowSample, draw_pairs
-from masquerade.risk.sample_sizes import masked_beta, pairs_for_key, tuples_for_key
-from masquerade.risk.sampled_pairs import SampledPairs
+from masquerade.risk.sampling import (
+    RowSample,
+    SampledPairs,
+    at_most,
+    draw_pairs,
+    masked_beta,
+    pairs_for_key,
+    tuples_for_key,
+)
 from masquerade.risk.separation import (
     MEASURES,
     CodedRows,
@@ -48,7 +53,6 @@ from masquerade.risk.separation import (
     Separation,
     ratio,
 )
-from masquerade.risk.targets import at_most
 
 ROWS, COLUMNS, KEY = 581_012, 54, 5
 BIG_ROWS, BIG_COLUMNS, BIG_KEY = 10_000_000, 41, 4  # 0 rows: leave it out

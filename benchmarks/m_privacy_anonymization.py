@@ -24,12 +24,12 @@ import _adult
 import masquerade as mq
 from _figures import Figure, Say, duration, save_chart, tell
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.outcome import Outcome
 from masquerade.data.column import Generalised
+from masquerade.data.released import Outcome
 from masquerade.privacy.requirement import Requirement
 from masquerade.report.charts import Series, line_chart
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.metrics import discernibility
+from masquerade.utility.measures import discernibility
 from masquerade.utility.queries import estimated_answers, random_queries, true_answers
 
 QID = (

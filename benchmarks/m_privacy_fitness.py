@@ -21,7 +21,7 @@ import _adult
 import m_privacy_anonymization as experiment
 import masquerade as mq
 from _figures import Figure, Say, duration, save_chart, tell
-from masquerade.anonymize.mondrian.candidates import Choice, Cuts
+from masquerade.anonymize.mondrian.cuts import Choice, Cuts
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.report.charts import Series, line_chart

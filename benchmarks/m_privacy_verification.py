@@ -21,7 +21,7 @@ from masquerade.data.table import Table
 from masquerade.engine.counts import pair_counts
 from masquerade.privacy.m_privacy.constraint import constraint_of
 from masquerade.privacy.m_privacy.group import Group
-from masquerade.privacy.m_privacy.outcome import Outcome, TooManyCoalitions
+from masquerade.privacy.m_privacy.search import Outcome, TooManyCoalitions
 from masquerade.privacy.m_privacy.strategies import STRATEGIES, adaptive
 from masquerade.report.charts import Series, line_chart
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 import _adult
 from _figures import Figure, Say, duration, tell
-from masquerade.anonymize.local_view import LocalView
-from masquerade.anonymize.public_state import PublicState
+from masquerade.anonymize.tds.groups import PublicState
+from masquerade.anonymize.tds.view import LocalView
 from masquerade.data.records import Records
 from masquerade.data.table import Table
 from masquerade.engine.counts import value_counts
-from masquerade.library.jobs import anonymize_job
-from masquerade.library.mashup import Mashup, mashup_job
+from masquerade.jobs.mashup import Mashup, mashup_job
+from masquerade.jobs.run import anonymize_job
 from masquerade.net.transcript import read_transcript
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.utility.scores import SCORES

@@ -22,8 +22,8 @@ import _adult
 import masquerade as mq
 from _figures import Figure, Say, Spent, duration, in_turn, tell
 from _plain_mondrian import plain_mondrian
-from masquerade.anonymize.outcome import Outcome
 from masquerade.data.blow_up import blow_up
+from masquerade.data.released import Outcome
 
 QID = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
 NUMBERS = ("age", "fnlwgt", "education-num", "hours-per-week", *QID[3:6], QID[7])  # four numbers, four trees

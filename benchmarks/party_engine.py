@@ -17,17 +17,17 @@ import numpy as np
 
 import masquerade as mq
 from _figures import Figure, Say, duration, tell
-from masquerade.anonymize.chunked.multidimensional import Dimensions, judge_of_chunks
-from masquerade.anonymize.local_view import LocalView
-from masquerade.anonymize.mondrian.choices import CHOICES
-from masquerade.anonymize.public_state import PublicState
+from masquerade.anonymize.mondrian.method import CHOICES
+from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_chunks
+from masquerade.anonymize.tds.groups import PublicState
+from masquerade.anonymize.tds.view import LocalView
 from masquerade.data.records import Records
 from masquerade.engine.counts import value_counts
 from masquerade.engine.local import LocalEngine
 from masquerade.net.memory import run_together
 from masquerade.protocol.common_records import on_engine
-from masquerade.protocol.mashup import JointSchema, mashup
-from masquerade.protocol.multidimensional.own_cuts import Cuts, OwnGroups
+from masquerade.protocol.mondrian.own_cuts import Cuts, OwnGroups
+from masquerade.protocol.tds.party import JointSchema, mashup
 from masquerade.utility.scores import score_named
 
 RECORDS = 1_000_000

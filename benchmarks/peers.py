@@ -33,7 +33,7 @@ from masquerade.data.column import Generalised
 from masquerade.errors import ParameterError
 from masquerade.utility.classification import Classification
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.metrics import discernibility, measure
+from masquerade.utility.measures import discernibility, measure
 
 QID = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
 KS = (5, 50)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from _figures import Figure, Say, tell
-from masquerade.crypto import okamoto_uchiyama, paillier
+from masquerade.crypto import homomorphic as okamoto_uchiyama
+from masquerade.crypto import homomorphic as paillier
 from masquerade.crypto.hashing import TweakedHash, random_blocks
-from masquerade.crypto.homomorphic import SecretKey
-from masquerade.crypto.integers import whole
+from masquerade.crypto.homomorphic import SecretKey, whole
 from masquerade.crypto.one_of_n import TableReceiver, TableSender
 from masquerade.crypto.products import ProductReceiver, ProductSender
 from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
@@ -31,8 +31,8 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     hashing, blocks = TweakedHash(os.urandom(16)), random_blocks(COUNT)
     figures = [figure("hashed blocks", COUNT, best(lambda: hashing.hash(blocks, 0))), *transfers()]
     for bits in (2048, 3072):
-        figures += encryption(f"Okamoto–Uchiyama {bits}", okamoto_uchiyama.generate(bits))
-        figures += encryption(f"Paillier {bits}", paillier.generate(bits))
+        figures += encryption(f"Okamoto–Uchiyama {bits}", okamoto_uchiyama.generate_okamoto_uchiyama(bits))
+        figures += encryption(f"Paillier {bits}", paillier.generate_paillier(bits))
     say(f"whole numbers by {'gmpy2' if whole is not int else 'Python'}")
     return {"figures": tell(say, figures)}
 

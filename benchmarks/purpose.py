@@ -30,18 +30,20 @@ from masquerade.anonymize.publish import comparison_of
 from masquerade.data.column import Column, Generalised
 from masquerade.data.query_log import kept_query_log
 from masquerade.errors import ParameterError
-from masquerade.utility.accuracy import bayes_accuracy, equal_width, prediction_task
-from masquerade.utility.classification import training_splits
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.metrics import discernibility, weighted_discernibility, weighted_overlap
-from masquerade.utility.naive_bayes import (
+from masquerade.jobs.weights import from_accuracy, from_information
+from masquerade.utility.accuracy import (
     Category,
     Number,
+    bayes_accuracy,
+    equal_width,
     naive_bayes_accuracy,
+    prediction_task,
     raw_feature,
     released_feature,
 )
-from masquerade.utility.priorities import from_accuracy, from_information
+from masquerade.utility.classification import training_splits
+from masquerade.utility.comparison import Comparison
+from masquerade.utility.measures import discernibility, weighted_discernibility, weighted_overlap
 from masquerade.utility.workload import SelectionMeasurer
 
 QID = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")

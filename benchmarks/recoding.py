@@ -23,10 +23,10 @@ import _adult
 import masquerade as mq
 from _figures import Figure, Say, duration, tell
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.outcome import Outcome
 from masquerade.data.blow_up import blow_up
 from masquerade.data.column import Column
 from masquerade.data.continuum import Continuum
+from masquerade.data.released import Outcome
 from masquerade.utility.penalties import certainty_penalties, guiding_penalties
 from mondrian import MILLION, QID, SEED, arx_schema
 

@@ -22,15 +22,12 @@ from _patients import SITES, Numbers, Patients, generated, joined, lung
 from masquerade.errors import AnswerIsNo
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol.learn.aggregate import prepare_aggregation
-from masquerade.protocol.learn.cox import CoxModel, cox_model
+from masquerade.protocol.learn.cox import CoxModel, Survival, cox_model, in_steps, pooled_cox
+from masquerade.protocol.learn.models import area_under_curve, concordance
 from masquerade.protocol.learn.newton_svm import newton_svm
-from masquerade.protocol.learn.pooled_cox import pooled_cox
 from masquerade.protocol.learn.projection import Projection, random_matrix
-from masquerade.protocol.learn.ranking import area_under_curve, concordance
-from masquerade.protocol.learn.risk_sets import Survival
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
-from masquerade.protocol.learn.time_units import in_steps
+from masquerade.protocol.learn.sums import prepare_aggregation
 from masquerade.report.charts import Bar, Series, bar_chart, line_chart
 
 SPLITS = 100

@@ -23,15 +23,13 @@ from masquerade.methods import (
     questions,
     table_methods,
 )
-from masquerade.privacy.m_privacy.requirement import can_wrap
-from masquerade.privacy.parameters import limits_of
+from masquerade.privacy.m_privacy.constraint import can_wrap
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.automatic import Automatic
+from masquerade.privacy.requirement import GroupRequirement, limits_of
 from masquerade.protocol.learn.method import LearningMethod
-from masquerade.protocol.method import SessionMethod
+from masquerade.protocol.method import Automatic, SessionMethod
 from masquerade.risk.attacks.registry import ATTACKS
-from masquerade.service.problem_types import PAGE, PROBLEM_TYPES
+from masquerade.service.wire.problems import PAGE, PROBLEM_TYPES
 
 DOCS = Path(__file__).parent
 WIDTH = 120

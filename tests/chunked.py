@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import masquerade as mq
-from masquerade.anonymize.chunked.publish import publish_chunks, wanted_of
 from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.publish import publish_chunks, wanted_of
 from masquerade.anonymize.release import Provenance
-from masquerade.data.parquet_parts import parted_files
+from masquerade.data.read_parquet import parted_files
 from masquerade.data.records import read_chunks
 from masquerade.engine.chunks import Engine
 from masquerade.engine.local import LocalEngine

@@ -6,7 +6,7 @@
 
 It is used as `subprocess.Popen` is, for `masquerade …`, and for Python programs of the tests. To load all modules takes
 a service three seconds of the processor. A process starts here in the state in which a fresh one is
-(`masquerade/library/fork_server.py`); how the real command starts is for tests that start it with `subprocess`. What
+(`masquerade/jobs/processes.py`); how the real command starts is for tests that start it with `subprocess`. What
 `masquerade demo` and `masquerade mashup` fork their own processes from is forked as well, when a forked command starts
 it, or a test within `forked_servers()`.
 """
@@ -36,7 +36,7 @@ MASQUERADE = str(Path(sys.executable).with_name("masquerade"))
 
 _LOADED = (
     *("masquerade.cli.main", "masquerade.service.node.serving", "masquerade.service.api.app"),
-    *("masquerade.console.app", "masquerade.library.mashup", "masquerade.library.jobs", "sklearn.tree"),
+    *("masquerade.console.app", "masquerade.jobs.mashup", "masquerade.jobs.run", "sklearn.tree"),
 )
 _LENGTH = struct.Struct("!I")
 _STATUS = struct.Struct("!i")
@@ -103,7 +103,7 @@ def run(words: list[str | Path], *, timeout: float = 300, **options: Any) -> sub
 @contextmanager
 def forked_servers() -> Iterator[None]:
     """Fork, too, what the program would start to fork its own processes from."""
-    from masquerade.library import forked_process
+    from masquerade.jobs import processes as forked_process
 
     ours = SimpleNamespace(Popen=Forked, PIPE=subprocess.PIPE)
     before, forked_process.subprocess = forked_process.subprocess, ours  # type: ignore[assignment,attr-defined]
@@ -124,7 +124,7 @@ def _server() -> str:
 
 
 def _start() -> str:
-    from masquerade.library.fork_server import ROOM
+    from masquerade.jobs.processes import ROOM
 
     folder = tempfile.mkdtemp(prefix="masquerade-forked-", dir="/tmp")  # for no other user, and a short name
     address = f"{folder}/socket"
@@ -168,7 +168,7 @@ def serve(alive: socket.socket, listening: socket.socket) -> dict[str, Any] | No
 
 def _kept(request: dict[str, Any], files: list[int], server: int, interrupted: Any) -> dict[str, Any] | None:
     """Fork once more, and tell how the child ends; return what is to be done in the child."""
-    from masquerade.library.fork_server import end_with
+    from masquerade.jobs.processes import end_with
 
     status, *streams = files
     end_with(server)
@@ -191,8 +191,8 @@ def become(
     words: list[str], folder: str, environment: dict[str, str], session: bool, streams: list[int]
 ) -> None:
     """Be the command from here on."""
-    from masquerade.library import fork_server
-    from masquerade.library.fork_server import show_as, start_afresh, use_streams
+    from masquerade.jobs import processes as fork_server
+    from masquerade.jobs.processes import show_as, start_afresh, use_streams
 
     if session:
         os.setsid()
@@ -225,8 +225,7 @@ def main() -> None:
     """Load the program, then serve."""
     from importlib import import_module
 
-    from masquerade.library.fork_server import show_as
-    from masquerade.library.without_pandas import hide_pandas
+    from masquerade.jobs.processes import hide_pandas, show_as
 
     show_as(sys.orig_argv[:-1])
     hide_pandas()

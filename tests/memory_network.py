@@ -20,16 +20,14 @@ from typing import Any, Self
 from masquerade.errors import ParameterError, PeerRefused, PeerUnreachable
 from masquerade.net.channel import Node
 from masquerade.net.connect import listen
-from masquerade.net.identity import Identity
+from masquerade.net.identity import Identity, TrustStore
 from masquerade.net.probe import Diagnosis, Finding
 from masquerade.net.stream_channel import StreamBroke
 from masquerade.net.transport import Handler, Transport
-from masquerade.net.trust import TrustStore
-from masquerade.service import mutual_tls
-from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
-from masquerade.service.control_audit import ControlNotes
-from masquerade.service.control_link import ControlLink
-from masquerade.service.network import Network
+from masquerade.service.logs import SYSTEM_CLOCK, Clock, wait
+from masquerade.service.wire import peers as mutual_tls
+from masquerade.service.wire.control import ControlLink, ControlNotes
+from masquerade.service.wire.peers import Network
 
 
 @dataclass(eq=False)

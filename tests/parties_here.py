@@ -22,9 +22,9 @@ import pytest
 
 from masquerade.errors import MasqueradeError
 from masquerade.forms.decoders import json_decoder
-from masquerade.library import parties_run, party_process
-from masquerade.library.forked_process import ForkedProcess
-from masquerade.library.supervisor import Child, Supervisor
+from masquerade.jobs import party_process
+from masquerade.jobs import session as parties_run
+from masquerade.jobs.processes import Child, ForkedProcess, Supervisor
 from masquerade.net.script import Script
 
 

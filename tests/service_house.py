@@ -33,15 +33,15 @@ import structlog
 
 from forked import MASQUERADE, Forked
 from loop_thread import PATIENCE, Held, LoopThread, in_thread
-from masquerade.net.trial import make_trial
+from masquerade.net.identity import make_trial
 from masquerade.service.accounts import Accounts
+from masquerade.service.agree.quality import missed_terms
 from masquerade.service.api.app import create_app
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.serving import serving
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.node.serving import running
 from masquerade.service.node.settings import Settings as NodeSettings
-from masquerade.service.quality import missed_terms
 from masquerade.service.resources import MissedQuality, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store

@@ -22,9 +22,8 @@ from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.run import Attempt
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.store.queue import Queue
 from masquerade.service.store.releases import Releases
-from masquerade.service.store.sessions import Sessions
+from masquerade.service.store.sessions import Queue, Sessions
 
 POINTS: dict[str, tuple[Any, str, bool]] = {  # what is called, and whether the end comes after it
     "requested": (Sessions, "advance", False),

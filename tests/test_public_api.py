@@ -43,7 +43,7 @@ def test_star_import() -> None:
 
 
 def test_anonymize_shows_the_functions_face() -> None:
-    from masquerade.library.python_api import anonymize
+    from masquerade.jobs.one_table import anonymize
 
     assert inspect.signature(mq.anonymize) == inspect.signature(anonymize)
     parameters = list(inspect.signature(mq.anonymize).parameters)
@@ -61,16 +61,16 @@ BOTH_PARTS = """
         return mq.anonymize(frame, mq.KAnonymity(["age"], k=2)).summary["released"] == 4
 
     assert works()
-    import masquerade.anonymize.tds
+    import masquerade.anonymize.tds.method
     assert works()
-    from masquerade.anonymize.tds import TopDownSpecialization
-    import masquerade.anonymize.tds as tds
+    from masquerade.anonymize.tds.method import TopDownSpecialization
+    import masquerade.anonymize.tds.method as tds
     assert tds.TopDownSpecialization is TopDownSpecialization is mq.TopDownSpecialization
     from masquerade import anonymize
     assert works() and anonymize is mq.anonymize
 """
 ROOM_FIRST = """
-    import masquerade.anonymize.tds
+    import masquerade.anonymize.tds.method
     import masquerade as mq
     import pyarrow as pa
     assert mq.anonymize(pa.table({"age": [1, 2]}), mq.KAnonymity(["age"], k=2)).summary["released"] == 2
@@ -78,9 +78,9 @@ ROOM_FIRST = """
 CLIENT = """
     import sys
     import masquerade as mq
-    assert not {"httpx", "ssl", "masquerade.library.client"} & set(sys.modules)
+    assert not {"httpx", "ssl", "masquerade.client"} & set(sys.modules)
     assert mq.Client.__name__ == "Client" and mq.AsyncClient.__name__ == "AsyncClient"
-    assert not {"httpx", "masquerade.service.request"} & set(sys.modules)
+    assert not {"httpx", "masquerade.service.agree.request"} & set(sys.modules)
 """
 LIGHT = """
     import sys
@@ -88,8 +88,8 @@ LIGHT = """
     heavy = {"numpy", "pyarrow", "pydantic", "sklearn", "jinja2", "pandas", "httpx", "msgspec"} & set(sys.modules)
     assert not heavy, heavy
     assert not [name for name in sys.modules if name.startswith("masquerade.") and name not in (
-        "masquerade.anonymize", "masquerade.cli", "masquerade.cli.main", "masquerade.cli.process",
-        "masquerade.errors", "masquerade.library", "masquerade.library.without_pandas",
+        "masquerade.anonymize", "masquerade.cli", "masquerade.cli.main", "masquerade.cli.main",
+        "masquerade.errors", "masquerade.library", "masquerade.jobs.processes",
     )]
 """
 # A table is anonymised faster than these are loaded: other methods, what parties need, other formats, the report.
@@ -120,7 +120,7 @@ NEEDED_ALONE = """
     cli.prepare()
     sys.argv = ["masquerade", "anonymize", str(job), "--json"]
     assert cli.run() == 0
-    assert "masquerade.anonymize.tds" in sys.modules
+    assert "masquerade.anonymize.tds.method" in sys.modules
     loaded = {".".join(name.split(".")[:3]) for name in sys.modules} | set(sys.modules)
     unneeded = {
         "pandas", "yaml", "jinja2", "rich", "sklearn", "scipy", "asyncio", "ssl", "nacl", "cryptography",

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from inspect import Signature
 
-    from masquerade.anonymize.cheapest_box.algorithm import CheapestBox
+    from masquerade.anonymize.cheapest_box.method import CheapestBox
     from masquerade.anonymize.datafly import Datafly
-    from masquerade.anonymize.k_member.algorithm import GreedyCka, KMember
+    from masquerade.anonymize.k_member import GreedyCka, KMember
     from masquerade.anonymize.mondrian.algorithm import Mondrian
-    from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian
-    from masquerade.anonymize.tds import TopDownSpecialization
+    from masquerade.anonymize.mondrian.providers import ProviderAwareMondrian
+    from masquerade.anonymize.tds.method import TopDownSpecialization
+    from masquerade.client import AsyncClient, Client
     from masquerade.data.people import generate_people
     from masquerade.data.schema import Attribute, Schema
     from masquerade.data.taxonomy import Branch, Taxonomy
@@ -47,57 +48,54 @@ if TYPE_CHECKING:
         RequirementViolated,
         TaxonomyError,
     )
-    from masquerade.library.attacking import attack, attack_job
-    from masquerade.library.client import AsyncClient, Client
-    from masquerade.library.comparing import compare
-    from masquerade.library.drafting import draft
-    from masquerade.library.estimators import (
-        BayesNet,
-        DecisionTree,
-        LogisticRegression,
-        PpSvm,
-        SupportVectorMachine,
-        load_model,
-    )
-    from masquerade.library.evaluation import evaluate
-    from masquerade.library.guessing import Table
-    from masquerade.library.jobs import anonymize_job, compare_job, evaluate_job, verify_job
-    from masquerade.library.joint_keys import JointKeysFound, joint_keys
-    from masquerade.library.keys_and_masks import fuzzy_duplicates, keys, mask, ratios
-    from masquerade.library.learning import Learning, learn_job
-    from masquerade.library.mashup import Mashup, mashup_job
-    from masquerade.library.predicting import Predictions, predict
-    from masquerade.library.python_api import anonymize, read, roll_up
-    from masquerade.library.release import Release
-    from masquerade.library.survival_estimator import CoxRegression, PpCox
-    from masquerade.library.verifying import Verification, verify
-    from masquerade.methods.automatic import Auto
-    from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
+    from masquerade.jobs.attack import attack, attack_job
+    from masquerade.jobs.compare import compare
+    from masquerade.jobs.draft.drafting import draft
+    from masquerade.jobs.evaluate import evaluate
+    from masquerade.jobs.guessing import Table
+    from masquerade.jobs.keys import JointKeysFound, fuzzy_duplicates, joint_keys, keys, mask, ratios
+    from masquerade.jobs.learn import Learning, Predictions, learn_job, predict
+    from masquerade.jobs.mashup import Mashup, mashup_job
+    from masquerade.jobs.one_table import anonymize, read, roll_up
+    from masquerade.jobs.release import Release
+    from masquerade.jobs.run import anonymize_job, compare_job, evaluate_job, verify_job
+    from masquerade.jobs.verifying import Verification, verify
+    from masquerade.methods import Auto
     from masquerade.privacy.check import Verdict
+    from masquerade.privacy.combined import AlphaKAnonymity, PSensitiveKAnonymity
     from masquerade.privacy.confidence_bounding import ConfidenceBounding
-    from masquerade.privacy.constrained_k_anonymity import ConstrainedKAnonymity
     from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
-    from masquerade.privacy.k_anonymity import KAnonymity
+    from masquerade.privacy.k_anonymity import ConstrainedKAnonymity, KAnonymity
     from masquerade.privacy.l_diversity import LDiversity
     from masquerade.privacy.m_privacy.group_verdicts import GroupVerdict, verify_m_privacy
     from masquerade.privacy.m_privacy.requirement import MPrivacy
-    from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
     from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
     from masquerade.privacy.requirement import Requirement
     from masquerade.privacy.t_closeness import TCloseness
     from masquerade.risk.attacks.attack import Finding
-    from masquerade.risk.finding import Keys
-    from masquerade.risk.publishing import Masked
+    from masquerade.risk.keys import Keys
+    from masquerade.risk.masking import Masked
+    from masquerade.surface.estimators import (
+        BayesNet,
+        CoxRegression,
+        DecisionTree,
+        LogisticRegression,
+        PpCox,
+        PpSvm,
+        SupportVectorMachine,
+        load_model,
+    )
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "anonymize.cheapest_box.method": ["CheapestBox"],
     "anonymize.datafly": ["Datafly"],
-    "anonymize.cheapest_box.algorithm": ["CheapestBox"],
-    "anonymize.k_member.algorithm": ["GreedyCka", "KMember"],
+    "anonymize.k_member": ["GreedyCka", "KMember"],
     "anonymize.mondrian.algorithm": ["Mondrian"],
-    "anonymize.mondrian.provider_aware": ["ProviderAwareMondrian"],
-    "anonymize.tds": ["TopDownSpecialization"],
+    "anonymize.mondrian.providers": ["ProviderAwareMondrian"],
+    "anonymize.tds.method": ["TopDownSpecialization"],
+    "client": ["AsyncClient", "Client"],
     "data.people": ["generate_people"],
     "data.schema": ["Attribute", "Schema"],
     "data.taxonomy": ["Branch", "Taxonomy"],
@@ -122,47 +120,43 @@ _HOME = {
         "RequirementViolated",
         "TaxonomyError",
     ],
-    "library.attacking": ["attack", "attack_job"],
-    "library.client": ["AsyncClient", "Client"],
-    "library.drafting": ["draft"],
-    "library.estimators": [
-        "BayesNet",
-        "DecisionTree",
-        "LogisticRegression",
-        "PpSvm",
-        "SupportVectorMachine",
-        "load_model",
-    ],
-    "library.evaluation": ["evaluate"],
-    "library.guessing": ["Table"],
-    "library.predicting": ["Predictions", "predict"],
-    "library.survival_estimator": ["CoxRegression", "PpCox"],
-    "library.python_api": ["read", "roll_up"],
-    "library.release": ["Release"],
-    "library.verifying": ["Verification", "verify"],
-    "library.comparing": ["compare"],
-    "library.jobs": ["anonymize_job", "compare_job", "evaluate_job", "verify_job"],
-    "library.joint_keys": ["JointKeysFound", "joint_keys"],
-    "library.keys_and_masks": ["fuzzy_duplicates", "keys", "mask", "ratios"],
-    "library.learning": ["Learning", "learn_job"],
-    "library.mashup": ["Mashup", "mashup_job"],
-    "methods.automatic": ["Auto"],
-    "privacy.alpha_k_anonymity": ["AlphaKAnonymity"],
+    "jobs.attack": ["attack", "attack_job"],
+    "jobs.compare": ["compare"],
+    "jobs.draft.drafting": ["draft"],
+    "jobs.evaluate": ["evaluate"],
+    "jobs.guessing": ["Table"],
+    "jobs.keys": ["JointKeysFound", "fuzzy_duplicates", "joint_keys", "keys", "mask", "ratios"],
+    "jobs.learn": ["Learning", "Predictions", "learn_job", "predict"],
+    "jobs.mashup": ["Mashup", "mashup_job"],
+    "jobs.one_table": ["read", "roll_up"],
+    "jobs.release": ["Release"],
+    "jobs.run": ["anonymize_job", "compare_job", "evaluate_job", "verify_job"],
+    "jobs.verifying": ["Verification", "verify"],
+    "methods": ["Auto"],
     "privacy.check": ["Verdict"],
+    "privacy.combined": ["AlphaKAnonymity", "PSensitiveKAnonymity"],
     "privacy.confidence_bounding": ["ConfidenceBounding"],
     "privacy.entropy_l_diversity": ["EntropyLDiversity"],
-    "privacy.constrained_k_anonymity": ["ConstrainedKAnonymity"],
-    "privacy.k_anonymity": ["KAnonymity"],
+    "privacy.k_anonymity": ["ConstrainedKAnonymity", "KAnonymity"],
     "privacy.l_diversity": ["LDiversity"],
-    "privacy.m_privacy.requirement": ["MPrivacy"],
     "privacy.m_privacy.group_verdicts": ["GroupVerdict", "verify_m_privacy"],
-    "privacy.p_sensitive_k_anonymity": ["PSensitiveKAnonymity"],
+    "privacy.m_privacy.requirement": ["MPrivacy"],
     "privacy.recursive_l_diversity": ["RecursiveLDiversity"],
     "privacy.requirement": ["Requirement"],
     "privacy.t_closeness": ["TCloseness"],
     "risk.attacks.attack": ["Finding"],
-    "risk.finding": ["Keys"],
-    "risk.publishing": ["Masked"],
+    "risk.keys": ["Keys"],
+    "risk.masking": ["Masked"],
+    "surface.estimators": [
+        "BayesNet",
+        "CoxRegression",
+        "DecisionTree",
+        "LogisticRegression",
+        "PpCox",
+        "PpSvm",
+        "SupportVectorMachine",
+        "load_model",
+    ],
 }
 _MODULE_OF = {name: f"masquerade.{module}" for module, names in _HOME.items() for name in names}
 
@@ -196,7 +190,7 @@ class _CallableRoom(ModuleType):
 
 
 def _anonymize() -> Callable[..., Any]:
-    function: Callable[..., Any] = import_module("masquerade.library.python_api").anonymize
+    function: Callable[..., Any] = import_module("masquerade.jobs.one_table").anonymize
     return function
 
 

@@ -14,12 +14,29 @@ from hypothesis import strategies as st
 import masquerade as mq
 from contract.people import QID, SCHEMA, STEPWISE, people
 from examples import examples
-from masquerade.anonymize.cheapest_box import algorithm, hopeless, search, vectors
+from masquerade.anonymize.cheapest_box import (
+    method as algorithm,
+)
+from masquerade.anonymize.cheapest_box import (
+    method as search,
+)
+from masquerade.anonymize.cheapest_box import (
+    method as vectors,
+)
+from masquerade.anonymize.cheapest_box import (
+    space as hopeless,
+)
 from masquerade.anonymize.cheapest_box.groups import NONE, Groups
-from masquerade.anonymize.cheapest_box.levels import Levels, levels_of
-from masquerade.anonymize.cheapest_box.remaining import Found, Remaining
-from masquerade.anonymize.cheapest_box.search import cheapest_boxes
-from masquerade.anonymize.cheapest_box.space import Boxes, Records, distinct_records
+from masquerade.anonymize.cheapest_box.method import cheapest_boxes
+from masquerade.anonymize.cheapest_box.space import (
+    Boxes,
+    Found,
+    Levels,
+    Records,
+    Remaining,
+    distinct_records,
+    levels_of,
+)
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.data.taxonomy import Branch
 from privacy.definitions import SENSITIVE as SICK

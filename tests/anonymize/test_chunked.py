@@ -11,9 +11,10 @@ import pytest
 
 import masquerade as mq
 from chunked import in_chunks, plain, rows_of, told
-from masquerade.anonymize.chunked import linked_cuts, top_cuts
-from masquerade.anonymize.chunked.writing import stretched
+from masquerade.anonymize.mondrian import counted_cuts as top_cuts
+from masquerade.anonymize.mondrian import linked_counts as linked_cuts
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
+from masquerade.data.write import stretched
 from masquerade.engine.local import LocalEngine
 from masquerade.errors import Bug, DataError, ParameterError, RequirementUnreachable
 from masquerade.report.risks import attacks_on, risks_section
@@ -395,7 +396,7 @@ def test_a_method_that_breaks_its_requirement_is_caught_in_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check counts the finished files, whatever the method has counted."""
-    from masquerade.anonymize.public_state import QidGroups
+    from masquerade.anonymize.tds.groups import QidGroups
 
     monkeypatch.setattr(QidGroups, "allows", lambda *_: True)
     with pytest.raises(Bug, match="made a release that its requirement refuses; nothing was written"):

@@ -8,14 +8,12 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.chunked import checking
-from masquerade.anonymize.chunked.checking import ReleasedRows, count_release
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.local import LocalEngine
 from masquerade.errors import DataError
-from masquerade.privacy.boundary_check import violations_alone
-from masquerade.privacy.check import verify
+from masquerade.privacy import check as checking
+from masquerade.privacy.check import ReleasedRows, count_release, verify, violations_alone
 from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
 from masquerade.privacy.requirement import Requirement
 

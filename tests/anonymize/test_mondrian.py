@@ -18,8 +18,8 @@ from examples import examples
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian import partition, trees
 from masquerade.anonymize.mondrian.judge import Merge
-from masquerade.anonymize.outcome import Outcome
 from masquerade.data.people import generate_people
+from masquerade.data.released import Outcome
 from masquerade.utility.classification import Classification
 from strategies import CLASS, SENSITIVE, column, tables
 

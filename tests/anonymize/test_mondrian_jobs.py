@@ -9,7 +9,7 @@ import pytest
 
 import masquerade as mq
 from job.job_files import JOB, changed, write_job
-from masquerade.job.plan import Plan
+from masquerade.jobs.plan import Plan
 
 PROVIDED = changed('class = "income"', 'class = "income"\nprovider = "hospital"')
 M_ENTRY = '[[privacy]]\nmodel = "m-privacy"\nm = 1\n'

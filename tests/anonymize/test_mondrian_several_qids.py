@@ -16,13 +16,12 @@ from adult import adult
 from anonymize.reference_mondrian import UnionFirst
 from anonymize.test_mondrian import cells_of
 from examples import examples
-from masquerade.anonymize.chunked.linked_cuts import cut_linked
-from masquerade.anonymize.chunked.multidimensional import Dimensions, judge_of_chunks
 from masquerade.anonymize.method import records_of
-from masquerade.anonymize.mondrian.choices import CHOICES
 from masquerade.anonymize.mondrian.judge import Merge
-from masquerade.anonymize.mondrian.qids import certainty_lost, linked
-from masquerade.anonymize.outcome import Outcome
+from masquerade.anonymize.mondrian.linked_counts import cut_linked
+from masquerade.anonymize.mondrian.method import CHOICES, certainty_lost, linked
+from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_chunks
+from masquerade.data.released import Outcome
 from masquerade.errors import RequirementUnreachable
 from masquerade.privacy.requirement import Conjunction, without_redundant
 from strategies import CLASS, SENSITIVE, requirements, tables

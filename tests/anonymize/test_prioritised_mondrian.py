@@ -15,8 +15,8 @@ from anonymize.reference_mondrian import Plain
 from anonymize.test_mondrian import cells_of, diverse
 from examples import examples
 from job.job_files import JOB, changed, write_job
-from masquerade.anonymize.candidates import candidates
-from masquerade.job.plan import Plan
+from masquerade.anonymize.auto import candidates
+from masquerade.jobs.plan import Plan
 from strategies import CLASS, SENSITIVE, tables
 
 PRIORITIES = st.fixed_dictionaries(

@@ -14,7 +14,7 @@ import masquerade as mq
 from anonymize.test_mondrian import PROVIDER, PROVIDERS, cells_of, with_providers
 from examples import examples
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
-from masquerade.anonymize.outcome import Outcome
+from masquerade.data.released import Outcome
 from masquerade.errors import Bug, RequirementUnreachable
 from masquerade.privacy.requirement import Requirement
 from strategies import CLASS, SENSITIVE, tables

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.instruction import Instruction
-from masquerade.anonymize.public_state import PublicState
+from masquerade.anonymize.tds.groups import PublicState
+from masquerade.anonymize.tds.instruction import Instruction
 from masquerade.data.records import Records
 from masquerade.engine.chunks import Engine
 from masquerade.engine.here import Here

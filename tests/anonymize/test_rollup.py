@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.anonymize.certain_records import CertainRecords, with_marks
+from masquerade.anonymize.rollup import CertainRecords, with_marks
 from masquerade.data.continuum import read_interval, read_number
 from masquerade.privacy.requirement import GroupRequirement
 from strategies import CLASS, SENSITIVE, requirements, tables

@@ -15,9 +15,9 @@ from examples import examples
 from job.job_files import JOB, write_job
 from masquerade.anonymize.publish import comparison_of
 from masquerade.data.query_log import QueryLog, parse_query_log
-from masquerade.job.plan import Plan
-from masquerade.library.evaluation import evaluate
-from masquerade.library.jobs import anonymize_job, compare_job, evaluate_job
+from masquerade.jobs.evaluate import evaluate
+from masquerade.jobs.plan import Plan
+from masquerade.jobs.run import anonymize_job, compare_job, evaluate_job
 from masquerade.utility.workload import SelectionMeasurer, edges_of
 
 JOBS = mq.Taxonomy(

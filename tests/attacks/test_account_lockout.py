@@ -10,9 +10,8 @@ import pytest
 from cryptography.fernet import Fernet
 
 from fake_clock import FakeClock
-from masquerade.console.signed_in import Browsers
-from masquerade.service.accounts import Accounts
-from masquerade.service.lockout import Lockout, Source
+from masquerade.console.frame import Browsers
+from masquerade.service.accounts import Accounts, Lockout, Source
 from masquerade.service.store import Guard, Store
 from service.credentials import CHEAP, RIGHT, WRONG, refusal
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from masquerade.errors import NotAllowed
-from masquerade.net.progress import Stage
+from masquerade.progress import Stage
+from masquerade.service.agree.offers import Refusal
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.session import Session
-from masquerade.service.offers import Refusal
 from service.party_nodes import Folder, World, run, wish, world
 
 TDS: dict[str, Any] = {

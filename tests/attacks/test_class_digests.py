@@ -22,7 +22,7 @@ from masquerade.data.column import Coded
 from masquerade.errors import DataError
 from masquerade.net.memory import Heard, Wire, run_together
 from masquerade.protocol.assemble import assemble
-from masquerade.protocol.classes import _digest
+from masquerade.protocol.common_records import _digest
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from protocol.seats import seated

@@ -15,9 +15,9 @@ import pytest
 from masquerade.engine.counts import Rows
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol import curve_alignment as module
-from masquerade.protocol.align import align
-from masquerade.protocol.curve_alignment import Route, routes
+from masquerade.protocol.align import curve as module
+from masquerade.protocol.align.align import align
+from masquerade.protocol.align.curve import Route, routes
 
 
 class Watched:

@@ -15,22 +15,20 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.instruction import Instruction
-from masquerade.anonymize.public_state import PublicState
+from masquerade.anonymize.tds.groups import PublicState
+from masquerade.anonymize.tds.instruction import Instruction
 from masquerade.data.records import Records
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.identity import TrustStore, trial_identities
 from masquerade.net.memory import run_together
-from masquerade.net.running import run_async
 from masquerade.net.script import decode
-from masquerade.net.trial import trial_identities
-from masquerade.net.trust import TrustStore
+from masquerade.net.session import run_async
 from masquerade.protocol.assemble import assemble
-from masquerade.protocol.columns import Columns, read_columns, write_columns
-from masquerade.protocol.instruction_code import pack
+from masquerade.protocol.hand_in import Columns, read_columns, write_columns
 from masquerade.protocol.method import ASSEMBLER, Assembly
-from masquerade.service.control import Health
-from masquerade.service.mutual_tls import serve
-from masquerade.service.peer_http import PeerHttp
+from masquerade.protocol.tds.instruction_code import pack
+from masquerade.service.wire.control import Health
+from masquerade.service.wire.peers import PeerHttp, serve
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 from protocol.tampering import changing

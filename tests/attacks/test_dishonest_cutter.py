@@ -18,8 +18,8 @@ import masquerade as mq
 from attacks.test_dishonest_winner import FLU, HIV, MODELS, OTHERS, PEOPLE, SMITH, Question, table
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
-from masquerade.protocol.multidimensional.cut_checks import CutChecks
-from masquerade.protocol.multidimensional.own_cuts import BestCuts, OwnGroups
+from masquerade.protocol.mondrian.checks import CutChecks
+from masquerade.protocol.mondrian.own_cuts import BestCuts, OwnGroups
 from protocol.seats import seated
 from protocol.test_joint_mondrian import contract_of
 

@@ -16,13 +16,12 @@ import pytest
 
 import masquerade as mq
 from homes import home
-from masquerade.anonymize.local_view import LocalView
+from masquerade.anonymize.tds.view import LocalView
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
-from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
-from masquerade.protocol.joint_histogram.split_counts import Groups
-from masquerade.protocol.remote_checks import RemoteChecks
-from masquerade.protocol.sensitive_checks import prepare_checks
+from masquerade.protocol.sensitive.back_ends import rows_satisfy
+from masquerade.protocol.sensitive.checks import RemoteChecks, prepare_checks
+from masquerade.protocol.sensitive.split_counts import Groups
 from protocol.seats import seated
 from protocol.test_mashup import SCHEMA, contract_of
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from masquerade.errors import Conflict, NotAllowed
-from masquerade.net.progress import Stage
-from masquerade.service.control import Pending, Ready, Signature
-from masquerade.service.node.approvals import NO_APPROVAL, Approvals, deal_id
+from masquerade.progress import Stage
+from masquerade.service.agree.offers import Refusal
+from masquerade.service.agree.signing import SignedContract
+from masquerade.service.node.admission import NO_APPROVAL, Approvals, deal_id
 from masquerade.service.node.session import Session
 from masquerade.service.node.state import State
-from masquerade.service.offers import Refusal
-from masquerade.service.signing import SignedContract
+from masquerade.service.wire.control import Pending, Ready, Signature
 from service.party_nodes import Coordinator, Folder, now, run, wish, world
 
 ATTEMPTS = 2

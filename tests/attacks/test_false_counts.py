@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.public_state import QidGroups
+from masquerade.anonymize.tds.groups import QidGroups
 from masquerade.crypto.circuit import to_bits
-from masquerade.protocol.collaborate import provider
-from masquerade.protocol.collaborate.secret_counts import SecretJudge
-from masquerade.protocol.remote_checks import RemoteChecks
+from masquerade.protocol.providers import provider
+from masquerade.protocol.providers.shared_counts import SecretJudge
+from masquerade.protocol.sensitive.checks import RemoteChecks
 from papers.paper_tables import loan_table
 from protocol.test_collaborate import HOUSES, QID, collaborate, contract_of, table_of
 from protocol.test_mashup import contract_of as mashup_of

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from masquerade.service.agree.offers import Refusal
+from masquerade.service.agree.signing import SignedContract
+from masquerade.service.agree.terms import Deal
 from masquerade.service.ledger import Ledger
-from masquerade.service.offers import Refusal
-from masquerade.service.signing import SignedContract
-from masquerade.service.terms import Deal
 from service.party_nodes import Folder, run, world
 
 

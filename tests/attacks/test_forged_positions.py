@@ -11,10 +11,9 @@ import pytest
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.align import align
+from masquerade.protocol.align.align import EqualityProof, EqualityShare, align, who_differs
+from masquerade.protocol.align.curve import Positions
 from masquerade.protocol.assemble import assemble
-from masquerade.protocol.curve_alignment import Positions
-from masquerade.protocol.equality import EqualityProof, EqualityShare, who_differs
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from papers.paper_tables import loan_table
 from protocol.seats import seated

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.service.answering import accepts
+from masquerade.service.agree.answering import accepts
+from masquerade.service.agree.policy import Policy
+from masquerade.service.agree.signing import SignedContract
+from masquerade.service.agree.terms import Deal
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.preview import preview
-from masquerade.service.policy import Policy
-from masquerade.service.signing import SignedContract
-from masquerade.service.terms import Deal
 from protocol.test_mashup import run_mashup
 from service.parties import BANK, CLINIC, IDLE, carried, dealt, policy, request
 

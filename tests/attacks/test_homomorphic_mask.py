@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 
 from homes import home
-from masquerade.crypto import paillier
+from masquerade.crypto import homomorphic as paillier
 from masquerade.crypto.count_circuits import row_distinct
-from masquerade.crypto.paillier import PaillierPublic, PaillierSecret
+from masquerade.crypto.homomorphic import PaillierPublic, PaillierSecret
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
-from masquerade.protocol.joint_histogram.histogram import Bounds
-from masquerade.protocol.joint_histogram.homomorphic import homomorphic_rows
-from masquerade.protocol.joint_histogram.pair import prepare_pair
+from masquerade.protocol.pairs import prepare_pair
+from masquerade.protocol.sensitive.back_ends import rows_satisfy
+from masquerade.protocol.sensitive.histogram import Bounds
+from masquerade.protocol.sensitive.homomorphic import homomorphic_rows
 
 NAMES = ("clinic", "bank")
 PEOPLE, GROUPS, VALUES = 12, 4, 3
@@ -33,7 +33,7 @@ PEOPLE, GROUPS, VALUES = 12, 4, 3
 
 @pytest.fixture(scope="module")
 def key() -> PaillierSecret:
-    return paillier.generate(2048)
+    return paillier.generate_paillier(2048)
 
 
 class MarkingKey(PaillierSecret):

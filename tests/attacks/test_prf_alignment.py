@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from masquerade.crypto.hashing import TweakedHash
-from masquerade.crypto.items import digest_items
+from masquerade.crypto.key_value_store import digest_items
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script, Send, kind_of
-from masquerade.protocol.align import align
-from masquerade.protocol.oprf_alignment import Announced
-from masquerade.protocol.oprf_exchange import Items
+from masquerade.protocol.align.align import align
+from masquerade.protocol.align.oprf import Announced, Items
 from protocol.tampering import changing
 
 KNOWN = [b"person %d" % number for number in range(34)]

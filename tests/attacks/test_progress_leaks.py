@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from masquerade.net.progress import Stage
-from masquerade.service.card_making import rounded_up
-from masquerade.service.control import Progress
+from masquerade.progress import Stage
+from masquerade.service.agree.signing import SignedContract
+from masquerade.service.cards import rounded_up
 from masquerade.service.node.session import Session
-from masquerade.service.signing import SignedContract
+from masquerade.service.wire.control import Progress
 from service.party_nodes import Coordinator, Folder, run, wish, world
 
 WITHOUT_GRANT = {"state", "round", "problems", "kind", "culprit"}  # what may be told before the end

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from masquerade.net import gathering, tls_stream
+from masquerade.net import connect as gathering
+from masquerade.net import tls_stream
 from masquerade.net.channel import Node, Timings
-from masquerade.net.connect import Listener, listen
-from masquerade.net.handshake import Hello, encode
+from masquerade.net.connect import Hello, Listener, encode, listen
 from masquerade.net.tls_stream import ClientStream
 from net.nodes import AGREED, PEOPLE, TRUST
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from audit.logs import BANK, SESSION, events, records, whole_log
 from examples import examples
-from masquerade.audit.chain import Anchor
+from masquerade.audit.chained_file import Anchor
 from masquerade.audit.log import AuditLog
 from masquerade.audit.verify import verify
 from masquerade.errors import ParameterError

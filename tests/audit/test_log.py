@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from audit.logs import BANK, CONTRACT, SESSION, events, fill, judged, records
-from masquerade.audit.chain import MOST_LINE, Anchor
+from masquerade.audit.chained_file import MOST_LINE, Anchor
 from masquerade.audit.log import AuditLog
 from masquerade.audit.verify import verify
 from masquerade.errors import DataError, ParameterError, PeerError, PeerUnreachable

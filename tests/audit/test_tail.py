@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from audit.logs import BANK
+from masquerade.audit.chained_file import last_records
 from masquerade.audit.log import AuditLog
-from masquerade.audit.tail import last_records
 from masquerade.errors import ParameterError
 
 

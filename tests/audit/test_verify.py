@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from audit.logs import BANK, events, fill, judged, records, whole_log
 from examples import examples
-from masquerade.audit.chain import MOST_LINE, Anchor
+from masquerade.audit.chained_file import MOST_LINE, Anchor
 from masquerade.audit.log import AuditLog
 from masquerade.audit.verify import verify
 from masquerade.errors import AnswerIsNo, DataError, ParameterError

@@ -20,7 +20,7 @@ from forked import forked_servers
 from masquerade.cli import bench
 from masquerade.cli.main import command_line
 from masquerade.errors import ParameterError
-from masquerade.library.jobs import anonymize_job
+from masquerade.jobs.run import anonymize_job
 
 pytestmark = pytest.mark.system
 

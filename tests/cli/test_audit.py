@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import here
-from masquerade.audit.chain import Anchor
+from masquerade.audit.chained_file import Anchor
 from masquerade.audit.log import AuditLog
 from masquerade.net.identity import Identity, self_signed
 

@@ -18,11 +18,10 @@ import pytest
 from cli.command import MASQUERADE, Answer, files, forked, here, process, without_progress
 from forked import Forked
 from library.live_api import TABLE, LiveApi, eventually, live_api
-from masquerade.cli.client_conf import Teller
+from masquerade.cli.client import Teller, written_lines
 from masquerade.cli.output import Progress
-from masquerade.cli.request import written_lines
-from masquerade.library.client import Client
-from masquerade.library.client.results import Me
+from masquerade.client import Client
+from masquerade.client.client import Me
 from masquerade.service.resources import Event, Role
 from masquerade.service.session_states import Status
 

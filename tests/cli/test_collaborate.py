@@ -21,8 +21,8 @@ from cli.test_mashup import alive, mashup_here, rows
 from forked import forked_servers
 from masquerade.cli.output import Progress
 from masquerade.data.people import generate_people, people_taxonomies
-from masquerade.net.progress import Stage
 from masquerade.net.transcript import read_transcript
+from masquerade.progress import Stage
 from party_processes import parties_of
 
 pytestmark = pytest.mark.system  # party processes are started

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import Answer, here
-from masquerade.net.trial import make_trial
+from masquerade.net.identity import make_trial
 from masquerade.service.accounts import Accounts
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.resources import Role

@@ -22,7 +22,7 @@ from docs.walkthrough import DOCS, Block, Reader, commands
 from forked import Forked
 from masquerade.audit.verify import verify as verify_log
 from masquerade.cli.demo import describe
-from masquerade.library.model_file import read_model_file
+from masquerade.jobs.learn import read_model_file
 
 pytestmark = pytest.mark.system
 

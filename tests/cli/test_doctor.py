@@ -25,19 +25,18 @@ from conftest import PASSWORD
 from library.live_api import REQUEST, live_api
 from masquerade import __version__
 from masquerade.audit.log import AuditLog
-from masquerade.library.doctor import examine
-from masquerade.library.doctor_check import Check
-from masquerade.library.doctor_peers import clock_check
-from masquerade.library.doctor_state import database_checks, state_checks
+from masquerade.doctor.doctor import examine
+from masquerade.doctor.doctor_check import Check
+from masquerade.doctor.service import clock_check
+from masquerade.doctor.state import database_checks, state_checks
 from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.net.identity import Identity, fingerprint, self_signed
-from masquerade.net.progress import Stage
-from masquerade.net.trust import TrustStore
-from masquerade.service.control import Health
-from masquerade.service.mutual_tls import serve
+from masquerade.net.identity import Identity, TrustStore, fingerprint, self_signed
+from masquerade.progress import Stage
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
 from masquerade.service.store import Store
+from masquerade.service.wire.control import Health
+from masquerade.service.wire.peers import serve
 from service_house import House
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pytest
 
 import masquerade as mq
 from cli.command import Answer, here
-from masquerade.cli.client_conf import Teller
+from masquerade.cli.client import Teller
 from masquerade.cli.output import Progress
 from masquerade.service.accounts import Accounts
 from masquerade.service.resources import Event

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import files, here
-from masquerade.net.identity import Identity
-from masquerade.net.trust import TrustStore
+from masquerade.net.identity import Identity, TrustStore
 
 Capture = pytest.CaptureFixture[str]
 

@@ -24,14 +24,13 @@ from forked import Forked
 from homes import home
 from masquerade.audit.verify import verify
 from masquerade.errors import ParameterError
-from masquerade.service.control import Pending, Signature
-from masquerade.service.node.approvals import Approvals, deal_id
-from masquerade.service.node.node import PartyNode
-from masquerade.service.node.notify import notify, waits
-from masquerade.service.node.review import review_page
+from masquerade.service.agree.signing import SignedContract, sign
+from masquerade.service.node.admission import Approvals, deal_id
+from masquerade.service.node.node import PartyNode, notify, waits
+from masquerade.service.node.preview import review_page
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
-from masquerade.service.signing import SignedContract, sign
+from masquerade.service.wire.control import Pending, Signature
 from service.party_nodes import COMMON, JOBS, PEOPLE, TOWNS, Folder, run, wish, world
 
 Capture = pytest.CaptureFixture[str]

@@ -18,7 +18,7 @@ from contract.learning import EXAMPLES
 from masquerade.files import PRIVATE
 from masquerade.methods import learning_methods
 from masquerade.protocol.learn.method import LearningMethod
-from masquerade.protocol.learn.ranking import concordance
+from masquerade.protocol.learn.models import concordance
 from parties_here import parties_here
 
 Run = Callable[..., Answer]

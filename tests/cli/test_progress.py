@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from masquerade.cli import output
-from masquerade.cli.client_conf import Teller
+from masquerade.cli.client import Teller
 from masquerade.cli.output import REPEAT_AFTER, REPEAT_AT_LEAST, Progress, progress
 from masquerade.service.resources import Event
 

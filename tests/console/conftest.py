@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Response, sync_playwright
 
 from console.world import PASSWORD, World, served
-from masquerade.console.signed_in import COOKIE
+from masquerade.console.frame import COOKIE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [

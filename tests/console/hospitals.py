@@ -13,10 +13,10 @@ import pyarrow as pa
 
 import masquerade as mq
 from console.world import World, digest
-from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard
-from masquerade.service.control import Published, PublishedDataset
+from masquerade.service.cards import ColumnCard, SchemaCard, TaxonomyCard
 from masquerade.service.session_states import Status
 from masquerade.service.store import NewRelease, SessionRecord
+from masquerade.service.wire.control import Published, PublishedDataset
 
 AGE = ColumnCard("age", "continuous")
 WARD = ColumnCard("ward", "categorical", "attribute", TaxonomyCard("ab" * 32, 2, "Any ward"))

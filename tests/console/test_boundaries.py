@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from masquerade.console.draft import Column, Draft, as_toml
-from masquerade.console.refill import refilled
-from masquerade.service.request import read_request
+from masquerade.console.draft import Column, Draft, as_toml, refilled
+from masquerade.service.agree.request import read_request
 
 COLUMNS = [
     Column("bank", "people", "job", "attribute", True),

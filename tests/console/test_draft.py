@@ -11,15 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.console.draft import Column, Draft, Wish, as_json, as_toml, needs_sensitive, numbers_of
-from masquerade.console.kinds import KINDS
-from masquerade.console.refill import refilled
+from masquerade.console.draft import (
+    Column,
+    Draft,
+    Wish,
+    as_json,
+    as_toml,
+    needs_sensitive,
+    numbers_of,
+    refilled,
+)
+from masquerade.console.words import KINDS
 from masquerade.errors import ParameterError
 from masquerade.privacy.m_privacy.constraint import can_wrap
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import Proposal
-from masquerade.service.kinds import RULES
-from masquerade.service.request import read_request
+from masquerade.service.agree.kinds import RULES
+from masquerade.service.agree.request import read_request
 
 JOB = Column("bank", "customers", "job", "attribute")
 AGE = Column("clinic", "patients", "age", "attribute")

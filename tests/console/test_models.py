@@ -19,11 +19,10 @@ from console.world import served
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
 from masquerade.methods import learning_method_of
-from masquerade.protocol.arrangement import PROVIDER
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution
+from masquerade.protocol.contract import EVERYBODY, PROVIDER, Contract, Contribution
 from masquerade.protocol.learn.frame import alone_at
 from masquerade.protocol.learn.learned import Learned
-from masquerade.service.coordinator.products import summary_of
+from masquerade.service.coordinator.release_files import summary_of
 from masquerade.service.session_states import Status
 from masquerade.service.store import NewRelease, SessionRecord
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from masquerade.console.request_proposals import _is_enough, proposed_columns, proposed_draft
-from masquerade.job.draft.roles_by_name import (
+from masquerade.console.request_preview import _is_enough, proposed_columns, proposed_draft
+from masquerade.jobs.draft.roles import (
     ANOTHER_CLASS,
     CLASS,
     MOST_QUASI_IDENTIFIERS,
     DescribedColumn,
     propose_by_name,
 )
-from masquerade.service.card import ColumnCard, SchemaCard
-from masquerade.service.request import read_request
+from masquerade.service.agree.request import read_request
+from masquerade.service.cards import ColumnCard, SchemaCard
 from masquerade.service.resources import Provider
 
 

@@ -20,8 +20,7 @@ from console.conftest import Site
 from console.world import PASSWORD, World, served
 from examples import examples
 from fake_clock import FakeClock
-from masquerade.console.sign_in import own_path
-from masquerade.console.signed_in import COOKIE, IDLE, LONGEST, Browsers, SignedOut, console_secret
+from masquerade.console.frame import COOKIE, IDLE, LONGEST, Browsers, SignedOut, console_secret, own_path
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.service.accounts import Accounts
 from masquerade.service.resources import Role

@@ -16,20 +16,20 @@ from argon2 import PasswordHasher
 
 from forked import Forked
 from masquerade.anonymize.publish import publish
-from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.audit.log import AuditLog
-from masquerade.net.trial import make_trial
+from masquerade.net.identity import make_trial
 from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.protocol.joint_keys.ratios import JointRatios
+from masquerade.protocol.joint_keys import JointRatios
 from masquerade.report.risks import attacks_on
 from masquerade.service.accounts import Accounts
-from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard
-from masquerade.service.control import Published, PublishedDataset
+from masquerade.service.agree.terms import PriceList
+from masquerade.service.cards import ColumnCard, SchemaCard, TaxonomyCard
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.session_states import Status
 from masquerade.service.store import NewRelease, SessionRecord
-from masquerade.service.terms import PriceList
+from masquerade.service.wire.control import Published, PublishedDataset
 from papers.paper_tables import loan_table
 
 PASSWORD = "correct horse battery"

@@ -17,12 +17,12 @@ import masquerade as mq
 from anonymize.reference_mondrian import UnionFirst
 from masquerade.anonymize.method import Method
 from masquerade.forms.declared import parameters_of
-from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.dka.plain import plain_dka
-from masquerade.protocol.joint_specialization import JointSpecialization
-from masquerade.protocol.multidimensional.method import JointMondrian
+from masquerade.protocol.mondrian.method import JointMondrian
+from masquerade.protocol.providers.method import Collaboration
+from masquerade.protocol.tds.method import JointSpecialization
 
 HERE = "tests/contract/methods.py"
 QUERIES = str(Path(__file__).with_name("queries.sql"))

@@ -13,7 +13,7 @@ import pytest
 
 import masquerade as mq
 from contract.methods import HERE
-from masquerade.data.product import columns_of
+from masquerade.data.table import columns_of
 from masquerade.privacy.check import Verdict
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement

@@ -20,7 +20,7 @@ from examples import examples
 from masquerade.data.fingerprints import equal_cells, fingerprints
 from masquerade.engine.local import LocalEngine
 from masquerade.errors import ParameterError
-from masquerade.library.keys_and_masks import opened_engine
+from masquerade.jobs.keys import opened_engine
 
 N = 400
 

@@ -18,13 +18,11 @@ from masquerade.errors import DataError, PeerBrokeProtocol
 from masquerade.methods import learning_method_of, learning_methods, written_method
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Send, kind_of
-from masquerade.protocol.arrangement import PROVIDER, Arrangement
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution
-from masquerade.protocol.learn.frame import alone_at
-from masquerade.protocol.learn.handing_in import LearnedModel
+from masquerade.protocol.contract import EVERYBODY, PROVIDER, Arrangement, Contract, Contribution
+from masquerade.protocol.learn.frame import LearnedModel, alone_at
 from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.method import Collection, LearningMethod, LearningProposal
-from masquerade.protocol.learn.models.model import alike
+from masquerade.protocol.learn.models import alike
 from masquerade.protocol.method import ASSEMBLER, Seat
 
 NAMES = ("anna", "berta", "carla")

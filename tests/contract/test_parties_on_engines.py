@@ -23,7 +23,7 @@ import masquerade as mq
 from chunked import rows_of, write_parts
 from dask_cluster import cluster
 from examples import examples
-from masquerade.data.parquet_parts import parted_files
+from masquerade.data.read_parquet import parted_files
 from masquerade.data.records import Records
 from masquerade.engine.chunks import Engine
 from masquerade.engine.cluster import DaskEngine
@@ -31,10 +31,10 @@ from masquerade.engine.local import LocalEngine
 from masquerade.net.memory import Heard, Wire
 from masquerade.net.script import Script, decode
 from masquerade.protocol import common_records
-from masquerade.protocol.columns import Columns
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.hand_in import Columns
 from masquerade.protocol.method import Seat
-from masquerade.protocol.multidimensional.method import JointMondrian
+from masquerade.protocol.mondrian.method import JointMondrian
 from masquerade.protocol.own_chunks import read_own_records, wanted_of_party
 from protocol.test_boundaries import METHODS, bounded, records
 from protocol.test_boundaries import QID as LIMITED

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from masquerade.forms.declared import parameters_of
-from masquerade.methods import methods
-from masquerade.methods.registry import BUILT_IN, kind_of
+from masquerade.methods import BUILT_IN, kind_of, methods
 from masquerade.plugins import loaded
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import SessionMethod
@@ -20,12 +19,12 @@ DECLARED = [*methods(), *REQUIREMENTS.values()]
 
 # Texts that are examples for people: any other name would do as well; and words of something else.
 EXAMPLES = {
-    "methods/registry.py",  # the list
+    "methods.py",  # the list
     "privacy/registry.py",  # the other
     "methods/__init__.py",  # which one is taken where none is named
-    "protocol/alignment_ways.py",  # another "auto": of ways to align
-    "data/people_words.py",  # the job file of generated people
-    "library/demo_scene.py",  # what the demo asks for
+    "protocol/align/alignment_ways.py",  # another "auto": of ways to align
+    "data/people.py",  # the job file of generated people
+    "demo/demo_scene.py",  # what the demo asks for
     "service/api/request_body.py",  # the examples of the OpenAPI document
 }
 

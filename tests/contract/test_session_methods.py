@@ -30,7 +30,7 @@ from contract.people import (
     people,
     requirements,
 )
-from masquerade.anonymize.preparation import hopeless_at_once
+from masquerade.anonymize.publish import hopeless_at_once
 from masquerade.errors import Problem
 from masquerade.methods import methods_between_parties, written_method
 from masquerade.net.memory import Wire, run_together
@@ -38,8 +38,7 @@ from masquerade.net.script import kind_of
 from masquerade.privacy.m_privacy.constraint import can_wrap
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.attribute_terms import terms_of
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
+from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, terms_of, written_requirement
 from masquerade.protocol.method import ASSEMBLER, Assembly, Proposal, SessionMethod
 from privacy.definitions import PROVIDER, SENSITIVE, definition_of, satisfied
 from protocol.seats import seated

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from crypto.two_parties import looks_random, set_up
 from examples import examples
 from masquerade.crypto import BadMessage
-from masquerade.crypto.block_products import BlockPicker, BlockPlanter
-from masquerade.crypto.pseudorandom_row_sums import Word
+from masquerade.crypto.punctured_trees import Word
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.crypto.unit_products import UnitPicker, UnitPlanter
+from masquerade.crypto.unit_products import BlockPicker, BlockPlanter, UnitPicker, UnitPlanter
 from masquerade.errors import ParameterError
 
 NARROW, WIDE = np.dtype(np.uint16), np.dtype(np.uint32)

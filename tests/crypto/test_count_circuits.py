@@ -13,7 +13,7 @@ from examples import examples
 from masquerade.crypto import count_circuits as circuits
 from masquerade.crypto.circuit import Circuit, evaluate, to_bits
 from masquerade.errors import ParameterError
-from masquerade.protocol.joint_histogram.verdict import row_inputs
+from masquerade.protocol.sensitive.verdict import row_inputs
 
 WIDTH = 8
 rows_of_counts = st.lists(st.integers(0, 25), min_size=1, max_size=6)

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.crypto import distribution_circuits as circuits
-from masquerade.crypto import fixed_log, words
+from masquerade.crypto import count_circuits as circuits
+from masquerade.crypto import count_circuits as fixed_log
+from masquerade.crypto import words
 from masquerade.crypto.circuit import Builder, Circuit, evaluate, to_bits
 
 WIDTH = 7

@@ -14,10 +14,18 @@ from crypto.two_parties import balanced
 from examples import examples
 from masquerade.crypto import BadMessage, circuits_library, gmw, words
 from masquerade.crypto.circuit import Bits, Builder, Circuit, evaluate
-from masquerade.crypto.gmw import InputMasks, SharedEvaluation, ZeroShares, opened, share_message
-from masquerade.crypto.holders import HeldCircuit, hold
+from masquerade.crypto.gmw import (
+    HeldCircuit,
+    InputMasks,
+    SharedEvaluation,
+    TripleMaking,
+    Triples,
+    ZeroShares,
+    hold,
+    opened,
+    share_message,
+)
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.crypto.triples import TripleMaking, Triples
 from masquerade.errors import ParameterError
 
 

@@ -7,11 +7,21 @@ from typing import Any
 
 import pytest
 
-from masquerade.crypto import homomorphic, integers, okamoto_uchiyama
-from masquerade.crypto.homomorphic import SecretKey, Slots
-from masquerade.crypto.integers import FixedBase, is_prime, power, random_prime
-from masquerade.crypto.okamoto_uchiyama import OkamotoUchiyamaPublic, OkamotoUchiyamaSecret
-from masquerade.crypto.paillier import PaillierPublic, PaillierSecret
+from masquerade.crypto import homomorphic
+from masquerade.crypto import homomorphic as integers
+from masquerade.crypto import homomorphic as okamoto_uchiyama
+from masquerade.crypto.homomorphic import (
+    FixedBase,
+    OkamotoUchiyamaPublic,
+    OkamotoUchiyamaSecret,
+    PaillierPublic,
+    PaillierSecret,
+    SecretKey,
+    Slots,
+    is_prime,
+    power,
+    random_prime,
+)
 
 P, Q = 2**1024 - 105, 2**1023 + 1155  # the largest prime below 2^1024, the smallest above 2^1023
 
@@ -29,7 +39,7 @@ def arithmetic(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture(scope="module")
 def made() -> OkamotoUchiyamaSecret:
     """A key of whichever arithmetic is the usual one here."""
-    return okamoto_uchiyama.generate(2048)
+    return okamoto_uchiyama.generate_okamoto_uchiyama(2048)
 
 
 def paillier_key() -> PaillierSecret:

@@ -10,9 +10,19 @@ from hypothesis import strategies as st
 from crypto.two_parties import balanced
 from examples import examples
 from masquerade.crypto.hashing import TweakedHash, random_blocks
-from masquerade.crypto.items import Buckets, digest_items
-from masquerade.crypto.key_value_store import DENSE, Positions, Shape, decode, encode, expansion, selected
-from masquerade.crypto.peeling import peel, solve
+from masquerade.crypto.key_value_store import (
+    DENSE,
+    Buckets,
+    Positions,
+    Shape,
+    decode,
+    digest_items,
+    encode,
+    expansion,
+    peel,
+    selected,
+    solve,
+)
 from masquerade.errors import Bug, ParameterError
 
 FAMILY = TweakedHash(bytes(16))

@@ -19,24 +19,19 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from crypto.two_parties import set_up
 from homes import home
-from masquerade.crypto import column_seeds
+from masquerade.crypto import transfer_extension as column_seeds
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
-from masquerade.crypto.block_products import BlockPicker, BlockPlanter
 from masquerade.crypto.circuit import to_bits
 from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
 from masquerade.crypto.garble import Delta, Evaluator, Garbler
-from masquerade.crypto.gmw import SharedEvaluation, share_message
+from masquerade.crypto.gmw import SharedEvaluation, TripleMaking, hold, share_message
 from masquerade.crypto.hashing import TweakedHash, derive_key, expand
-from masquerade.crypto.holders import hold
 from masquerade.crypto.oblivious_permutation import Orderer, Owner, batches
 from masquerade.crypto.one_of_n import TableReceiver, TableSender
-from masquerade.crypto.pseudorandom_row_sums import RowSums, word_for
-from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
+from masquerade.crypto.punctured_trees import RowSums, TreeReceiver, TreeSender, word_for
 from masquerade.crypto.rings import PowerOfTwo, PrimeField
-from masquerade.crypto.transfer_batches import SentBatch
-from masquerade.crypto.transfer_extension import TransferReceiver
-from masquerade.crypto.triples import TripleMaking
-from masquerade.crypto.unit_products import UnitPicker, UnitPlanter
+from masquerade.crypto.transfer_extension import SentBatch, TransferReceiver
+from masquerade.crypto.unit_products import BlockPicker, BlockPlanter, UnitPicker, UnitPlanter
 from masquerade.crypto.unit_vectors import UnitVectors
 
 CHOICES = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1], np.uint8)

@@ -13,9 +13,17 @@ from crypto.two_parties import looks_random, set_up
 from examples import examples
 from homes import home
 from masquerade.crypto import BadMessage
-from masquerade.crypto.oblivious_permutation import Orderer, Owner, batches
-from masquerade.crypto.permutation_network import Order, depth_for, rearranged, stages_of, switches
-from masquerade.crypto.pseudorandom_row_sums import Words
+from masquerade.crypto.oblivious_permutation import (
+    Order,
+    Orderer,
+    Owner,
+    batches,
+    depth_for,
+    rearranged,
+    stages_of,
+    switches,
+)
+from masquerade.crypto.punctured_trees import Words
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.errors import ParameterError
 

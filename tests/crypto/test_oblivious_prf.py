@@ -9,11 +9,9 @@ import pytest
 
 from crypto.two_parties import balanced
 from masquerade.crypto import BadMessage
-from masquerade.crypto.bit_matrix import BitMatrix, bit_columns, rank
-from masquerade.crypto.column_check import digests
+from masquerade.crypto.bits import BitMatrix, bit_columns, digests, rank
 from masquerade.crypto.hashing import TweakedHash, random_blocks
-from masquerade.crypto.items import digest_items
-from masquerade.crypto.key_value_store import decode
+from masquerade.crypto.key_value_store import decode, digest_items, zero_shares
 from masquerade.crypto.oblivious_prf import (
     ANSWER_BYTES,
     CHOICE_BITS,
@@ -26,7 +24,6 @@ from masquerade.crypto.oblivious_prf import (
     _Public,
     values_of,
 )
-from masquerade.crypto.zero_sharing import zero_shares
 from masquerade.errors import ParameterError
 
 FAMILY = TweakedHash(bytes(16))

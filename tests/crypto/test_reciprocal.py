@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from masquerade.crypto.circuit import evaluate, to_bits
-from masquerade.crypto.reciprocal import MANTISSA, reciprocal_circuit
+from masquerade.crypto.circuits_library import MANTISSA, reciprocal_circuit
 
 
 @settings(max_examples=examples(50), deadline=None)

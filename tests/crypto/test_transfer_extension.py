@@ -9,11 +9,17 @@ from hypothesis import strategies as st
 
 from crypto.two_parties import balanced, looks_random, random_bits, set_up
 from examples import examples
-from masquerade.crypto import BadMessage, column_seeds
+from masquerade.crypto import BadMessage
+from masquerade.crypto import transfer_extension as column_seeds
 from masquerade.crypto.hashing import TweakedHash, random_blocks
 from masquerade.crypto.rings import PowerOfTwo, PrimeField, Ring
-from masquerade.crypto.transfer_batches import ReceivedBatch, SentBatch
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender, message_bytes
+from masquerade.crypto.transfer_extension import (
+    ReceivedBatch,
+    SentBatch,
+    TransferReceiver,
+    TransferSender,
+    message_bytes,
+)
 from masquerade.errors import ParameterError
 
 RINGS = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crypto.two_parties import looks_random, set_up
 from examples import examples
 from masquerade.crypto import BadMessage
-from masquerade.crypto.pseudorandom_row_sums import RowSums, Word, Words, word_for
+from masquerade.crypto.punctured_trees import RowSums, Word, Words, word_for
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.crypto.unit_products import UnitPicker, UnitPlanter
 from masquerade.errors import ParameterError

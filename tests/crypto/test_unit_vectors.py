@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crypto.two_parties import looks_random, set_up
 from examples import examples
 from masquerade.crypto import BadMessage
-from masquerade.crypto.pseudorandom_row_sums import Word, Words, random_words
+from masquerade.crypto.punctured_trees import Word, Words, random_words
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.crypto.unit_vectors import LANES, Labels, UnitVectors
 

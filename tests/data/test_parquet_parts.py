@@ -10,8 +10,8 @@ import pyarrow.parquet
 import pytest
 
 from masquerade.data.file_kinds import is_parted
-from masquerade.data.parquet_parts import parted_files, read_parted
 from masquerade.data.read import TableFile
+from masquerade.data.read_parquet import parted_files, read_parted
 from masquerade.errors import DataError
 
 

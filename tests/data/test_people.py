@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pytest
 
-from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.data.people import (
     ORGANISATIONS,
     common_people,

@@ -10,8 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.data.query_condition import UNKNOWN, All, Compared, Condition, Not, Some
-from masquerade.data.query_log import LoggedQuery, parse_query_log, read_query_log
+from masquerade.data.query_log import (
+    UNKNOWN,
+    All,
+    Compared,
+    Condition,
+    LoggedQuery,
+    Not,
+    Some,
+    parse_query_log,
+    read_query_log,
+)
 from masquerade.errors import DataError, ParameterError
 
 OVER_50 = Compared("age", ">", "50")

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from data.reading import EVERY_COLUMN
 from examples import examples
 from masquerade.data import read_csv as module
-from masquerade.data.csv_scan import rows
-from masquerade.data.read_csv import read_csv
+from masquerade.data.read_csv import read_csv, rows
 from masquerade.data.reading import Source
 from masquerade.errors import DataError, MasqueradeError, ParameterError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.walkthrough import DOCS, Block, Reader, Special, compare, shown
-from masquerade.library import doctor_peers
+from masquerade.doctor import service as doctor_peers
 
 PAGE = DOCS / "howto" / "doctor.md"
 

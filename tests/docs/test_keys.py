@@ -10,13 +10,13 @@ import pytest
 from pydantic import BaseModel
 
 from docs.walkthrough import DOCS, blocks
-from masquerade.job import model
+from masquerade.jobs import model
 from masquerade.methods import DEFAULT
+from masquerade.service.agree.policy import Policy, Prices
+from masquerade.service.agree.request import Request
 from masquerade.service.coordinator import settings as coordinator
 from masquerade.service.node import settings as node
-from masquerade.service.node.dataset_keys import DatasetKeys
-from masquerade.service.policy import Policy, Prices
-from masquerade.service.request import Request
+from masquerade.service.node.settings import DatasetKeys
 
 TABLE = {
     "source",

@@ -21,15 +21,15 @@ from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
-from masquerade.protocol.collaborate.method import Collaboration
-from masquerade.service.answering import answer
-from masquerade.service.card import ColumnCard
+from masquerade.protocol.providers.method import Collaboration
+from masquerade.service.agree.answering import answer
+from masquerade.service.agree.offers import Load, Refusal
+from masquerade.service.agree.policy import Policy, check_policy, read_policy
+from masquerade.service.agree.request import Request, read_request
+from masquerade.service.cards import ColumnCard
 from masquerade.service.ledger import Ledger, record_of
 from masquerade.service.node.admission import _unknown_past
 from masquerade.service.node.settings import Settings
-from masquerade.service.offers import Load, Refusal
-from masquerade.service.policy import Policy, check_policy, read_policy
-from masquerade.service.request import Request, read_request
 from masquerade.service.session_states import Status
 from service.parties import CLINIC, IDLE, NOW, K, L, dealt, policy, reasons, refused, request
 from service.test_ratio_grants import question

@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masquerade.engine.chunks import Arrays, Chunk
-from masquerade.engine.local import LocalEngine
-from masquerade.engine.memory_size import LEAST_MEMORY, read_size, size_text
-from masquerade.engine.sparse import SparseCounts
+from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
+from masquerade.engine.local import LEAST_MEMORY, LocalEngine, read_size, size_text
 from masquerade.errors import ParameterError
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.engine.numbering import (
+from masquerade.engine.counts import (
     distinct_codes,
     distinct_rows,
     first_rows,

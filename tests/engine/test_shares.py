@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from masquerade.engine.chunks import Chunk, Chunks
+from masquerade.engine.chunks import Chunk, Chunks, SparseCounts
 from masquerade.engine.local import LocalEngine
 from masquerade.engine.shares import counted_keys, counted_shares
-from masquerade.engine.sparse import SparseCounts
 from masquerade.errors import ParameterError
 
 

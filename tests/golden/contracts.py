@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from golden.cases import CASES, MASHUP, deal
-from masquerade.job.contributions import contract_of
-from masquerade.job.plan import Plan
-from masquerade.library.parties_run import party_headers
-from masquerade.service.request import read_request
-from masquerade.service.signing import SignedContract
+from masquerade.jobs.parties import contract_of
+from masquerade.jobs.plan import Plan
+from masquerade.jobs.session import party_headers
+from masquerade.service.agree.request import read_request
+from masquerade.service.agree.signing import SignedContract
 from service_hospitals import Hospitals
 from service_house import House, wait_until
 

@@ -22,16 +22,13 @@ from examples import examples
 from masquerade.data.interval_taxonomy import interval_taxonomy
 from masquerade.data.read import TableFile
 from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.data.taxonomy_csv import outline_of_rows
-from masquerade.data.taxonomy_outline import Outline
+from masquerade.data.taxonomy_files import Outline, outline_of_rows
 from masquerade.errors import AnswerIsNo, DataError, ParameterError
 from masquerade.files import FileExists
-from masquerade.job.draft.attribute_text import _rows
-from masquerade.job.draft.category_order import natural_order
-from masquerade.job.draft.draft import Draft
-from masquerade.job.draft.profile import profile
-from masquerade.job.draft.trees import balanced, calendar, prefixes, round_intervals
-from masquerade.net.progress import Stage
+from masquerade.jobs.draft.draft import Draft, _rows
+from masquerade.jobs.draft.profile import profile
+from masquerade.jobs.draft.trees import balanced, calendar, natural_order, prefixes, round_intervals
+from masquerade.progress import Stage
 
 N = 60
 Cells = dict[str, list[str]]

@@ -24,9 +24,8 @@ from job.hospital import (
     people,
     plain_columns,
 )
-from masquerade.job.draft.profile import profile
-from masquerade.job.draft.roles import propose_roles
-from masquerade.job.draft.roles_by_name import Proposal
+from masquerade.jobs.draft.profile import profile
+from masquerade.jobs.draft.roles import Proposal, propose_roles
 
 N = 240
 

@@ -16,7 +16,7 @@ from job.job_files import JOB, parse_job, write_job
 from masquerade.errors import JobError
 from masquerade.forms.declared import parameters_of
 from masquerade.forms.form import known_keys
-from masquerade.job.model import (
+from masquerade.jobs.model import (
     AttributeSection,
     DataSection,
     Job,
@@ -25,7 +25,7 @@ from masquerade.job.model import (
     PrivacyEntry,
     RolesSection,
 )
-from masquerade.job.plan import Plan
+from masquerade.jobs.plan import Plan
 from masquerade.methods import methods
 
 T = TypeVar("T")

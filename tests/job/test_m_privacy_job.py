@@ -13,7 +13,7 @@ import masquerade as mq
 from job.job_files import JOB, changed, write_job
 from masquerade.cli.main import command_line
 from masquerade.errors import DataError, JobError
-from masquerade.job.plan import Plan
+from masquerade.jobs.plan import Plan
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 
 PROVIDED = changed('class = "income"', 'class = "income"\nprovider = "hospital"')

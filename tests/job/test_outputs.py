@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from masquerade.data.parquet_names import is_listed
-from masquerade.forms.problems import Problems
-from masquerade.job.model import AttributeSection, DataSection, Job, OutputSection
-from masquerade.job.outputs import outputs_of
+from masquerade.data.read_parquet import is_listed
+from masquerade.forms.form import Problems
+from masquerade.jobs.model import AttributeSection, DataSection, Job, OutputSection
+from masquerade.jobs.outputs import outputs_of
 
 FILES = ("people/a.parquet", "people/2025/b.parquet", "people/_notes/c.parquet", "other/part-00000.parquet")
 

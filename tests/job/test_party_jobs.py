@@ -9,9 +9,9 @@ import pytest
 import masquerade as mq
 from job.job_files import JOB_TAXONOMY, changed
 from masquerade.errors import JobError
-from masquerade.job.contributions import contract_of
-from masquerade.job.plan import Plan
-from masquerade.library.own_table import own_table
+from masquerade.jobs.parties import contract_of
+from masquerade.jobs.party_process import own_table
+from masquerade.jobs.plan import Plan
 
 TABLES = {
     "bank.csv": "ssn,age,income\n" + "".join(f"{at},{20 + at},{'NY'[at % 2]}\n" for at in range(8)),

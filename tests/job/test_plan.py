@@ -8,7 +8,7 @@ import pytest
 
 from job.job_files import JOB, changed, write_job
 from masquerade.errors import JobError
-from masquerade.job.plan import Plan
+from masquerade.jobs.plan import Plan
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 

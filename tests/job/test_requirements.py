@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 import masquerade as mq
-from masquerade.forms.form import fill
-from masquerade.forms.problems import Problems
-from masquerade.job.model import Job
-from masquerade.job.requirements import requirement_of
+from masquerade.forms.form import Problems, fill
+from masquerade.jobs.model import Job
+from masquerade.jobs.plan import requirement_of
 from masquerade.privacy.requirement import GroupRequirement
 
 QID = {"qid": ["age"]}

@@ -9,8 +9,8 @@ import numpy as np
 
 from leakage.coins import Recording, Tapes, recorded
 from leakage.views import Made, Rows, Session, Views, random_order
-from masquerade.protocol.align import align
-from masquerade.protocol.curve_alignment import routes
+from masquerade.protocol.align.align import align
+from masquerade.protocol.align.curve import routes
 
 COMMON = 3
 SIZES = {2: (6, 5), 3: (5, 6, 7)}

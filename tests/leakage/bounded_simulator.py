@@ -13,12 +13,11 @@ from leakage.coins import Recording
 from leakage.views import Made, Rows
 from masquerade.anonymize.boundaries import boundary_codes, reachable_rows
 from masquerade.crypto.bits import pack
-from masquerade.engine.numbering import renumber
-from masquerade.protocol.boundaries.start import Start
-from masquerade.protocol.boundaries.testers import testers
+from masquerade.engine.counts import renumber
+from masquerade.protocol.boundaries import Start, testers
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.instruction_code import pack as packed
-from masquerade.protocol.sensitive_checks import holders_of
+from masquerade.protocol.sensitive.checks import holders_of
+from masquerade.protocol.tds.instruction_code import pack as packed
 
 
 def within_boundaries(

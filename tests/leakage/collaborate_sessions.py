@@ -16,13 +16,11 @@ from leakage.granted_answers import Granted, asked
 from leakage.views import Made, Session, Views, random_order
 from masquerade.crypto.bits import pack
 from masquerade.methods import method_of
-from masquerade.protocol.attribute_terms import AttributeTerms, agreed_table
-from masquerade.protocol.collaborate.cuts import Cut
-from masquerade.protocol.collaborate.messages import stacked
-from masquerade.protocol.collaborate.third_party import public_settings, third_party
-from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
-from masquerade.protocol.contract import Contract
+from masquerade.protocol.contract import AttributeTerms, Contract, agreed_table
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
+from masquerade.protocol.providers.cuts import Cut
+from masquerade.protocol.providers.messages import digest_of, stacked, write_schema
+from masquerade.protocol.providers.third_party import public_settings, third_party
 from masquerade.utility.comparison import compare
 from masquerade.utility.losses import shown_to_others
 from masquerade.utility.queries import holders_error

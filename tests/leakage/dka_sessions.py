@@ -22,13 +22,13 @@ from leakage.views import Made, Session, Views, Watched
 from masquerade.crypto.bits import pack
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.checkpoint import Notebook
-from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
+from masquerade.protocol.dka.method import LOCAL_ALGORITHMS
 from masquerade.protocol.dka.method import Dka as DkaMethod
 from masquerade.protocol.dka.side import Side
-from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
-from masquerade.protocol.joint_histogram.histogram import Bounds
-from masquerade.protocol.joint_histogram.sorted_histogram import Sorting
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
+from masquerade.protocol.sensitive.back_ends import rows_satisfy
+from masquerade.protocol.sensitive.histogram import Bounds
+from masquerade.protocol.sensitive.sorted_histogram import Sorting
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of, shown_to_others
 from masquerade.utility.queries import holders_error

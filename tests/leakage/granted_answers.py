@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 import masquerade as mq
-from masquerade.protocol.attribute_terms import agreed_table
-from masquerade.protocol.collaborate.domains import ranges_of
-from masquerade.protocol.collaborate.groups import Answers, Settings
-from masquerade.protocol.collaborate.messages import stacked
-from masquerade.protocol.collaborate.start import start_within_boundaries
-from masquerade.protocol.collaborate.third_party import public_settings
-from masquerade.protocol.collaborate.tree import partition
-from masquerade.protocol.contract import Contract
+from masquerade.protocol.contract import Contract, agreed_table
+from masquerade.protocol.providers.domains import ranges_of
+from masquerade.protocol.providers.messages import stacked
+from masquerade.protocol.providers.provider import start_within_boundaries
+from masquerade.protocol.providers.third_party import public_settings
+from masquerade.protocol.providers.tree import Answers, Settings, partition
 from privacy.definitions import private as withstands
 from protocol.test_collaborate import HOUSES, ILLNESSES, JOBS, SCHEMA, table_of
 from protocol.test_collaborate_circuits import by_definition

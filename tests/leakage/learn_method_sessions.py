@@ -27,11 +27,11 @@ from masquerade.methods import learning_methods, written_method
 from masquerade.net.memory import Vanished, run_together
 from masquerade.net.script import Script, Send
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution
-from masquerade.protocol.learn.aggregate import Aggregation, MaskedSummands, Numbers
-from masquerade.protocol.learn.linear_models import Coefficients, Logistic, Loss, SquaredHinge, linear_model
+from masquerade.protocol.learn import projected
+from masquerade.protocol.learn.linear import Coefficients, Logistic, Loss, SquaredHinge, linear_model
 from masquerade.protocol.learn.method import Collection, LearningMethod
-from masquerade.protocol.learn.methods import projected
-from masquerade.protocol.learn.projected import Mapped, fitted
+from masquerade.protocol.learn.projection import Mapped, fitted
+from masquerade.protocol.learn.sums import Aggregation, MaskedSummands, Numbers
 from masquerade.protocol.method import ASSEMBLER, Seat
 
 NAMES = ("p0", "p1", "p2", "p3")

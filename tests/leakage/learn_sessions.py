@@ -13,14 +13,19 @@ from leakage.coins import Recording, Tapes, recorded
 from leakage.views import Made, Session, Views
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script, Send
-from masquerade.protocol.collaborate import shared_bits
-from masquerade.protocol.learn.aggregate import Aggregation, Numbers, prepare_aggregation
-from masquerade.protocol.learn.cox import CoxModel, cox_model
-from masquerade.protocol.learn.linear_models import Coefficients, LinearModel, Logistic, linear_model
-from masquerade.protocol.learn.projected import Mapped, build_mapped, fitted, hand_over
-from masquerade.protocol.learn.projection import ProjectionTerms, agree_on_projection
-from masquerade.protocol.learn.risk_sets import Survival
+from masquerade.protocol.learn.cox import CoxModel, Survival, cox_model
+from masquerade.protocol.learn.linear import Coefficients, LinearModel, Logistic, linear_model
+from masquerade.protocol.learn.projection import (
+    Mapped,
+    ProjectionTerms,
+    agree_on_projection,
+    build_mapped,
+    fitted,
+    hand_over,
+)
 from masquerade.protocol.learn.shared_numbers import SharedNumbers, prepare_shared_numbers
+from masquerade.protocol.learn.sums import Aggregation, Numbers, prepare_aggregation
+from masquerade.protocol.providers import shared_counts as shared_bits
 
 NAMES = ("p0", "p1", "p2")
 SIZES = (12, 9, 7)

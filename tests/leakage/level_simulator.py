@@ -11,14 +11,14 @@ import numpy as np
 from leakage.mashup_simulator import MashupSimulator
 from leakage.views import Made
 from masquerade.data.column import Generalised
-from masquerade.protocol.boundaries.start import Start
+from masquerade.protocol.boundaries import Start
 from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.instruction_code import pack
-from masquerade.protocol.multidimensional.method import JointMondrian, apart
-from masquerade.protocol.multidimensional.own_cuts import Cuts, OwnGroups
-from masquerade.protocol.multidimensional.party import own_groups
-from masquerade.protocol.sensitive_checks import holders_of, remote_parts
+from masquerade.protocol.mondrian.method import JointMondrian, apart
+from masquerade.protocol.mondrian.own_cuts import Cuts, OwnGroups
+from masquerade.protocol.mondrian.party import own_groups
+from masquerade.protocol.sensitive.checks import holders_of, remote_parts
+from masquerade.protocol.tds.instruction_code import pack
 
 Cut = tuple[str, list[int], list[int], list[int]]  # party: positions, numbers of parts, parts of records
 

@@ -21,14 +21,13 @@ from leakage.views import Session, Views, Watched
 from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
 from masquerade.errors import DataError, RequirementUnreachable
 from masquerade.protocol.assemble import assemble
-from masquerade.protocol.attribute_terms import terms_of
-from masquerade.protocol.boundaries.start import Start
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
+from masquerade.protocol.boundaries import Start
+from masquerade.protocol.contract import Contract, terms_of
 from masquerade.protocol.method import ASSEMBLER, Assembly
-from masquerade.protocol.multidimensional.levels import SCORE_BITS
-from masquerade.protocol.party import bid_words
-from masquerade.protocol.sensitive_checks import prepare_checks, remote_parts
+from masquerade.protocol.mondrian.levels import SCORE_BITS
+from masquerade.protocol.sensitive.back_ends import rows_satisfy
+from masquerade.protocol.sensitive.checks import prepare_checks, remote_parts
+from masquerade.protocol.tds.party import bid_words
 from masquerade.utility.scores import SCORES
 from papers.paper_tables import JOB, SEX
 from protocol.seats import seated

@@ -15,21 +15,20 @@ from leakage.arrow_streams import by_first, stream_of
 from leakage.bounded_simulator import told, within_boundaries
 from leakage.coins import Recording
 from leakage.views import Made, Views
-from masquerade.anonymize.instruction import Instruction
-from masquerade.anonymize.local_view import Candidate, LocalView
-from masquerade.anonymize.public_state import PublicState
+from masquerade.anonymize.tds.groups import PublicState
+from masquerade.anonymize.tds.instruction import Instruction
+from masquerade.anonymize.tds.view import Candidate, LocalView
 from masquerade.data.column import Generalised
-from masquerade.protocol.argmax import Bid
-from masquerade.protocol.boundaries.start import Start
-from masquerade.protocol.columns import ReportedStep
+from masquerade.protocol.boundaries import Start
 from masquerade.protocol.common_records import CommonRecords, known_sensitive, records_of, with_classes
+from masquerade.protocol.comparing.argmax import Bid
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.instruction_code import pack
-from masquerade.protocol.joint_specialization import JointSpecialization
-from masquerade.protocol.mashup import _digest
+from masquerade.protocol.hand_in import ReportedStep
 from masquerade.protocol.method import ASSEMBLER
-from masquerade.protocol.party import _prepared
-from masquerade.protocol.sensitive_checks import most_children
+from masquerade.protocol.sensitive.checks import most_children
+from masquerade.protocol.tds.instruction_code import pack
+from masquerade.protocol.tds.method import JointSpecialization
+from masquerade.protocol.tds.party import _digest, _prepared
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of, shown_to_others
 from masquerade.utility.queries import holders_error

@@ -18,32 +18,31 @@ from masquerade.crypto.oblivious_prf import PrfReceiver, PrfSender
 from masquerade.crypto.rings import PowerOfTwo
 from masquerade.net.script import Receive, Script, Send
 from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.protocol import secure_argmax
-from masquerade.protocol.argmax import Bid
-from masquerade.protocol.collaborate import circuits, shared_bits
-from masquerade.protocol.dka.encrypted_join import join_first, join_second
-from masquerade.protocol.equality import who_differs
-from masquerade.protocol.joint_histogram.histogram import Bounds, joint_histogram, looked_up, reached_shares
-from masquerade.protocol.joint_histogram.homomorphic import homomorphic_rows, looked_up_bits
-from masquerade.protocol.joint_histogram.pair import prepare_pair
-from masquerade.protocol.joint_histogram.sorted_histogram import Sorting, sorted_histogram
-from masquerade.protocol.joint_histogram.split_counts import Groups, plant_values, split_rows
-from masquerade.protocol.joint_histogram.verdict import every_group_satisfies
-from masquerade.protocol.joint_keys.sorted_ratios import Scale, joint_ratios
-from masquerade.protocol.learn.aggregate import Openings, prepare_aggregation
-from masquerade.protocol.learn.arithmetic import multiplied
-from masquerade.protocol.learn.handing_in import (
-    COUNTS,
-    LearnedModel,
-    as_counts,
-    masked_counts,
-    total_counts,
+from masquerade.protocol.align.align import who_differs
+from masquerade.protocol.align.oprf import (
+    Items,
+    find_by_query,
+    find_by_values,
+    lead,
+    set_up,
+    share_keys,
+    take_part,
 )
-from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
-from masquerade.protocol.oprf_alignment import find_by_query, find_by_values
-from masquerade.protocol.oprf_exchange import Items, set_up
-from masquerade.protocol.oprf_star import lead, share_keys, take_part
-from masquerade.protocol.pairwise_setup import BaseTransfers
+from masquerade.protocol.comparing import argmax as secure_argmax
+from masquerade.protocol.comparing.argmax import Bid
+from masquerade.protocol.dka.encrypted_join import join_first, join_second
+from masquerade.protocol.joint_keys import Scale, joint_ratios
+from masquerade.protocol.learn.frame import COUNTS, LearnedModel, as_counts, masked_counts, total_counts
+from masquerade.protocol.learn.shared_numbers import multiplied, prepare_shared_numbers
+from masquerade.protocol.learn.sums import Openings, prepare_aggregation
+from masquerade.protocol.pairs import BaseTransfers, prepare_pair
+from masquerade.protocol.providers import circuits
+from masquerade.protocol.providers import shared_counts as shared_bits
+from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares
+from masquerade.protocol.sensitive.homomorphic import homomorphic_rows, looked_up_bits
+from masquerade.protocol.sensitive.sorted_histogram import Sorting, sorted_histogram
+from masquerade.protocol.sensitive.split_counts import Groups, plant_values, split_rows
+from masquerade.protocol.sensitive.verdict import every_group_satisfies
 from masquerade.protocol.ssi import Scheme, new_key, ssi_first, ssi_second
 
 N = 4  # records

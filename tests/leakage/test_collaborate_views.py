@@ -14,16 +14,14 @@ import masquerade as mq
 from leakage.granted_answers import dealt, simulated
 from masquerade.crypto.bits import unpack
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.progress import Stage
 from masquerade.net.script import decode
-from masquerade.protocol.attribute_terms import AttributeTerms
-from masquerade.protocol.collaborate.messages import Axes, Records, Rows
-from masquerade.protocol.collaborate.provider import CUTTING_OWN
-from masquerade.protocol.collaborate.secret_counts import Alone
-from masquerade.protocol.collaborate.shared_bits import Order
-from masquerade.protocol.collaborate.third_party import third_party
-from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
+from masquerade.progress import Stage
+from masquerade.protocol.contract import AttributeTerms
 from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol.providers.messages import Axes, Records, Rows, digest_of, write_schema
+from masquerade.protocol.providers.provider import CUTTING_OWN
+from masquerade.protocol.providers.shared_counts import Alone, Order
+from masquerade.protocol.providers.third_party import third_party
 from masquerade.protocol.shared_circuits import FROM_ONE, Masked, Outputs, Share
 from protocol.seats import seated
 from protocol.test_collaborate import (

@@ -14,11 +14,10 @@ from crypto.two_parties import balanced
 from leakage.test_mashup_views import handed_in, recorded, simulated_instructions
 from masquerade.net.memory import Heard, Wire, run_together
 from masquerade.net.script import Script, encode
-from masquerade.protocol.argmax import Bid
+from masquerade.protocol.comparing.argmax import Bid, prepare
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER
-from masquerade.protocol.party import bid_words
-from masquerade.protocol.secure_argmax import prepare
+from masquerade.protocol.tds.party import bid_words
 from masquerade.utility.scores import SCORES
 from papers.paper_tables import loan_table
 from protocol.test_mashup import REQUIREMENT, contract_of

@@ -11,12 +11,12 @@ import pytest
 import masquerade as mq
 from masquerade.net.memory import Heard, Wire
 from masquerade.net.script import decode, encode
-from masquerade.protocol.argmax import BestScore
-from masquerade.protocol.columns import Columns, ReportedStep
+from masquerade.protocol.comparing.argmax import BestScore
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.instruction_code import pack
-from masquerade.protocol.mashup import Instruct
+from masquerade.protocol.hand_in import Columns, ReportedStep
 from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.tds.instruction_code import pack
+from masquerade.protocol.tds.party import Instruct
 from papers.paper_tables import loan_table
 from protocol.test_mashup import LOANS, REQUIREMENT, contract_of, run_mashup
 

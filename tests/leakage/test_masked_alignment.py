@@ -16,8 +16,9 @@ import pytest
 
 from leakage.coins import Leak, Tapes, recorded
 from leakage.distributions import compare, same_multiset
-from masquerade.protocol import curve_alignment, oprf_star
-from masquerade.protocol.align import align
+from masquerade.protocol.align import curve as curve_alignment
+from masquerade.protocol.align import oprf as oprf_star
+from masquerade.protocol.align.align import align
 
 REPEAT = 32
 OWN = ["c1", "x", "c2", "y", "z"]

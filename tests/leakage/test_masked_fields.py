@@ -16,8 +16,8 @@ from leakage.frozen import Frozen
 from leakage.pieces import PIECES, N, key
 from leakage.sessions import SESSIONS
 from leakage.worlds import COINS
-from masquerade.crypto.paillier import PaillierSecret
-from masquerade.protocol.joint_histogram import homomorphic
+from masquerade.crypto.homomorphic import PaillierSecret
+from masquerade.protocol.sensitive import homomorphic
 
 FROZEN = Frozen.read()
 

@@ -22,20 +22,20 @@ import pytest
 import forked
 import masquerade
 from masquerade.crypto.garble import Garbler
+from masquerade.crypto.gmw import _random_rows
+from masquerade.crypto.key_value_store import zero_shares
 from masquerade.crypto.oblivious_permutation import Owner
 from masquerade.crypto.oblivious_prf import Query
 from masquerade.crypto.split_counts import ValuePlanter
-from masquerade.crypto.triples import _random_rows
-from masquerade.crypto.zero_sharing import zero_shares
-from masquerade.protocol.collaborate.provider import _agree_on_sizes
+from masquerade.protocol.align.curve import Blinded, align_on_curve
 from masquerade.protocol.common_records import hand_in, handed_in
-from masquerade.protocol.curve_alignment import Blinded, align_on_curve
-from masquerade.protocol.joint_histogram.histogram import looked_up
-from masquerade.protocol.joint_keys.party import joint_keys_party
-from masquerade.protocol.learn.aggregate import Aggregation
+from masquerade.protocol.comparing.argmax import EvaluatingSide
+from masquerade.protocol.joint_keys import joint_keys_party
 from masquerade.protocol.learn.cox import _Fit
-from masquerade.protocol.multidimensional.cut_checks import CutChecks
-from masquerade.protocol.pairwise_comparison import EvaluatingSide
+from masquerade.protocol.learn.sums import Aggregation
+from masquerade.protocol.mondrian.checks import CutChecks
+from masquerade.protocol.providers.provider import _agree_on_sizes
+from masquerade.protocol.sensitive.histogram import looked_up
 
 pytestmark = pytest.mark.system  # each runs the tests in a process of its own
 

@@ -23,15 +23,12 @@ from masquerade.crypto.bits import pack, unpack
 from masquerade.crypto.circuits_library import BidWords, compare_bids
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Message, Receive, Script, Send, kind_of
-from masquerade.protocol.argmax import Bid
-from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.dka.joint_tests import PairTests
-from masquerade.protocol.dka.rounds import ChiShare, play
-from masquerade.protocol.joint_histogram.back_ends import shared_tests
-from masquerade.protocol.joint_histogram.histogram import Bounds
-from masquerade.protocol.joint_histogram.pair import prepare_pair
-from masquerade.protocol.pairwise_comparison import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
-from masquerade.protocol.secure_argmax import prepare
+from masquerade.protocol.comparing.argmax import OUTPUTS, Bid, EvaluatingSide, Garbled, GarblingSide, prepare
+from masquerade.protocol.dka.checks import PairTests
+from masquerade.protocol.dka.side import ChiShare, DataflySide, play
+from masquerade.protocol.pairs import prepare_pair
+from masquerade.protocol.sensitive.back_ends import shared_tests
+from masquerade.protocol.sensitive.histogram import Bounds
 from masquerade.protocol.shared_circuits import Share
 from protocol.test_dka import PARTIES, columns_of, people, real_view, shape
 

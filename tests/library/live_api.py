@@ -19,18 +19,18 @@ import uvicorn
 
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.write import write_table
-from masquerade.net.trial import make_trial
+from masquerade.net.identity import make_trial
 from masquerade.service.accounts import Accounts
+from masquerade.service.agree.signing import draw_up
+from masquerade.service.agree.terms import Deal, Price, Provision, Terms
 from masquerade.service.api.app import create_app
-from masquerade.service.card_making import card_of
-from masquerade.service.control import Published, PublishedDataset
+from masquerade.service.cards import card_of
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.resources import User
 from masquerade.service.session_states import Status
-from masquerade.service.signing import draw_up
 from masquerade.service.store import NewRelease, SessionRecord
-from masquerade.service.terms import Deal, Price, Provision, Terms
+from masquerade.service.wire.control import Published, PublishedDataset
 from service.credentials import CHEAP
 from service_house import Ports, without_log
 

@@ -8,7 +8,7 @@ import pyarrow.csv
 import pytest
 
 import masquerade as mq
-from masquerade.library.jobs import anonymize_job, compare_job, evaluate_job, verify_job
+from masquerade.jobs.run import anonymize_job, compare_job, evaluate_job, verify_job
 
 PLACES = """\
 San Diego;*California*;West Coast;United States
@@ -124,8 +124,8 @@ def test_widths_and_flat_trees(job: Path) -> None:
 
 
 def test_dka_refuses_boundaries(job: Path) -> None:
-    from masquerade.job.contributions import check_parties
-    from masquerade.job.plan import Plan
+    from masquerade.jobs.parties import check_parties
+    from masquerade.jobs.plan import Plan
 
     parties = "".join(f'[parties.{name}]\nsource = "people.csv"\nid = "ssn"\n' for name in ("bank", "shop"))
     text = JOB

@@ -20,16 +20,16 @@ from chunked import rows_of, write_parts
 from cli.command import here
 from dask_cluster import Cluster, cluster
 from forked import forked_servers
-from masquerade.anonymize.chunked import shared_people
-from masquerade.data.query_parts import parted_query
+from masquerade.anonymize import shared_people
+from masquerade.data.read_sql import parted_query
 from masquerade.data.write import write_table
 from masquerade.engine import cluster as cluster_module
 from masquerade.engine.cluster import DaskEngine
 from masquerade.engine.local import LocalEngine
 from masquerade.errors import BadInput, ClusterError
-from masquerade.library import chunked_jobs
-from masquerade.library.jobs import anonymize_job, verify_job
-from masquerade.library.mashup import mashup_job
+from masquerade.jobs import run as chunked_jobs
+from masquerade.jobs.mashup import mashup_job
+from masquerade.jobs.run import anonymize_job, verify_job
 
 if TYPE_CHECKING:
     from conftest import Postgres

@@ -20,25 +20,23 @@ import pytest
 from forked import Forked, forked_servers
 from masquerade.console.draft import Draft, column_of
 from masquerade.data.schema import Schema
+from masquerade.demo import demo
+from masquerade.demo import folder as module
+from masquerade.demo.demo_scene import ANALYST, HOLDINGS, MODELS, PURPOSE, request
+from masquerade.demo.folder import COORDINATOR, LocalServices, demo_folder, write_scene
+from masquerade.demo.local_configurations import is_taken, toml_table, write_sqlite
 from masquerade.errors import ParameterError, PeerUnreachable
-from masquerade.job.plan import Plan
-from masquerade.library import demo
-from masquerade.library import local_services as module
-from masquerade.library.demo_folder import COORDINATOR, demo_folder, write_scene
-from masquerade.library.demo_scene import ANALYST, HOLDINGS, MODELS, PURPOSE, request
-from masquerade.library.local_configurations import is_taken, toml_table, write_sqlite
-from masquerade.library.local_services import LocalServices
-from masquerade.service.answering import answer
-from masquerade.service.card import SchemaCard
-from masquerade.service.card_making import card_of
+from masquerade.jobs.plan import Plan
+from masquerade.service.agree.answering import answer
+from masquerade.service.agree.negotiation import CounterOffer, negotiate
+from masquerade.service.agree.offers import Load, Offer, Refusal
+from masquerade.service.agree.policy import Policy
+from masquerade.service.agree.request import Request, read_request
+from masquerade.service.agree.terms import Deal, strictest
+from masquerade.service.cards import SchemaCard, card_of
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.ledger import Ledger
-from masquerade.service.negotiation import CounterOffer, negotiate
 from masquerade.service.node.settings import Settings as NodeSettings
-from masquerade.service.offers import Load, Offer, Refusal
-from masquerade.service.policy import Policy
-from masquerade.service.request import Request, read_request
-from masquerade.service.terms import Deal, strictest
 from service_house import Ports, wait_until
 
 pytestmark = pytest.mark.system
@@ -405,7 +403,7 @@ def test_another_address_is_tried_when_one_was_taken_meanwhile(
 LAUNCHER = """
 import asyncio, json, sys
 from pathlib import Path
-from masquerade.library.local_services import LocalServices
+from masquerade.demo.folder import LocalServices
 
 async def main():
     services = LocalServices(Path(sys.argv[2]))

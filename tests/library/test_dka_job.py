@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from masquerade.errors import AnswerIsNo, JobError, PeerError
-from masquerade.library.jobs import anonymize_job
-from masquerade.library.mashup import mashup_job
-from masquerade.net.progress import Stage
+from masquerade.jobs.mashup import mashup_job
+from masquerade.jobs.run import anonymize_job
+from masquerade.progress import Stage
 from parties_here import parties_here
 from party_processes import parties_of
 from protocol.test_dka import NAMES, bag, people, plainly

@@ -19,9 +19,8 @@ import masquerade as mq
 from masquerade.files import PRIVATE
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
-from masquerade.net.trial import trial_identities
-from masquerade.net.trust import TrustStore
-from masquerade.protocol.learn.methods import projected
+from masquerade.net.identity import TrustStore, trial_identities
+from masquerade.protocol.learn import projected
 from masquerade.protocol.learn.projection import random_matrix
 
 

@@ -14,8 +14,8 @@ from examples import examples
 from masquerade.data.continuum import Continuum
 from masquerade.data.table import Origin
 from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.library.jobs import anonymize_job, evaluate_job, verify_job
-from masquerade.library.mashup import mashup_job
+from masquerade.jobs.mashup import mashup_job
+from masquerade.jobs.run import anonymize_job, evaluate_job, verify_job
 from parties_here import parties_here
 
 JOBS = Taxonomy(

@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.library import mashup_run
-from masquerade.library.mashup_run import MashupRun
-from masquerade.library.parties_run import nobody
-from masquerade.net.progress import silent
+from masquerade.jobs import session as mashup_run
+from masquerade.jobs.session import MashupRun, nobody
+from masquerade.progress import silent
 
 
 def test_the_seconds_add_up_to_the_time_from_the_call(

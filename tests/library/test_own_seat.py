@@ -10,11 +10,11 @@ import pytest
 
 import masquerade as mq
 from masquerade.errors import BadInput
-from masquerade.job.contributions import contract_of
-from masquerade.job.plan import Plan
-from masquerade.library.own_seat import own_seat
-from masquerade.library.parties_run import party_headers
-from masquerade.net.progress import Stage
+from masquerade.jobs.parties import contract_of
+from masquerade.jobs.party_process import own_seat
+from masquerade.jobs.plan import Plan
+from masquerade.jobs.session import party_headers
+from masquerade.progress import Stage
 from masquerade.protocol.contract import Contract
 
 JOB = """

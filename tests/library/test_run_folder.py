@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.library.run_folder import run_folder
+from masquerade.jobs.session import run_folder
 
 KILLED = """
 import os, sys
-from masquerade.library.run_folder import run_folder
+from masquerade.jobs.session import run_folder
 with run_folder() as folder:
     (folder / "bank.jsonl").write_text("half")
     print(folder, flush=True)

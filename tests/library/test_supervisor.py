@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 
 from masquerade.errors import PeerUnreachable
-from masquerade.library.mashup_run import MashupRun
-from masquerade.library.parties_run import _AFTER_A_KILL, _GRACE, _TIMINGS
-from masquerade.library.supervisor import Supervisor
-from masquerade.net.progress import silent
-from masquerade.protocol.multidimensional.method import JointMondrian
+from masquerade.jobs.processes import Supervisor
+from masquerade.jobs.session import _AFTER_A_KILL, _GRACE, _TIMINGS, MashupRun
+from masquerade.progress import silent
+from masquerade.protocol.mondrian.method import JointMondrian
 
 pytestmark = pytest.mark.system  # what it supervises are processes
 

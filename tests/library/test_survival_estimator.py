@@ -13,7 +13,7 @@ import pytest
 from sklearn.utils import estimator_checks
 
 import masquerade as mq
-from masquerade.protocol.learn.methods import projected
+from masquerade.protocol.learn import projected
 from masquerade.protocol.learn.projection import random_matrix
 
 

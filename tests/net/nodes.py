@@ -13,8 +13,7 @@ from unittest import mock
 
 from masquerade.net.channel import Agreement, Channel, Node, Timings
 from masquerade.net.connect import Listener, listen
-from masquerade.net.identity import Identity, issue, make_authority, self_signed
-from masquerade.net.trust import TrustStore
+from masquerade.net.identity import Identity, TrustStore, issue, make_authority, self_signed
 
 SESSION = hashlib.sha256(b"a contract").digest()
 AGREED = Agreement(SESSION)
@@ -84,7 +83,7 @@ async def wait_for_all(channels: dict[str, Channel]) -> None:
 @contextmanager
 def issued(days_ago: int) -> Iterator[None]:
     """Certificates that are made in this block were made so many days ago."""
-    import masquerade.net.identity as module
+    from masquerade.net import identity as module
 
     class Then(datetime):
         @classmethod

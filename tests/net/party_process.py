@@ -10,15 +10,13 @@ import json
 import sys
 from pathlib import Path
 
-from masquerade.cli.process import prepare
+from masquerade.cli.main import prepare
 from masquerade.errors import MasqueradeError
 from masquerade.net.channel import Agreement, Node, Timings
 from masquerade.net.connect import listen
-from masquerade.net.identity import Identity
-from masquerade.net.running import run_async
+from masquerade.net.identity import Identity, TrustStore
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.net.session import run_script
-from masquerade.net.trust import TrustStore
+from masquerade.net.session import run_async, run_script
 
 
 class Word(Message, tag="word", frozen=True):

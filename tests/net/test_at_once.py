@@ -12,8 +12,7 @@ import pytest
 from homes import home
 from masquerade.errors import DataError
 from masquerade.net.channel import Channel, Node, Timings
-from masquerade.net.connect import connect, listen
-from masquerade.net.handshake import Hello, HelloRefused, Reason, decode, encode
+from masquerade.net.connect import Hello, HelloRefused, Reason, connect, decode, encode, listen
 from masquerade.net.identity import Identity
 from masquerade.net.stream_channel import StreamBroke, StreamChannel
 from masquerade.net.tls_stream import ClientStream, ServerStream, TlsServer, serve

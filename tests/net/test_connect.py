@@ -22,11 +22,9 @@ from masquerade.errors import (
 )
 from masquerade.net import tls_stream
 from masquerade.net.channel import Agreement, Channel, Node, Timings
-from masquerade.net.connect import Listener, connect, listen
-from masquerade.net.gathering import Gathering
-from masquerade.net.identity import Identity, issue, self_signed
+from masquerade.net.connect import Gathering, Listener, connect, listen
+from masquerade.net.identity import Identity, TrustStore, issue, self_signed
 from masquerade.net.probe import probe
-from masquerade.net.trust import TrustStore
 from net.nodes import (
     AGREED,
     AUTHORITY,

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.net.framing import CHUNK, MOST_FRAME, Arrived, FrameError, Inbound, Outbound, Sign
-from masquerade.net.leave_message import Cause, LeaveMessage
+from masquerade.net.channel import Cause, LeaveMessage
+from masquerade.net.stream_channel import CHUNK, MOST_FRAME, Arrived, FrameError, Inbound, Outbound, Sign
 
 HEAD = 9
 LENGTH = 8

@@ -16,9 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masquerade.errors import ParameterError, PeerRefused
-from masquerade.net.identity import Identity, check_name, issue, make_authority, out_of_date, self_signed
-from masquerade.net.trial import make_trial, trial_identities
-from masquerade.net.trust import TrustStore
+from masquerade.net.identity import (
+    Identity,
+    TrustStore,
+    check_name,
+    issue,
+    make_authority,
+    make_trial,
+    out_of_date,
+    self_signed,
+    trial_identities,
+)
 from net.nodes import AUTHORITY, PEOPLE, TRUST, expired, issued
 
 

@@ -15,11 +15,9 @@ from examples import examples
 from homes import home
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
 from masquerade.net.channel import Channel, Node, Timings
-from masquerade.net.connect import listen
-from masquerade.net.framing import CHUNK, Outbound
-from masquerade.net.handshake import Hello, encode
+from masquerade.net.connect import Hello, encode, listen
 from masquerade.net.probe import probe
-from masquerade.net.stream_channel import StreamBroke
+from masquerade.net.stream_channel import CHUNK, Outbound, StreamBroke
 from masquerade.net.tls import accepting
 from masquerade.net.tls_stream import ClientStream, ServerStream, serve
 from net.nodes import AGREED, PEOPLE, TRUST, idle, wait_for_all
@@ -339,7 +337,7 @@ def test_a_listener_that_is_no_node_of_ours_is_told_nothing(monkeypatch: pytest.
 
 def test_idle_parts_end_well_with_a_raw_peer() -> None:
     """The harness itself: an honest raw peer that says goodbye is no error."""
-    from masquerade.net.leave_message import DONE
+    from masquerade.net.channel import DONE
 
     async def behave(stream: ClientStream) -> None:
         await frames_then_wait("bank", Outbound().leave(DONE))(stream)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from masquerade.net.progress import Stage
+from masquerade.progress import Stage
 
 
 @pytest.mark.parametrize(

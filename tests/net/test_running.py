@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from masquerade.net.running import run_async
+from masquerade.net.session import run_async
 
 pytestmark = pytest.mark.system
 
 STUBBORN = """
 import asyncio, sys
-from masquerade.net.running import run_async
+from masquerade.net.session import run_async
 
 async def slow_end():
     try:
@@ -89,7 +89,7 @@ def test_what_is_about_to_end_by_itself_is_let_end() -> None:
 
 CELL = """
 import asyncio, signal
-from masquerade.net.running import run_async
+from masquerade.net.session import run_async
 
 async def session():
     try:

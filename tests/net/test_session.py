@@ -16,7 +16,7 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Message, Move, Receive, Script, Send, encode
 from masquerade.net.session import run_script
 from masquerade.net.transcript import Transcript, read_transcript
-from masquerade.protocol.align import align
+from masquerade.protocol.align.align import align
 from net.nodes import PEOPLE, SESSION, Party, session
 
 NAMES = tuple(PEOPLE)

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from examples import examples
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
-from masquerade.net.channel import Agreement, Node, Timings
-from masquerade.net.framing import CHUNK, Inbound, Outbound
-from masquerade.net.leave_message import Cause, LeaveMessage
-from masquerade.net.stream_channel import StreamChannel
+from masquerade.net.channel import Agreement, Cause, LeaveMessage, Node, Timings
+from masquerade.net.stream_channel import CHUNK, Inbound, Outbound, StreamChannel
 from net.streams import MemoryStream, stream_pair
 from virtual_time import run_in_virtual_time
 

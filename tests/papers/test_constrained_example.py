@@ -9,7 +9,7 @@ import pytest
 import masquerade as mq
 from masquerade.data.boundary import boundary_problems, named_boundary
 from masquerade.utility.comparison import compare
-from masquerade.utility.metrics import violations
+from masquerade.utility.measures import violations
 
 PLACES = mq.Taxonomy(
     mq.Branch(

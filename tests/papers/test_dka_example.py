@@ -13,15 +13,12 @@ from masquerade.crypto.bits import Bits
 from masquerade.data.column import Column
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol.dka.anonymizers import ByRecords
-from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.dka.joint_tests import PairTests
-from masquerade.protocol.dka.mondrian_levels import ByMondrian
-from masquerade.protocol.dka.rounds import play
-from masquerade.protocol.dka.side import BottomUpSide
-from masquerade.protocol.joint_histogram.back_ends import shared_tests
-from masquerade.protocol.joint_histogram.histogram import Bounds
-from masquerade.protocol.joint_histogram.pair import prepare_pair
+from masquerade.protocol.dka.anonymizers import ByMondrian, ByRecords
+from masquerade.protocol.dka.checks import PairTests
+from masquerade.protocol.dka.side import BottomUpSide, DataflySide, play
+from masquerade.protocol.pairs import prepare_pair
+from masquerade.protocol.sensitive.back_ends import shared_tests
+from masquerade.protocol.sensitive.histogram import Bounds
 from masquerade.protocol.ssi import new_key, ssi_by_circuit, ssi_first, ssi_second
 from papers.test_datafly_example import AREA, NAMES, PEOPLE, POSITION, SALARY
 

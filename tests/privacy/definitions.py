@@ -16,15 +16,13 @@ from typing import Any
 
 import pytest
 
-from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
+from masquerade.privacy.combined import AlphaKAnonymity, PSensitiveKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.constrained_k_anonymity import ConstrainedKAnonymity
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
-from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.k_anonymity import ConstrainedKAnonymity, KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.m_privacy.constraint import can_wrap
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
-from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement

@@ -12,16 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
+from masquerade.privacy.combined import AlphaKAnonymity, PSensitiveKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
-from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.privacy.requirement import GroupRequirement, limits_of
 from masquerade.privacy.t_closeness import TCloseness
 from privacy.definitions import QID, ROWS, SENSITIVE, definition_of
 from privacy.histograms import count, tables

@@ -16,7 +16,7 @@ from masquerade.data.table import Table
 from masquerade.errors import ParameterError
 from masquerade.privacy.m_privacy.constraint import Constraint, constraint_of
 from masquerade.privacy.m_privacy.group import Group
-from masquerade.privacy.m_privacy.group_check import GroupCheck
+from masquerade.privacy.m_privacy.groups import GroupCheck
 from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.privacy.m_privacy.strategies import STRATEGIES
 from masquerade.privacy.requirement import GroupRequirement

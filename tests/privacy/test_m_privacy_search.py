@@ -15,19 +15,17 @@ from hypothesis.extra.numpy import arrays
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.product import Product
-from masquerade.data.table import Table
+from masquerade.data.table import Product, Table
 from masquerade.errors import ParameterError
 from masquerade.privacy import recursive_l_diversity, t_closeness
-from masquerade.privacy.m_privacy import branch_and_bound as branch_and_bound_module
-from masquerade.privacy.m_privacy import corners, strategies
-from masquerade.privacy.m_privacy.coalition_masks import bits, joined, members, of_size, single, within
-from masquerade.privacy.m_privacy.constraint import constraint_of
-from masquerade.privacy.m_privacy.fitness import score
+from masquerade.privacy.m_privacy import constraint as branch_and_bound_module
+from masquerade.privacy.m_privacy import constraint as corners
+from masquerade.privacy.m_privacy import strategies
+from masquerade.privacy.m_privacy.constraint import constraint_of, score, worst_coalition
 from masquerade.privacy.m_privacy.group import Group
-from masquerade.privacy.m_privacy.group_check import GroupCheck
+from masquerade.privacy.m_privacy.groups import GroupCheck
+from masquerade.privacy.m_privacy.search import bits, joined, members, of_size, single, within
 from masquerade.privacy.m_privacy.strategies import STRATEGIES, exact, strategy_named
-from masquerade.privacy.m_privacy.surviving_values import worst_coalition
 from masquerade.privacy.recursive_l_diversity import largest_ratios
 from privacy.definitions import QID, ROWS, SENSITIVE, WRAPPED
 

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
+from masquerade.privacy.combined import AlphaKAnonymity, PSensitiveKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement

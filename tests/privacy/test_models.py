@@ -16,16 +16,14 @@ from examples import examples
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError
-from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
+from masquerade.privacy.combined import AlphaKAnonymity, PSensitiveKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
-from masquerade.privacy.parameters import qid, sensitive
-from masquerade.privacy.parameters import requirement as declared
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.privacy.requirement import GroupRequirement, qid, sensitive
+from masquerade.privacy.requirement import requirement as declared
 from masquerade.privacy.t_closeness import TCloseness
 from privacy.definitions import EXAMPLES, QID, SENSITIVE, figure, satisfied
 from privacy.histograms import ALPHABET, count, tables

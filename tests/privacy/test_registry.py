@@ -15,11 +15,10 @@ import masquerade as mq
 from masquerade.errors import BadInput, ParameterError
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import whole
-from masquerade.privacy.parameters import qid, sensitive
 from masquerade.privacy.registry import GROUP, REQUIREMENTS, Registry, requirement_named
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.collaborate.criterion import Criterion
-from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
+from masquerade.privacy.requirement import GroupRequirement, qid, sensitive
+from masquerade.protocol.providers.criterion import Criterion
+from masquerade.protocol.sensitive.checks import refuse_remote_sensitive
 
 
 @dataclass(frozen=True)

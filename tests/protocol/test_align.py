@@ -17,8 +17,8 @@ from masquerade.engine.counts import Rows
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script, Send, decode
-from masquerade.protocol.align import align
-from masquerade.protocol.curve_alignment import Blinded, Positions, common_positions, routes
+from masquerade.protocol.align.align import align
+from masquerade.protocol.align.curve import Blinded, Positions, common_positions, routes
 
 CHECK = ("equality-share", "equality-proof")
 people = st.lists(st.integers(0, 30), max_size=20, unique=True)

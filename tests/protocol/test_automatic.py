@@ -8,12 +8,9 @@ import pytest
 import masquerade as mq
 from masquerade.errors import ParameterError
 from masquerade.methods import askable_methods, methods_between_parties, unnamed_method, written_method
-from masquerade.protocol.arrangement import ARRANGEMENTS
-from masquerade.protocol.automatic import Automatic
-from masquerade.protocol.collaborate.method import Collaboration
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import Proposal
-from masquerade.protocol.method_choice import chosen_lines
+from masquerade.protocol.contract import ARRANGEMENTS, Contract, chosen_lines
+from masquerade.protocol.method import Automatic, Proposal
+from masquerade.protocol.providers.method import Collaboration
 
 ONE_QID = Proposal((mq.KAnonymity(["age", "job", "town"], 5),))
 # Mondrian asks about values of another party over one QID alone.

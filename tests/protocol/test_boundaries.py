@@ -20,14 +20,12 @@ from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.methods import written_method
 from masquerade.net.memory import Wire
 from masquerade.net.script import kind_of
-from masquerade.protocol.attribute_terms import terms_of
-from masquerade.protocol.boundaries.reachable import MostGroups, Reachable
-from masquerade.protocol.boundaries.start import StartValues
-from masquerade.protocol.contract import Contract, Contribution, written_requirement
-from masquerade.protocol.dka.rounds import ChiShare
-from masquerade.protocol.joint_specialization import JointSpecialization
+from masquerade.protocol.boundaries import MostGroups, Reachable, StartValues
+from masquerade.protocol.contract import Contract, Contribution, terms_of, written_requirement
+from masquerade.protocol.dka.side import ChiShare
 from masquerade.protocol.method import SessionMethod, proposal_of, refuse
-from masquerade.protocol.multidimensional.method import JointMondrian
+from masquerade.protocol.mondrian.method import JointMondrian
+from masquerade.protocol.tds.method import JointSpecialization
 from papers.paper_tables import JOB
 from protocol.tampering import changing
 from protocol.test_mashup import SCHEMA, bag, run_mashup

@@ -17,12 +17,11 @@ from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.methods import written_method
 from masquerade.net.memory import Wire, run_together
 from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.protocol.collaborate import criterion
-from masquerade.protocol.collaborate.method import Collaboration
-from masquerade.protocol.collaborate.terms import criteria_of
-from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
 from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol.providers import criterion
+from masquerade.protocol.providers.method import Collaboration, criteria_of
+from masquerade.protocol.providers.third_party import third_party
 from protocol.seats import seated
 
 JOBS = Taxonomy(

@@ -19,18 +19,17 @@ from leakage.granted_answers import dealt
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.script import kind_of
-from masquerade.privacy.boundary_check import violations_alone
+from masquerade.privacy.check import violations_alone
 from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.protocol.attribute_terms import terms_of
-from masquerade.protocol.collaborate import start
-from masquerade.protocol.collaborate.axes import HalvingAxis
-from masquerade.protocol.collaborate.messages import Rows
-from masquerade.protocol.collaborate.method import Collaboration
-from masquerade.protocol.collaborate.third_party import third_party
-from masquerade.protocol.contract import Contract
+from masquerade.protocol.contract import Contract, terms_of
 from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol.providers import provider as start
+from masquerade.protocol.providers.axes import HalvingAxis
+from masquerade.protocol.providers.messages import Rows
+from masquerade.protocol.providers.method import Collaboration
+from masquerade.protocol.providers.third_party import third_party
 from masquerade.report.cuts import cut_tree
-from masquerade.report.html import render_report
+from masquerade.report.release import render_report
 from protocol.seats import seated
 from protocol.tampering import changing
 from protocol.test_collaborate import (

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import masquerade as mq
 from examples import examples
 from masquerade.crypto.circuit import evaluate
-from masquerade.protocol.collaborate import circuits
-from masquerade.protocol.collaborate.criterion import Criterion, Whole
-from masquerade.protocol.collaborate.tree import providers_apart
+from masquerade.protocol.providers import circuits
+from masquerade.protocol.providers.criterion import Criterion, Whole
+from masquerade.protocol.providers.tree import providers_apart
 from privacy.definitions import private
 
 

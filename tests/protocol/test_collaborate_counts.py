@@ -15,11 +15,10 @@ import masquerade as mq
 from leakage.granted_answers import dealt, simulated
 from masquerade.net.memory import Wire
 from masquerade.net.script import decode
-from masquerade.protocol.collaborate.messages import Size
-from masquerade.protocol.collaborate.secret_counts import Alone
-from masquerade.protocol.collaborate.shared_bits import SharedBits
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.providers.messages import Size
+from masquerade.protocol.providers.shared_counts import Alone, SharedBits
 from protocol.test_collaborate import HOUSES, QID, SCHEMA, collaborate, contract_of, requirement_of
 
 ODD = (137, 41, 29)

@@ -13,13 +13,12 @@ from leakage.granted_answers import dealt
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.script import Message, kind_of
-from masquerade.protocol.collaborate.messages import Axes, Records, Rows, Size, Values
-from masquerade.protocol.collaborate.secret_counts import Alone
-from masquerade.protocol.collaborate.shared_bits import Delivery, Order, Seed
-from masquerade.protocol.collaborate.third_party import third_party
-from masquerade.protocol.columns import write_columns
+from masquerade.protocol.hand_in import write_columns
 from masquerade.protocol.method import ASSEMBLER, Assembly
-from masquerade.protocol.pairwise_setup import BaseTransfers, SessionNonce
+from masquerade.protocol.pairs import BaseTransfers, SessionNonce
+from masquerade.protocol.providers.messages import Axes, Records, Rows, Size, Values
+from masquerade.protocol.providers.shared_counts import Alone, Delivery, Order, Seed
+from masquerade.protocol.providers.third_party import third_party
 from masquerade.protocol.shared_circuits import Masked, Opened, Outputs, Share
 from protocol.seats import seated
 from protocol.tampering import changing

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 import masquerade as mq
 from examples import examples
 from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.protocol.collaborate.counting import CountingJudge
-from masquerade.protocol.collaborate.criterion import Criterion
-from masquerade.protocol.collaborate.cuts import Cut
-from masquerade.protocol.collaborate.messages import stacked
-from masquerade.protocol.collaborate.third_party import public_settings
-from masquerade.protocol.collaborate.tree import partition
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.providers.criterion import Criterion
+from masquerade.protocol.providers.cuts import Cut
+from masquerade.protocol.providers.messages import stacked
+from masquerade.protocol.providers.third_party import public_settings
+from masquerade.protocol.providers.third_party_counts import CountingJudge
+from masquerade.protocol.providers.tree import partition
 from protocol.test_collaborate import (
     HOUSES,
     QID,

@@ -17,11 +17,11 @@ from examples import examples
 from masquerade.methods import written_method
 from masquerade.net.memory import run_together
 from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.protocol.collaborate.groups import Group, Settings, linked
-from masquerade.protocol.collaborate.method import Collaboration
-from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
 from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol.providers.method import Collaboration
+from masquerade.protocol.providers.third_party import third_party
+from masquerade.protocol.providers.tree import Group, Settings, linked
 from protocol.seats import seated
 from protocol.test_collaborate import HOUSES, JOBS, rows
 

@@ -25,13 +25,12 @@ from masquerade.errors import (
     PeerBrokeProtocol,
 )
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.progress import Stage
 from masquerade.net.script import Receive, Send
-from masquerade.protocol.attribute_terms import AttributeTerms
-from masquerade.protocol.collaborate.messages import Axes, Records, Rows
-from masquerade.protocol.collaborate.third_party import third_party
-from masquerade.protocol.contract import Contract, Contribution
+from masquerade.progress import Stage
+from masquerade.protocol.contract import AttributeTerms, Contract, Contribution
 from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol.providers.messages import Axes, Records, Rows
+from masquerade.protocol.providers.third_party import third_party
 from protocol.seats import seated
 from protocol.test_collaborate import HOUSES, JOBS, SCHEMA, contract_of, requirement_of, rows, table_of
 

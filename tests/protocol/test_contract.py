@@ -16,7 +16,7 @@ from masquerade.protocol.contract import (
     read_requirement,
     written_requirement,
 )
-from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
+from masquerade.protocol.sensitive.checks import refuse_remote_sensitive
 
 REQUIREMENTS = [
     mq.KAnonymity(["a", "b"], k=5),

@@ -16,12 +16,12 @@ from examples import examples
 from masquerade.errors import ParameterError, PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.memory import Wire
 from masquerade.net.script import kind_of
-from masquerade.protocol import sensitive_checks
 from masquerade.protocol.method import proposal_of, refuse
-from masquerade.protocol.multidimensional.cut_checks import CutChecks, CutsSettled
-from masquerade.protocol.multidimensional.level_cuts import LevelCuts
-from masquerade.protocol.multidimensional.method import JointMondrian
-from masquerade.protocol.multidimensional.own_cuts import BestCuts
+from masquerade.protocol.mondrian.checks import CutChecks, CutsSettled
+from masquerade.protocol.mondrian.level_cuts import LevelCuts
+from masquerade.protocol.mondrian.method import JointMondrian
+from masquerade.protocol.mondrian.own_cuts import BestCuts
+from masquerade.protocol.sensitive import checks as sensitive_checks
 from papers.paper_tables import JOB
 from protocol.tampering import changing
 from protocol.test_joint_mondrian import QID, contract_of

@@ -21,26 +21,30 @@ from masquerade.data.column import Column
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.memory import Heard, Wire, run_together
 from masquerade.net.script import Receive, Script, Send
-from masquerade.protocol.attribute_terms import AttributeTerms
-from masquerade.protocol.contract import Contract, Contribution, written_requirement
-from masquerade.protocol.dka import rounds
-from masquerade.protocol.dka.anonymizers import ByColumns, ByRecords, Descent, FullDomain
+from masquerade.protocol.contract import AttributeTerms, Contract, Contribution, written_requirement
+from masquerade.protocol.dka import side as rounds
+from masquerade.protocol.dka.anonymizers import (
+    ByColumns,
+    ByMondrian,
+    ByRecords,
+    Descent,
+    FullDomain,
+    Grouped,
+    MondrianDescent,
+    all_large,
+)
 from masquerade.protocol.dka.checkpoint import Notebook, notes_purpose
-from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.dka.groups import Grouped, all_large
-from masquerade.protocol.dka.joint_tests import PairTests
+from masquerade.protocol.dka.checks import PairTests
 from masquerade.protocol.dka.method import Dka
-from masquerade.protocol.dka.mondrian_levels import ByMondrian, MondrianDescent
 from masquerade.protocol.dka.plain import plain_dka
-from masquerade.protocol.dka.rounds import ChiShare, OnRound, play
-from masquerade.protocol.dka.side import BottomUpSide, Side, TopDownSide
-from masquerade.protocol.joint_histogram.back_ends import shared_tests
-from masquerade.protocol.joint_histogram.histogram import Bounds
-from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
+from masquerade.protocol.dka.side import BottomUpSide, ChiShare, DataflySide, OnRound, Side, TopDownSide, play
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
+from masquerade.protocol.pairs import Pair, prepare_pair
+from masquerade.protocol.sensitive.back_ends import shared_tests
+from masquerade.protocol.sensitive.histogram import Bounds
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import certainty_losses, losses_of
-from masquerade.utility.metrics import measure
+from masquerade.utility.measures import measure
 from protocol.tampering import changing, cut_short
 
 PARTIES = ("anna", "berta")

@@ -13,20 +13,18 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.crypto.sorting_network import layers
+from masquerade.crypto.circuit import layers
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.progress import silent
 from masquerade.net.script import Script
+from masquerade.progress import silent
 from masquerade.protocol.assemble import assemble
-from masquerade.protocol.collaborate.shared_bits import prepare
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.dka.checkpoint import Notebook
-from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
-from masquerade.protocol.dka.method import Dka
+from masquerade.protocol.dka.checks import SortedTests, counts_in_stretches, value_bits
+from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka
 from masquerade.protocol.dka.plain import plain_dka
-from masquerade.protocol.dka.sorted_tests import SortedTests
-from masquerade.protocol.dka.stretch_counts import counts_in_stretches, value_bits
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
+from masquerade.protocol.providers.shared_counts import prepare
 from protocol.test_dka import NAMES, SCHEMA, bag, breaking, people
 
 PARTIES = ("anna", "berta", "carla")

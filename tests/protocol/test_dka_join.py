@@ -10,13 +10,12 @@ import pytest
 
 import masquerade as mq
 from masquerade.crypto.homomorphic import SecretKey
-from masquerade.crypto.okamoto_uchiyama import generate
+from masquerade.crypto.homomorphic import generate_okamoto_uchiyama as generate
 from masquerade.errors import PeerBrokeProtocol, RequirementViolated
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import decode
-from masquerade.protocol.arrow_stream import read_stream, write_stream
-from masquerade.protocol.columns import Columns
 from masquerade.protocol.dka.encrypted_join import join_first, join_second
+from masquerade.protocol.hand_in import Columns, read_stream, write_stream
 from masquerade.protocol.method import ASSEMBLER
 from protocol.tampering import changing, cut_short
 from protocol.test_dka import NAMES, bag, people, plainly

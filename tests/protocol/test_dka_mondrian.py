@@ -15,7 +15,7 @@ import masquerade as mq
 from examples import examples
 from masquerade.data.column import Column
 from masquerade.errors import ParameterError, RequirementUnreachable
-from masquerade.protocol.dka.mondrian_levels import ByMondrian, MondrianDescent
+from masquerade.protocol.dka.anonymizers import ByMondrian, MondrianDescent
 from masquerade.protocol.dka.plain import play_openly
 from masquerade.protocol.dka.side import BottomUpSide, TopDownSide
 from protocol.test_dka import TREES, columns_of, people, released_sizes, rounds_of

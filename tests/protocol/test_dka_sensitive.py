@@ -17,8 +17,7 @@ from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.memory import Wire, run_together
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
-from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
-from masquerade.protocol.dka.method import Dka
+from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from protocol.tampering import changing

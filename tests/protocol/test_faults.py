@@ -16,8 +16,8 @@ from masquerade.errors import PeerBrokeProtocol, PeerError
 from masquerade.net.memory import Deadlock, run_together
 from masquerade.net.script import Message, decode, encode, kind_of
 from masquerade.protocol.assemble import assemble
-from masquerade.protocol.mashup import Instruct
 from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol.tds.party import Instruct
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 from protocol.tampering import changing, tampering

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.anonymize.outcome import Outcome
+from masquerade.data.released import Outcome
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Wire
 from masquerade.privacy.check import verify

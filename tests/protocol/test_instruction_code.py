@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.protocol.instruction_code import pack, unpack
+from masquerade.protocol.tds.instruction_code import pack, unpack
 
 
 @st.composite

@@ -18,24 +18,19 @@ from masquerade.crypto.circuit import Circuit
 from masquerade.crypto.count_circuits import row_bounded, row_distinct
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Heard, Wire, run_together
-from masquerade.net.progress import Stage, silent
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.back_ends import (
+from masquerade.progress import Stage, silent
+from masquerade.protocol.pairs import Pair, prepare_pair
+from masquerade.protocol.sensitive.back_ends import (
     cheaper,
     expected_seconds,
     expected_seconds_of_rows,
     rows_satisfy,
     shared_tests,
 )
-from masquerade.protocol.joint_histogram.costs import Packing, packing_for
-from masquerade.protocol.joint_histogram.histogram import (
-    Bounds,
-    joint_histogram,
-    looked_up,
-    reached_shares,
-)
-from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
-from masquerade.protocol.joint_histogram.verdict import every_group_satisfies
+from masquerade.protocol.sensitive.costs import Packing, packing_for
+from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares
+from masquerade.protocol.sensitive.verdict import every_group_satisfies
 from protocol.tampering import cut_short
 
 NAMES = ("anna", "berta")

@@ -19,12 +19,10 @@ from masquerade.errors import ParameterError, PeerBrokeProtocol, RequirementUnre
 from masquerade.methods import method_of
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script
-from masquerade.protocol.collaborate.shared_bits import prepare
 from masquerade.protocol.contract import Contract, Contribution
-from masquerade.protocol.joint_keys.method import MOST_SETS, JointKeys
-from masquerade.protocol.joint_keys.ratios import JointRatios
-from masquerade.protocol.joint_keys.sorted_ratios import Scale, joint_ratios
+from masquerade.protocol.joint_keys import MOST_SETS, JointKeys, JointRatios, Scale, joint_ratios
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
+from masquerade.protocol.providers.shared_counts import prepare
 from protocol.tampering import changing, cut_short
 
 # The paper's Table 1, and who holds what.

@@ -16,12 +16,11 @@ from examples import examples
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.methods import written_method
 from masquerade.net.script import kind_of
-from masquerade.protocol.attribute_terms import terms_of
-from masquerade.protocol.contract import Contract, Contribution, written_requirement
-from masquerade.protocol.instruction_code import pack
+from masquerade.protocol.contract import Contract, Contribution, terms_of, written_requirement
 from masquerade.protocol.method import Proposal, proposal_of, refuse
-from masquerade.protocol.multidimensional.level_cuts import LevelCuts, ordered
-from masquerade.protocol.multidimensional.method import JointMondrian
+from masquerade.protocol.mondrian.level_cuts import LevelCuts, ordered
+from masquerade.protocol.mondrian.method import JointMondrian
+from masquerade.protocol.tds.instruction_code import pack
 from papers.paper_tables import JOB
 from protocol.tampering import changing
 from protocol.test_mashup import SCHEMA, bag, people, run_mashup

@@ -18,15 +18,16 @@ from masquerade.crypto.shares import share
 from masquerade.errors import ParameterError
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
-from masquerade.protocol.learn import arithmetic, scaling
-from masquerade.protocol.learn.logarithm import (
+from masquerade.protocol.learn import shared_numbers as arithmetic
+from masquerade.protocol.learn import shared_numbers as scaling
+from masquerade.protocol.learn.shared_numbers import (
     logarithms,
     plain_weighted_logarithms,
     rough_logarithms,
     unscaled_logarithms,
     weighted_logarithms,
 )
+from masquerade.protocol.pairs import Pair, prepare_pair
 
 NAMES = ("anna", "berta")
 RING = PowerOfTwo(64)

@@ -14,11 +14,10 @@ from examples import examples
 from masquerade.crypto.logarithm import Precision
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.learn.bayes_net import net_structure, penalty
-from masquerade.protocol.learn.calculators import TwoParties
-from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, WholeRecords
-from masquerade.protocol.learn.logarithm import plain_weighted_logarithms
+from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, TwoParties, WholeRecords
+from masquerade.protocol.learn.shared_numbers import plain_weighted_logarithms
+from masquerade.protocol.pairs import prepare_pair
 from protocol.test_learn_id3 import NAMES, Record, codes
 
 PRECISION = Precision(8, 3)

@@ -18,10 +18,9 @@ from masquerade.methods import learning_methods
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
 from masquerade.protocol.learn import counting
-from masquerade.protocol.learn.counting import Question, SplitColumns
+from masquerade.protocol.learn import counting as counting_sites
+from masquerade.protocol.learn.counting import Question, SplitColumns, precision_for
 from masquerade.protocol.learn.frame import alone_at
-from masquerade.protocol.learn.methods import counting_sites
-from masquerade.protocol.learn.methods.counting_sites import precision_for
 from masquerade.protocol.learn.shared_numbers import RING, prepare_shared_numbers
 
 NAMES = ("anna", "berta", "carla", "doris")

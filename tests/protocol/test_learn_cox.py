@@ -14,14 +14,22 @@ from examples import examples
 from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol.learn.aggregate import prepare_aggregation
-from masquerade.protocol.learn.cox import CoxModel, Curve, cox_model
+from masquerade.protocol.learn.cox import (
+    Between,
+    CoxModel,
+    Curve,
+    Deaths,
+    Survival,
+    agreed_unit,
+    cox_model,
+    in_steps,
+    own_unit,
+    pooled_cox,
+    survival_curves,
+)
 from masquerade.protocol.learn.identified import Columns
-from masquerade.protocol.learn.models.survival import Between, survival_curves
-from masquerade.protocol.learn.pooled_cox import pooled_cox
-from masquerade.protocol.learn.risk_sets import Deaths, Survival
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
-from masquerade.protocol.learn.time_units import agreed_unit, in_steps, own_unit
+from masquerade.protocol.learn.sums import prepare_aggregation
 from protocol.tampering import changing
 
 NAMES = ("anna", "berta", "carla")

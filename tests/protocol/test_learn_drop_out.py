@@ -19,19 +19,17 @@ from contract.learning import EXAMPLES
 from contract.test_learning_methods import contract_of, tables_of
 from masquerade.data.table import Table
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerUnreachable
-from masquerade.library.learning import learn_job
+from masquerade.jobs.learn import learn_job
 from masquerade.methods import learning_methods
 from masquerade.net.memory import Vanished, Wire, run_together
-from masquerade.net.progress import Stage
 from masquerade.net.script import Message, Move, Script, Send, TolerantReceive, TolerantSend, decode
+from masquerade.progress import Stage
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.learn.aggregate import MaskedSummands, SumOpening
-from masquerade.protocol.learn.drop_out import SitesLost, fewest
-from masquerade.protocol.learn.frame import alone_at
-from masquerade.protocol.learn.handing_in import LearnedModel
+from masquerade.protocol.learn.frame import LearnedModel, SitesLost, alone_at, fewest
 from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.method import Collection, LearningMethod, LearningProposal
-from masquerade.protocol.learn.models.model import alike
+from masquerade.protocol.learn.models import alike
+from masquerade.protocol.learn.sums import MaskedSummands, SumOpening
 from masquerade.protocol.method import ASSEMBLER, Seat
 from party_processes import parties_of
 

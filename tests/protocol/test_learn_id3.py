@@ -15,13 +15,12 @@ from examples import examples
 from masquerade.crypto.logarithm import Precision
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram import pair
-from masquerade.protocol.joint_histogram.pair import prepare_pair
+from masquerade.protocol import pairs as pair
 from masquerade.protocol.learn import counting
-from masquerade.protocol.learn.calculators import TwoParties
-from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, WholeRecords
+from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, TwoParties, WholeRecords
 from masquerade.protocol.learn.id3 import Node, decision_tree
-from masquerade.protocol.learn.logarithm import plain_weighted_logarithms
+from masquerade.protocol.learn.shared_numbers import plain_weighted_logarithms
+from masquerade.protocol.pairs import prepare_pair
 
 NAMES = ("anna", "berta")
 Record = dict[str, int]

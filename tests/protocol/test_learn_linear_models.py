@@ -17,9 +17,8 @@ from masquerade.crypto.secure_sum import unmask_sum
 from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script, Send
-from masquerade.protocol.learn.aggregate import Numbers, prepare_aggregation
 from masquerade.protocol.learn.identified import Columns
-from masquerade.protocol.learn.linear_models import (
+from masquerade.protocol.learn.linear import (
     Coefficients,
     LinearModel,
     Logistic,
@@ -27,6 +26,7 @@ from masquerade.protocol.learn.linear_models import (
     SquaredHinge,
     linear_model,
 )
+from masquerade.protocol.learn.sums import Numbers, prepare_aggregation
 
 NAMES = ("anna", "berta", "carla")
 

@@ -10,11 +10,10 @@ import pytest
 from masquerade.crypto.logarithm import Precision
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.pair import prepare_pair
-from masquerade.protocol.learn.calculators import Calculator, ManySites, TwoParties
-from masquerade.protocol.learn.counting import WholeRecords
-from masquerade.protocol.learn.net_tables import plain_chances, shared_chances, written_tables
+from masquerade.protocol.learn.bayes_net import plain_chances, shared_chances, written_tables
+from masquerade.protocol.learn.counting import Calculator, ManySites, TwoParties, WholeRecords
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
+from masquerade.protocol.pairs import prepare_pair
 
 NAMES = ("anna", "berta", "carla")
 SIZES = {"a": 2, "b": 3, "c": 1}

@@ -19,30 +19,27 @@ from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
 from masquerade.methods import learning_methods
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol.collaborate import shared_bits
 from masquerade.protocol.learn import projection
-from masquerade.protocol.learn.aggregate import prepare_aggregation
-from masquerade.protocol.learn.coin_toss import tossed
 from masquerade.protocol.learn.method import LearningProposal
+from masquerade.protocol.learn.models import area_under_curve, concordance
 from masquerade.protocol.learn.newton_svm import newton_svm
-from masquerade.protocol.learn.projected import (
+from masquerade.protocol.learn.projection import (
     Mapped,
     MappedModel,
-    build_mapped,
-    fitted,
-    hand_over,
-    quality,
-    scores,
-)
-from masquerade.protocol.learn.projection import (
     Projection,
     ProjectionTerms,
     agree_on_projection,
+    build_mapped,
     explained,
+    fitted,
+    hand_over,
     mapped,
+    quality,
     random_matrix,
+    scores,
 )
-from masquerade.protocol.learn.ranking import area_under_curve, concordance
+from masquerade.protocol.learn.sums import prepare_aggregation, tossed
+from masquerade.protocol.providers import shared_counts as shared_bits
 from protocol.tampering import changing
 
 NAMES = ("anna", "berta", "carla")

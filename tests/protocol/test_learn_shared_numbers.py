@@ -14,8 +14,8 @@ from examples import examples
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol.learn.extremes import largest, smallest
 from masquerade.protocol.learn.shared_numbers import SharedNumbers, prepare_shared_numbers
+from masquerade.protocol.learn.sums import largest, smallest
 from protocol.tampering import cut_short
 
 NAMES = ("anna", "berta", "carla", "dora")

@@ -18,9 +18,9 @@ from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message
 from masquerade.privacy.requirement import Conjunction
 from masquerade.protocol.method import proposal_of, refuse
-from masquerade.protocol.multidimensional.level_cuts import LevelCuts, write_numbers
-from masquerade.protocol.multidimensional.linked_levels import BestAttributes, EqualCells
-from masquerade.protocol.multidimensional.method import JointMondrian
+from masquerade.protocol.mondrian.level_cuts import LevelCuts, write_numbers
+from masquerade.protocol.mondrian.linked import BestAttributes, EqualCells
+from masquerade.protocol.mondrian.method import JointMondrian
 from papers.paper_tables import JOB
 from protocol.tampering import tampering
 from protocol.test_joint_mondrian import PEOPLE, contract_of, table_of

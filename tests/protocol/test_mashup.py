@@ -23,14 +23,14 @@ from masquerade.forms.declared import parameters_of
 from masquerade.methods import written_method
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import kind_of
-from masquerade.protocol.argmax import BestScore
+from masquerade.protocol.align.identifiers import identifiers
 from masquerade.protocol.assemble import assemble
+from masquerade.protocol.comparing.argmax import BestScore
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
-from masquerade.protocol.gain import OwnPart, own_part
-from masquerade.protocol.identifiers import identifiers
-from masquerade.protocol.joint_specialization import JointSpecialization
+from masquerade.protocol.hand_in import OwnPart, own_part
 from masquerade.protocol.method import ASSEMBLER, Assembly, Judge
-from masquerade.utility.release_error import error_of, release_error
+from masquerade.protocol.tds.method import JointSpecialization
+from masquerade.utility.classification import error_of, release_error
 from masquerade.utility.scores import SCORES
 from papers.paper_tables import JOB, SEX, loan_table
 from protocol.seats import seated

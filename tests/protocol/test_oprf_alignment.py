@@ -12,17 +12,25 @@ from hypothesis import strategies as st
 
 from examples import examples
 from homes import home
-from masquerade.crypto.items import Buckets
+from masquerade.crypto.key_value_store import Buckets
 from masquerade.crypto.oblivious_prf import PrfReceiver, PrfSender
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script, Send, kind_of
-from masquerade.protocol import align as aligning
-from masquerade.protocol.align import ListSize, align
-from masquerade.protocol.oprf_alignment import find_by_query, find_by_values
-from masquerade.protocol.oprf_exchange import Items, set_up
-from masquerade.protocol.oprf_star import lead, share_keys, take_part
-from masquerade.protocol.prf_values import Values, matched, value_bytes
+from masquerade.protocol.align import align as aligning
+from masquerade.protocol.align.align import ListSize, align
+from masquerade.protocol.align.oprf import (
+    Items,
+    Values,
+    find_by_query,
+    find_by_values,
+    lead,
+    matched,
+    set_up,
+    share_keys,
+    take_part,
+    value_bytes,
+)
 from protocol.tampering import changing
 
 people = st.lists(st.integers(0, 40), min_size=1, max_size=30, unique=True)

@@ -10,12 +10,12 @@ import pytest
 import masquerade as mq
 from chunked import write_parts
 from contract.test_parties_on_engines import HOLDERS, QID, SCHEMA, Stored
-from masquerade.data.parquet_parts import parted_files
+from masquerade.data.read_parquet import parted_files
 from masquerade.data.records import Records
 from masquerade.engine.local import LocalEngine
 from masquerade.errors import DataError, ParameterError, RequirementUnreachable
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.multidimensional.method import JointMondrian
+from masquerade.protocol.mondrian.method import JointMondrian
 from masquerade.protocol.own_chunks import read_own_records, wanted_of_party
 from protocol.test_joint_mondrian import contract_of as by_mondrian
 from protocol.test_mashup import contract_of as by_tds

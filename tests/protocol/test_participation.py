@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masquerade.errors import ParameterError
-from masquerade.protocol.games.strategies import coalition, never, quits, weighted
-from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
+from masquerade.protocol.games import coalition, never, quits, weighted
+from masquerade.protocol.tds.method import AlwaysTakePart, Participation, TakePartWhenEven
 from masquerade.utility.scores import FIXED_ONE, fixed
 
 PARTIES = ["A", "B", "C"]

@@ -13,8 +13,8 @@ import masquerade as mq
 from masquerade.errors import NotAllowed
 from masquerade.net.memory import Wire, run_together
 from masquerade.protocol.assemble import assemble
-from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
+from masquerade.protocol.hand_in import ReportedStep
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from papers.paper_tables import loan_table
 from protocol.seats import seated

@@ -16,16 +16,20 @@ from hypothesis import strategies as st
 import masquerade as mq
 from examples import examples
 from homes import home
-from masquerade.anonymize.local_view import LocalView
+from masquerade.anonymize.tds.view import LocalView
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import kind_of
 from masquerade.privacy.confidence_bounding import largest_share
 from masquerade.privacy.requirement import TOLERANCE, GroupRequirement
-from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
-from masquerade.protocol.remote_checks import RemoteChecks
-from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
-from masquerade.protocol.sensitive_checks import MostParts, SensitiveValues, prepare_checks
+from masquerade.protocol.sensitive.back_ends import rows_satisfy
+from masquerade.protocol.sensitive.checks import (
+    MostParts,
+    RemoteChecks,
+    SensitiveValues,
+    prepare_checks,
+    refuse_remote_sensitive,
+)
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 from protocol.tampering import changing

@@ -18,15 +18,23 @@ from examples import examples
 from masquerade.anonymize.release import Release
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.errors import Bug, MasqueradeError, PeerBrokeProtocol
-from masquerade.net.leave_message import Cause, LeaveMessage, leave_message
+from masquerade.net.channel import Cause, LeaveMessage, leave_message
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Receive, Script, Send
-from masquerade.protocol import party
-from masquerade.protocol.argmax import MOST_SCORE_BYTES, ArgMax, Bid, LastWinnerFirst, Offer, Winner, plain
-from masquerade.protocol.mashup import mashup
-from masquerade.protocol.participation import AlwaysTakePart
-from masquerade.protocol.party import bid_words
-from masquerade.protocol.secure_argmax import SecureArgMax, prepare
+from masquerade.protocol.comparing.argmax import (
+    MOST_SCORE_BYTES,
+    ArgMax,
+    Bid,
+    LastWinnerFirst,
+    Offer,
+    SecureArgMax,
+    Winner,
+    plain,
+    prepare,
+)
+from masquerade.protocol.tds import party
+from masquerade.protocol.tds.method import AlwaysTakePart
+from masquerade.protocol.tds.party import bid_words, mashup
 from masquerade.utility.scores import FIXED_ONE, SCORES
 from papers.paper_tables import loan_table
 from protocol.tampering import changing

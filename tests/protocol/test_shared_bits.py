@@ -8,7 +8,7 @@ from masquerade.crypto import words
 from masquerade.crypto.circuit import Bits, Builder, Circuit
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
-from masquerade.protocol.collaborate.shared_bits import prepare
+from masquerade.protocol.providers.shared_counts import prepare
 
 NAMES = ("anna", "berta", "carla")
 

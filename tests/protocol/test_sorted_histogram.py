@@ -19,17 +19,13 @@ from masquerade.errors import MasqueradeError, PeerBrokeProtocol
 from masquerade.net.memory import Heard, Wire, run_together
 from masquerade.net.script import Script
 from masquerade.protocol.dka.checkpoint import Notebook
-from masquerade.protocol.joint_histogram import back_ends, sorted_histogram
-from masquerade.protocol.joint_histogram.back_ends import shared_tests, transferred_histogram
-from masquerade.protocol.joint_histogram.costs import (
-    sorted_count_seconds,
-    sorting_for,
-    transferred_count_seconds,
-)
-from masquerade.protocol.joint_histogram.histogram import Bounds, Counted, joint_histogram
-from masquerade.protocol.joint_histogram.pair import prepare_pair
-from masquerade.protocol.joint_histogram.sorted_histogram import Sorting
 from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.pairs import prepare_pair
+from masquerade.protocol.sensitive import back_ends, sorted_histogram
+from masquerade.protocol.sensitive.back_ends import shared_tests, transferred_histogram
+from masquerade.protocol.sensitive.costs import sorted_count_seconds, sorting_for, transferred_count_seconds
+from masquerade.protocol.sensitive.histogram import Bounds, Counted, joint_histogram
+from masquerade.protocol.sensitive.sorted_histogram import Sorting
 from protocol import test_dka_sensitive as sensitive
 from protocol.tampering import changing, cut_short
 from protocol.test_dka import PARTIES, bag, breaking, people, plainly, real_view, scripts, shape

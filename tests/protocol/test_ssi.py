@@ -16,9 +16,9 @@ from masquerade.crypto.homomorphic import SecretKey
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.back_ends import shared_tests
-from masquerade.protocol.joint_histogram.histogram import Bounds
-from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
+from masquerade.protocol.pairs import Pair, prepare_pair
+from masquerade.protocol.sensitive.back_ends import shared_tests
+from masquerade.protocol.sensitive.histogram import Bounds
 from masquerade.protocol.ssi import Scheme, new_key, ssi_by_circuit, ssi_first, ssi_second
 from protocol.tampering import cut_short
 

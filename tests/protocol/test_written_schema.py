@@ -15,8 +15,8 @@ from examples import examples
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.script import decode, encode
-from masquerade.protocol.collaborate.messages import Records
-from masquerade.protocol.collaborate.written_schema import (
+from masquerade.protocol.providers.messages import (
+    Records,
     WrittenAttribute,
     WrittenTaxonomy,
     difference,

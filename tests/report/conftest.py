@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.publish import publish
 from masquerade.anonymize.release import Release
-from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.data.column import Generalised
+from masquerade.data.released import Step
 from masquerade.data.table import Origin, Table
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.privacy.check import verify

@@ -24,8 +24,8 @@ from masquerade.report.charts import (
     size_histogram,
     standalone,
 )
-from masquerade.report.charts.scales import Scale, log_ticks, ticks
-from masquerade.report.wording import bare_name, duration, figure, percent
+from masquerade.report.charts.svg import Scale, log_ticks, ticks
+from masquerade.report.verdict import bare_name, duration, figure, percent
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=60), st.lists(st.integers(1, 10**6), max_size=3))

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import masquerade as mq
 from masquerade.report import render_report
-from masquerade.report.contents import contents
+from masquerade.report.release import contents
 from masquerade.report.risks import attacks_on
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.anonymize.outcome import Step
 from masquerade.data.column import Column, Generalised
 from masquerade.data.continuum import Continuum
+from masquerade.data.released import Step
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.report.charts import TreeNode, tree_chart
 from masquerade.report.cuts import cut_tree

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.publish import publish
-from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.data.continuum import Continuum
+from masquerade.data.released import Step
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Branch, Taxonomy

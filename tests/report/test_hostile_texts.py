@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.anonymize.outcome import Step
+from masquerade.data.released import Step
 from masquerade.report import render_report
 from masquerade.report.charts import Bar, Reference, Series, bar_chart, line_chart, standalone
 

@@ -9,16 +9,14 @@ from typing import Any
 
 import pytest
 
+from masquerade.protocol.learn.bayes_net import NetModel
+from masquerade.protocol.learn.cox import CoxSurvival, concordance_metrics
+from masquerade.protocol.learn.id3 import TreeModel
 from masquerade.protocol.learn.learned import Learned
-from masquerade.protocol.learn.methods.survival import concordance_metrics
-from masquerade.protocol.learn.models.linear import LogisticModel
-from masquerade.protocol.learn.models.model import Model
-from masquerade.protocol.learn.models.net import NetModel
-from masquerade.protocol.learn.models.survival import CoxSurvival
-from masquerade.protocol.learn.models.tree import TreeModel
-from masquerade.report.charts.decision_tree import decision_tree_chart
-from masquerade.report.charts.net import net_chart
-from masquerade.report.model import render_model
+from masquerade.protocol.learn.linear import LogisticModel
+from masquerade.protocol.learn.models import Model
+from masquerade.report.charts.tree import decision_tree_chart, net_chart
+from masquerade.report.other_pages import render_model
 from report.test_hostile_texts import HOSTILE
 
 GOLF: dict[str, Any] = {

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.publish import publish
-from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.anonymize.tds.method import TopDownSpecialization
+from masquerade.data.released import Step
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Origin, Table
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.report import render_report
-from masquerade.report.sensitive import distributions
+from masquerade.report.release import distributions
 
 N = 37  # rows; the raw values' tokens and numbers are unmistakable in any page
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 import masquerade as mq
 from examples import examples
 from masquerade.risk.attacks.attack import Finding
-from masquerade.risk.attacks.ewens_uniqueness import ewens
 from masquerade.risk.attacks.registry import ATTACKS
-from masquerade.risk.attacks.zayatz_uniqueness import zayatz
+from masquerade.risk.attacks.reidentification import ewens, zayatz
 
 QID = mq.KAnonymity(["age", "zip"], k=1)
 ZIPS = mq.Taxonomy(

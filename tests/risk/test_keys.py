@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from masquerade.errors import AnswerIsNo, ParameterError
-from masquerade.risk.sample_sizes import pairs_for_beta, pairs_for_key, tuples_for_key
+from masquerade.risk.sampling import pairs_for_beta, pairs_for_key, tuples_for_key
 from risk import brute_force as by_definition
 from strategies import column
 

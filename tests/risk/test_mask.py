@@ -10,7 +10,7 @@ from hypothesis import given
 
 import masquerade as mq
 from masquerade.errors import AnswerIsNo, ParameterError
-from masquerade.risk.sample_sizes import least_sample_for_masking, masked_beta
+from masquerade.risk.sampling import least_sample_for_masking, masked_beta
 from risk import brute_force as by_definition
 from risk.test_keys import BETAS, MEASURES, TABLE_1, cells
 

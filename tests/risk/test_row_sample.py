@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import masquerade as mq
 from masquerade.data import read
-from masquerade.library import keys_and_masks
-from masquerade.risk.row_sample import RowSample, draw_pairs, drawn_rows
+from masquerade.jobs import keys as keys_and_masks
+from masquerade.risk.sampling import RowSample, draw_pairs, drawn_rows
 
 
 def stream(n: int, size: int, seed: int, batch: int = 500) -> tuple[RowSample, int]:

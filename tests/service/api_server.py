@@ -24,18 +24,18 @@ import uvicorn
 from fastapi import FastAPI
 
 from fake_clock import FakeClock
-from masquerade.net.trial import make_trial
+from masquerade.net.identity import make_trial
 from masquerade.service.accounts import Accounts
+from masquerade.service.agree.signing import draw_up
+from masquerade.service.agree.terms import Deal
 from masquerade.service.api.app import create_app
-from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.resources import Role
 from masquerade.service.session_states import Status
-from masquerade.service.signing import draw_up
 from masquerade.service.store import NewRelease, SessionRecord
-from masquerade.service.terms import Deal
 from masquerade.service.token_scopes import Scope
+from masquerade.service.wire.control import Published, PublishedDataset
 from service.credentials import CHEAP
 from service.parties import BANK, CLINIC, NOW, SHOP, carried, policy, request
 

@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from fake_clock import FakeClock
-from masquerade.net.trial import make_trial
+from masquerade.net.identity import make_trial
 from masquerade.service.accounts import Accounts
 from masquerade.service.store import Store
 from masquerade.service.store.tables import Base

@@ -11,7 +11,7 @@ from argon2 import PasswordHasher
 from sqlalchemy import create_engine, text
 
 from masquerade.errors import NotAllowed
-from masquerade.service.lockout import Lockout
+from masquerade.service.accounts import Lockout
 
 RIGHT = "correct horse battery"
 WRONG = "wrong horse battery"

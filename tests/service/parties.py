@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from masquerade.service.answering import answer
-from masquerade.service.card import ColumnCard, SchemaCard
+from masquerade.service.agree.answering import answer
+from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate
+from masquerade.service.agree.offers import Load, Offer, Refusal
+from masquerade.service.agree.policy import Policy, read_policy
+from masquerade.service.agree.request import Request, read_request
+from masquerade.service.agree.terms import Deal
+from masquerade.service.cards import ColumnCard, SchemaCard
 from masquerade.service.ledger import Ledger
-from masquerade.service.negotiation import CounterOffer, Refused, negotiate
-from masquerade.service.offers import Load, Offer, Refusal
-from masquerade.service.policy import Policy, read_policy
-from masquerade.service.request import Request, read_request
-from masquerade.service.terms import Deal
 
 K, L = "k-anonymity", "l-diversity"
 NOW = 1_800_000_000

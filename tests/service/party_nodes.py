@@ -17,15 +17,23 @@ from typing import Any, TypeVar
 from masquerade.anonymize.release import Release
 from masquerade.net.channel import Agreement, Channel, Node
 from masquerade.net.connect import Listener
-from masquerade.net.identity import Identity, issue, make_authority
+from masquerade.net.identity import Identity, TrustStore, issue, make_authority
 from masquerade.net.session import run_script
-from masquerade.net.trust import TrustStore
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.method import Assembly
-from masquerade.service.clock import SYSTEM_CLOCK, Clock
-from masquerade.service.control import (
+from masquerade.service.agree.negotiation import CounterOffer, negotiate
+from masquerade.service.agree.offers import Offer, Refusal
+from masquerade.service.agree.request import Request, read_request
+from masquerade.service.agree.signing import SignedContract, TokenIssuer, draw_up
+from masquerade.service.agree.terms import Deal
+from masquerade.service.logs import SYSTEM_CLOCK, Clock
+from masquerade.service.node.serving import RunningNode, running
+from masquerade.service.node.settings import Settings
+from masquerade.service.wire.control import (
     AskOffer,
     AskSignature,
+    ControlLink,
+    ControlNotes,
     Pending,
     Prepare,
     Progress,
@@ -33,17 +41,7 @@ from masquerade.service.control import (
     Signature,
     Start,
 )
-from masquerade.service.control_audit import ControlNotes
-from masquerade.service.control_link import ControlLink
-from masquerade.service.negotiation import CounterOffer, negotiate
-from masquerade.service.network import TLS, Network
-from masquerade.service.node.serving import RunningNode, running
-from masquerade.service.node.settings import Settings
-from masquerade.service.offers import Offer, Refusal
-from masquerade.service.request import Request, read_request
-from masquerade.service.session_tokens import TokenIssuer
-from masquerade.service.signing import SignedContract, draw_up
-from masquerade.service.terms import Deal
+from masquerade.service.wire.peers import TLS, Network
 from memory_network import MemoryNetwork
 from service_house import write
 

@@ -10,9 +10,7 @@ import pytest
 from structlog.testing import CapturingLogger
 
 from masquerade.errors import NotAllowed, ParameterError
-from masquerade.service.account_log import AccountLog, client_address
-from masquerade.service.accounts import Accounts
-from masquerade.service.lockout import Lockout
+from masquerade.service.accounts import AccountLog, Accounts, Lockout, client_address
 from masquerade.service.store import Store
 from masquerade.service.token_scopes import TokenKind
 from service.credentials import CHEAP, RIGHT, WRONG

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.cautions import (
+from masquerade.anonymize.release import (
     ADVICE,
     AS_NUMBERS,
     HELP,
@@ -23,13 +23,13 @@ from masquerade.anonymize.cautions import (
     PROTECT_CLASS,
     READ_AGAIN,
     Advice,
+    Release,
     cautions,
 )
-from masquerade.anonymize.release import Release
-from masquerade.report.html import render_report
-from masquerade.service.coordinator.products import bound
-from masquerade.service.further_releases import against_second, rolls_up
-from masquerade.service.terms import Terms
+from masquerade.report.release import render_report
+from masquerade.service.agree.further_releases import against_second, rolls_up
+from masquerade.service.agree.terms import Terms
+from masquerade.service.coordinator.release_files import bound
 from service.parties import K, dealt, request
 
 QID = ["age", "job"]

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from masquerade.errors import NotFound, ParameterError
+from masquerade.service.agree.signing import SignedContract
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.node.preview import preview
-from masquerade.service.node.preview_text import described
+from masquerade.service.node.preview import described, preview
 from masquerade.service.session_states import Status
-from masquerade.service.signing import SignedContract
 from masquerade.service.store import SessionRecord
 from service_house import House
 

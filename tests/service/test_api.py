@@ -14,12 +14,12 @@ import pytest
 from full_disk import no_file_above
 from homes import home
 from masquerade.errors import ParameterError
+from masquerade.service.agree.request import Request, read_request
 from masquerade.service.api.health import Health
 from masquerade.service.api.request_body import EXAMPLE, SCHEMA
-from masquerade.service.problem_types import DATABASE_AWAY, PAGE, PROBLEM_TYPES
-from masquerade.service.request import Request, read_request
 from masquerade.service.session_states import Status
 from masquerade.service.token_scopes import TokenKind
+from masquerade.service.wire.problems import DATABASE_AWAY, PAGE, PROBLEM_TYPES
 from service.api_server import PASSWORDS, REPORT, SUMMARY, TABLE, WISH, Room, room
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from masquerade.service.api.limits import MOST_BYTES, RateLimit, TooMany, address_key
+from masquerade.service.api.middleware import MOST_BYTES, RateLimit, TooMany, address_key
 from service.api_server import WISH, Room, raw, room
 
 SECRETS = ("argon2", "Traceback", "sqlalchemy", "sqlite", 'File "')

@@ -20,9 +20,9 @@ from schemathesis.specs.openapi.checks import ignored_auth
 from examples import EXPLORING, examples
 from masquerade.forms.declared import parameters_of
 from masquerade.methods import requestable_methods
+from masquerade.service.agree.request import read_request
 from masquerade.service.api.app import document
 from masquerade.service.api.request_body import EXAMPLE, TOGETHER
-from masquerade.service.request import read_request
 from masquerade.service.store import SessionRecord
 from masquerade.service.token_scopes import Scope, TokenKind
 from service.api_server import Room

@@ -17,9 +17,9 @@ from masquerade.errors import (
     PeerUnreachable,
     Problem,
 )
-from masquerade.net.first_cause import first_cause
-from masquerade.service.control import Progress
-from masquerade.service.coordinator.progress_watch import endings
+from masquerade.net.probe import first_cause
+from masquerade.service.coordinator.run import endings
+from masquerade.service.wire.control import Progress
 
 
 def failed(kind: str, *problems: Problem | str, culprit: str | None = None) -> Progress:

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from masquerade.errors import ParameterError
-from masquerade.protocol.attribute_terms import AttributeTerms
-from masquerade.protocol.contract import Contribution
-from masquerade.service.answering import accepts, answer
-from masquerade.service.boundaries import combined, offered_terms
+from masquerade.protocol.contract import AttributeTerms, Contribution
+from masquerade.service.agree.answering import accepts, answer
+from masquerade.service.agree.boundary_terms import combined, offered_terms
+from masquerade.service.agree.offers import Offer, Refusal
+from masquerade.service.agree.policy import check_policy, read_policy
+from masquerade.service.agree.request import read_request
 from masquerade.service.ledger import Ledger
-from masquerade.service.offers import Offer, Refusal
-from masquerade.service.policy import check_policy, read_policy
-from masquerade.service.request import read_request
 from masquerade.service.session_states import Status
 from papers.paper_tables import JOB
 from service.parties import BANK, CLINIC, IDLE, OPEN, dealt, offer, policy, reasons, request
@@ -121,7 +120,7 @@ def test_the_order_does_not_matter_and_an_offer_adds_nothing_to_itself(
 
 
 def test_a_second_release_with_other_boundaries_is_another_release() -> None:
-    from masquerade.service.further_releases import differences
+    from masquerade.service.agree.further_releases import differences
 
     first, second = dealt(request()).terms, dealt(request(**WISHED)).terms
     assert differences(first, second)

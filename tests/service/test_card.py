@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import ParameterError
-from masquerade.service.card_making import card_of, rounded_up
-from masquerade.service.control import Published, PublishedDataset, read_said
+from masquerade.service.cards import card_of, rounded_up
+from masquerade.service.wire.control import Published, PublishedDataset, read_said
 
 
 def test_a_card_never_has_values() -> None:

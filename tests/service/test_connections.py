@@ -15,14 +15,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from masquerade.net.running import run_async
-from masquerade.net.trial import trial_identities
-from masquerade.net.trust import TrustStore
-from masquerade.service.connections import ConnectionLimits
+from masquerade.net.identity import TrustStore, trial_identities
+from masquerade.net.session import run_async
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.serving import serving
-from masquerade.service.mutual_tls import serve
-from masquerade.service.peer_http import PeerHttp
+from masquerade.service.wire.peers import PeerHttp, serve
+from masquerade.service.wire.serving import ConnectionLimits
 from service.coordinators import HEAD, PARTIES, read_settings
 
 _, IDENTITIES = trial_identities(["bank", "clinic"])

@@ -11,19 +11,14 @@ import pytest
 
 from masquerade.audit.log import AuditLog
 from masquerade.errors import NotFound, PeerBrokeProtocol
-from masquerade.net.identity import Identity
-from masquerade.net.trial import make_trial
-from masquerade.net.trust import TrustStore
-from masquerade.service.clock import SYSTEM_CLOCK
-from masquerade.service.control import Health, Parties, Progress, Published
-from masquerade.service.control_audit import ControlNotes, NotNoted
+from masquerade.net.identity import Identity, TrustStore, make_trial
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.party_links import PartyLinks
-from masquerade.service.coordinator.party_server import party_app
+from masquerade.service.coordinator.directory import party_app
+from masquerade.service.coordinator.parties import PartyLinks
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.mutual_tls import serve
-from masquerade.service.network import TLS
-from masquerade.service.peer_http import PeerHttp
+from masquerade.service.logs import SYSTEM_CLOCK
+from masquerade.service.wire.control import ControlNotes, Health, NotNoted, Parties, Progress, Published
+from masquerade.service.wire.peers import TLS, PeerHttp, serve
 from service.party_nodes import PEOPLE, Folder, run, wish, world
 
 

@@ -13,12 +13,12 @@ import pytest
 from fake_clock import FakeClock
 from full_disk import no_file_above
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError, PeerRefused, PeerUnreachable
-from masquerade.service.control import Published, PublishedDataset
+from masquerade.service.agree.terms import PriceList
 from masquerade.service.coordinator import housekeeping
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import Role, User
 from masquerade.service.session_states import Status
-from masquerade.service.terms import PriceList
+from masquerade.service.wire.control import Published, PublishedDataset
 from service.coordinators import HEAD, PARTIES, read_settings
 from service.parties import BANK, CLINIC
 from service.stores import agreed, new_release

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from masquerade.service.control import AskSignature, Signature
+from masquerade.service.agree.offers import Offer
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.node import serving
 from masquerade.service.node.node import PartyNode
 from masquerade.service.node.settings import Settings
-from masquerade.service.offers import Offer
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
+from masquerade.service.wire.control import AskSignature, Signature
 from service_house import House, wait_until
 
 SLOW = 3000  # people, with whom a session takes long enough to be caught in the middle

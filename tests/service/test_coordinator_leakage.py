@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from masquerade.net.script import decode
-from masquerade.protocol.columns import Columns, read_columns
+from masquerade.protocol.hand_in import Columns, read_columns
 from masquerade.service.api.app import create_app
 from masquerade.service.coordinator import run
 from masquerade.service.coordinator.coordinator import Coordinator

@@ -29,9 +29,8 @@ from masquerade.cli import coordinator as cli
 from masquerade.errors import ParameterError
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.progress_watch import ProgressWatch
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.coordinator.run import Attempt
+from masquerade.service.coordinator.run import Attempt, ProgressWatch
 from masquerade.service.coordinator.sign import Signer
 from masquerade.service.session_states import COMPUTING, Status
 from masquerade.service.store import SessionRecord, database

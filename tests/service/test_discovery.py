@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.service.card import ColumnCard, SchemaCard
-from masquerade.service.control import PublishedDataset
+from masquerade.service.agree.request import read_request
+from masquerade.service.cards import ColumnCard, SchemaCard
 from masquerade.service.coordinator.directory import find
-from masquerade.service.request import read_request
+from masquerade.service.wire.control import PublishedDataset
 from service.parties import BANK, CLINIC, SHOP
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from masquerade.service.card import SchemaCard
-from masquerade.service.expectation import expected, said_of_expected
+from masquerade.service.agree.kinds import expected, said_of_expected
+from masquerade.service.cards import SchemaCard
 from masquerade.service.resources import ExpectedQuality
 from service.parties import BANK, CLINIC, request
 

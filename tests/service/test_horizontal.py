@@ -18,22 +18,19 @@ from masquerade.errors import ParameterError
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.protocol.arrangement import PROVIDER
-from masquerade.protocol.attribute_terms import AttributeTerms
-from masquerade.protocol.collaborate.terms import refuse_impossible
-from masquerade.protocol.contract import EVERYBODY
-from masquerade.service.answering import accepts, answer
-from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard
-from masquerade.service.card_making import card_of
-from masquerade.service.control import PublishedDataset
+from masquerade.protocol.contract import EVERYBODY, PROVIDER, AttributeTerms
+from masquerade.protocol.providers.method import refuse_impossible
+from masquerade.service.agree.answering import accepts, answer
+from masquerade.service.agree.kinds import axes_of
+from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate
+from masquerade.service.agree.offers import Offer, Refusal
+from masquerade.service.agree.policy import Policy
+from masquerade.service.agree.request import Request, read_request
+from masquerade.service.agree.terms import Deal
+from masquerade.service.cards import ColumnCard, SchemaCard, TaxonomyCard, card_of
 from masquerade.service.coordinator.directory import find
-from masquerade.service.kinds.horizontal import axes_of
 from masquerade.service.ledger import Ledger, record_of
-from masquerade.service.negotiation import CounterOffer, Refused, negotiate
-from masquerade.service.offers import Offer, Refusal
-from masquerade.service.policy import Policy
-from masquerade.service.request import Request, read_request
-from masquerade.service.terms import Deal
+from masquerade.service.wire.control import PublishedDataset
 from service.parties import IDLE, NOW, policy
 
 WARDS = Taxonomy(Branch("any", (Branch("heart"), Branch("lung"))), "ward.csv")

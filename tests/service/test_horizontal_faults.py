@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.service.card import SchemaCard
+from masquerade.service.cards import SchemaCard
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.ledger import Ledger, Released
 from masquerade.service.node.state import State

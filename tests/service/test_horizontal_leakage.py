@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from masquerade.net.script import decode
-from masquerade.protocol.collaborate.messages import Rows, Values
-from masquerade.protocol.columns import Columns, read_columns
+from masquerade.protocol.hand_in import Columns, read_columns
+from masquerade.protocol.providers.messages import Rows, Values
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.session_states import Status
 from service.test_coordinator_leakage import bounds, got, listened, without_counts

@@ -15,8 +15,8 @@ from examples import examples
 from masquerade.audit.chained_file import ChainedFile
 from masquerade.errors import BadInput
 from masquerade.protocol.contract import Contribution
+from masquerade.service.agree.terms import Provision, Terms
 from masquerade.service.ledger import Ledger, Released, append, decline
-from masquerade.service.terms import Provision, Terms
 
 
 def released(at: int, dataset: str = "customers", k: int = 4) -> Released:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from examples import examples
 from fake_clock import START, FakeClock
 from masquerade.errors import NotAllowed, ParameterError
-from masquerade.service.accounts import HERE, Accounts
-from masquerade.service.lockout import Lockout
+from masquerade.service.accounts import HERE, Accounts, Lockout
 from masquerade.service.resources import User
 from masquerade.service.store import Guard, Store
 from service.credentials import CHEAP, LOCKOUT, RIGHT, WRONG, refusal

@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.cli.client_conf import lines_of
+from masquerade.cli.client import lines_of
 from masquerade.errors import NotFound, ParameterError
-from masquerade.library.predicting import predict
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.session_summary import summaries
-from masquerade.service.node.preview import preview
-from masquerade.service.node.preview_text import described
+from masquerade.jobs.learn import predict
+from masquerade.service.agree.signing import SignedContract
+from masquerade.service.coordinator.coordinator import Coordinator, summaries
+from masquerade.service.node.preview import described, preview
 from masquerade.service.session_states import Status
-from masquerade.service.signing import SignedContract
 from masquerade.service.store import SessionRecord
 from service_hospitals import Hospitals
 from service_house import write

@@ -25,14 +25,11 @@ from masquerade.errors import (
     PeerRefused,
     PeerUnreachable,
 )
-from masquerade.net.identity import Identity
-from masquerade.net.running import run_async
-from masquerade.net.trial import trial_identities
-from masquerade.net.trust import TrustStore
-from masquerade.service.control import Health, Published
-from masquerade.service.mutual_tls import MOST_BYTES, caller, serve, tls_context
-from masquerade.service.peer_http import PeerHttp
-from masquerade.service.problem_document import rendered
+from masquerade.net.identity import Identity, TrustStore, trial_identities
+from masquerade.net.session import run_async
+from masquerade.service.wire.control import Health, Published
+from masquerade.service.wire.peers import MOST_BYTES, PeerHttp, caller, serve, tls_context
+from masquerade.service.wire.problems import rendered
 from net.nodes import expired
 
 _, IDENTITIES = trial_identities(["bank", "clinic", "stranger"])

@@ -19,12 +19,12 @@ from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
-from masquerade.service.answering import accepts
-from masquerade.service.card import ColumnCard
+from masquerade.service.agree.answering import accepts
+from masquerade.service.agree.negotiation import MOST_ROUNDS, Refused
+from masquerade.service.agree.policy import Policy
+from masquerade.service.agree.terms import Deal, strictest
+from masquerade.service.cards import ColumnCard
 from masquerade.service.ledger import Ledger
-from masquerade.service.negotiation import MOST_ROUNDS, Refused
-from masquerade.service.policy import Policy
-from masquerade.service.terms import Deal, strictest
 from service.parties import BANK, CLINIC, IDLE, SHOP, K, L, carried, dealt, offer, policy, refused, request
 
 ALL = request(attributes=["age", "job", "colour", "salary", "town", "disease"])

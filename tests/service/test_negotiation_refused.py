@@ -13,13 +13,13 @@ from masquerade.errors import ParameterError
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
-from masquerade.service.answering import answer
-from masquerade.service.card import ColumnCard
+from masquerade.service.agree.answering import answer
+from masquerade.service.agree.negotiation import MOST_ROUNDS, CounterOffer, Refused, negotiate
+from masquerade.service.agree.offers import Refusal
+from masquerade.service.agree.request import Request
+from masquerade.service.agree.terms import Deal
+from masquerade.service.cards import ColumnCard
 from masquerade.service.ledger import Ledger
-from masquerade.service.negotiation import MOST_ROUNDS, CounterOffer, Refused, negotiate
-from masquerade.service.offers import Refusal
-from masquerade.service.request import Request
-from masquerade.service.terms import Deal
 from service.parties import BANK, CLINIC, IDLE, SHOP, K, L, carried, dealt, offer, policy, refused, request
 
 

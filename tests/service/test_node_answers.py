@@ -14,13 +14,13 @@ import masquerade
 from masquerade.audit.verify import verify
 from masquerade.errors import NotAllowed, NotFound, ParameterError, PeerError
 from masquerade.net.identity import self_signed
-from masquerade.service.control import AskOffer, Health, Pending, Published, Signature
-from masquerade.service.mutual_tls import MOST_BYTES
-from masquerade.service.node.approvals import Approvals, deal_id
+from masquerade.service.agree.offers import Offer, Refusal
+from masquerade.service.agree.signing import refusals
+from masquerade.service.agree.terms import Provision
+from masquerade.service.node.admission import Approvals, deal_id
 from masquerade.service.node.state import State
-from masquerade.service.offers import Offer, Refusal
-from masquerade.service.signing import refusals
-from masquerade.service.terms import Provision
+from masquerade.service.wire.control import AskOffer, Health, Pending, Published, Signature
+from masquerade.service.wire.peers import MOST_BYTES
 from service.party_nodes import (
     DISEASES,
     JOBS,

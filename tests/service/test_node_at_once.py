@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from masquerade.net.channel import Channel
-from masquerade.service.control import Published, Ready
-from masquerade.service.node import approvals
-from masquerade.service.node.approvals import deal_id
+from masquerade.service.agree.offers import Refusal
+from masquerade.service.node import admission as approvals
+from masquerade.service.node.admission import deal_id
 from masquerade.service.node.datasets import Dataset
 from masquerade.service.node.session import Session
-from masquerade.service.offers import Refusal
+from masquerade.service.wire.control import Published, Ready
 from service.gates import PATIENCE, Gate
 from service.party_nodes import Folder, now, run, wish, world
 

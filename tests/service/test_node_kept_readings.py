@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from masquerade.service.node.datasets import Dataset
-from masquerade.service.node.kept_readings import LONGEST, MOST, OFFER_STANDS, KeptReadings
+from masquerade.service.node.datasets import LONGEST, MOST, OFFER_STANDS, Dataset, KeptReadings
 from masquerade.service.node.settings import Settings
 from service.party_nodes import Folder
 

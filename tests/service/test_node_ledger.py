@@ -15,14 +15,14 @@ from masquerade.audit.log import AuditLog
 from masquerade.audit.verify import verify
 from masquerade.errors import DataError, ParameterError
 from masquerade.protocol.contract import Contribution
-from masquerade.service.control import Signature
+from masquerade.service.agree.offers import Offer, Refusal
+from masquerade.service.agree.terms import Provision, Terms
 from masquerade.service.ledger import Ledger, Released, append
-from masquerade.service.network import TLS
 from masquerade.service.node.serving import running
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
-from masquerade.service.offers import Offer, Refusal
-from masquerade.service.terms import Provision, Terms
+from masquerade.service.wire.control import Signature
+from masquerade.service.wire.peers import TLS
 from service.party_nodes import PEOPLE, Folder, run, wish, world
 
 Capture = pytest.CaptureFixture[str]

@@ -18,14 +18,14 @@ from conftest import PASSWORD, Postgres
 from fake_clock import FakeClock
 from homes import home
 from masquerade.errors import BadInput, PeerError
-from masquerade.service.control import Pending, Published
+from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.ledger import Ledger
-from masquerade.service.mutual_tls import caller
-from masquerade.service.node.approvals import Approvals, deal_id
+from masquerade.service.node.admission import Approvals, deal_id
 from masquerade.service.node.datasets import Dataset
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import Snapshots, State
-from masquerade.service.offers import Offer, Refusal
+from masquerade.service.wire.control import Pending, Published
+from masquerade.service.wire.peers import caller
 from service.party_nodes import PEOPLE, Folder, now, run, trust_of, wish, world
 from service_house import write
 

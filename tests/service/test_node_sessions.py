@@ -16,7 +16,7 @@ import pytest
 
 import masquerade as mq
 from fake_clock import FakeClock
-from masquerade.anonymize.public_state import PublicState
+from masquerade.anonymize.tds.groups import PublicState
 from masquerade.audit.verify import verify
 from masquerade.data.records import Records
 from masquerade.engine.local import LocalEngine
@@ -32,12 +32,11 @@ from masquerade.errors import (
 from masquerade.net.channel import Channel
 from masquerade.net.identity import self_signed
 from masquerade.protocol import common_records
-from masquerade.service.control import Ready
+from masquerade.service.agree.offers import Refusal
+from masquerade.service.agree.signing import SignedContract, TokenIssuer, sign
 from masquerade.service.ledger import Ledger, append, record_of
 from masquerade.service.node.datasets import Dataset
-from masquerade.service.offers import Refusal
-from masquerade.service.session_tokens import TokenIssuer
-from masquerade.service.signing import SignedContract, sign
+from masquerade.service.wire.control import Ready
 from service.party_nodes import COMMON, PEOPLE, WISH, Coordinator, Folder, now, run, wish, world
 from service_house import Ports
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from masquerade.errors import BadInput, ParameterError
-from masquerade.net.identity import self_signed
-from masquerade.net.trust import TrustStore
+from masquerade.net.identity import TrustStore, self_signed
 from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.serving import warn_of_certificates
 from masquerade.service.node.settings import Settings

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from masquerade.protocol.method_choice import MethodChoice, PassedOver
-from masquerade.service.answering import accepts
+from masquerade.protocol.contract import MethodChoice, PassedOver
+from masquerade.service.agree.answering import accepts
+from masquerade.service.agree.request import Request
+from masquerade.service.agree.requester import departures
+from masquerade.service.agree.terms import Deal
 from masquerade.service.ledger import Ledger
-from masquerade.service.request import Request
-from masquerade.service.requester import departures
-from masquerade.service.terms import Deal
 from service.parties import BANK, CLINIC, IDLE, K, dealt, offer, policy, reasons, refused, request
 
 SHARED = {"model": "l-diversity", "qid": ["age", "job"], "l": 2, "sensitive": "disease"}

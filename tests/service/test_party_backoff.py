@@ -12,7 +12,7 @@ import pytest
 
 from fake_clock import FakeClock
 from masquerade.errors import PeerUnreachable
-from masquerade.service.coordinator.party_backoff import PartyBackoff
+from masquerade.service.coordinator.parties import PartyBackoff
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
 from service.coordinators import PARTIES, read_settings

@@ -8,16 +8,13 @@ from pathlib import Path
 import pytest
 
 from masquerade.errors import NotAllowed
-from masquerade.net.identity import Identity
-from masquerade.net.trial import make_trial
-from masquerade.net.trust import TrustStore
-from masquerade.service.clock import SYSTEM_CLOCK
-from masquerade.service.control import Parties
+from masquerade.net.identity import Identity, TrustStore, make_trial
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.party_server import party_app
+from masquerade.service.coordinator.directory import party_app
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.mutual_tls import serve
-from masquerade.service.peer_http import PeerHttp
+from masquerade.service.logs import SYSTEM_CLOCK
+from masquerade.service.wire.control import Parties
+from masquerade.service.wire.peers import PeerHttp, serve
 
 
 def test_parties_hear_of_each_other_and_others_of_nobody(tmp_path: Path) -> None:

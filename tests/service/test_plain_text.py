@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.service.card import ColumnCard
-from masquerade.service.control import AskSignature, Published, PublishedDataset, read_said
+from masquerade.service.agree.request import read_request
+from masquerade.service.agree.signing import SignedContract
+from masquerade.service.cards import ColumnCard
 from masquerade.service.node.settings import Settings
 from masquerade.service.plain_text import not_plain
-from masquerade.service.request import read_request
-from masquerade.service.signing import SignedContract
+from masquerade.service.wire.control import AskSignature, Published, PublishedDataset, read_said
 from service.parties import BANK, dealt, request
 from service.party_nodes import WISH, Folder
 

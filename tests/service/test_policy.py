@@ -15,11 +15,11 @@ from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
-from masquerade.service.answering import accepts, answer
+from masquerade.service.agree.answering import accepts, answer
+from masquerade.service.agree.offers import Load, Refusal
+from masquerade.service.agree.policy import read_policy
+from masquerade.service.agree.terms import Deal, Price
 from masquerade.service.ledger import Ledger
-from masquerade.service.offers import Load, Refusal
-from masquerade.service.policy import read_policy
-from masquerade.service.terms import Deal, Price
 from service.parties import BANK, CLINIC, IDLE, NOW, K, L, dealt, offer, policy, reasons, request
 
 

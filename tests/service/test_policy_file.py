@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.service.policy import check_policy, read_policy
+from masquerade.service.agree.policy import check_policy, read_policy
 from service.parties import CLINIC, OPEN, L, policy
 
 

@@ -19,7 +19,7 @@ from masquerade.errors import (
     PeerRefused,
     Problem,
 )
-from masquerade.service.problem_document import content, error_of, read_problems, rendered, status_of
+from masquerade.service.wire.problems import content, error_of, read_problems, rendered, status_of
 
 WORDS = st.text(max_size=20)
 PROBLEMS = st.builds(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from masquerade.net.progress import Stage
-from masquerade.service.clock import SYSTEM_CLOCK
-from masquerade.service.control import Progress, SeenStep
-from masquerade.service.coordinator.progress_watch import ProgressWatch
+from masquerade.progress import Stage
+from masquerade.service.coordinator.run import ProgressWatch
+from masquerade.service.logs import SYSTEM_CLOCK
+from masquerade.service.wire.control import Progress, SeenStep
 from service.gates import Gate
 from service.stores import furnish, requested
 

@@ -10,7 +10,7 @@ import pytest
 
 import masquerade as mq
 from masquerade.errors import ParameterError
-from masquerade.service.quality import (
+from masquerade.service.agree.quality import (
     QUALITY_TERMS,
     limits_of,
     losses_of,
@@ -18,7 +18,7 @@ from masquerade.service.quality import (
     said_of,
     why_waits,
 )
-from masquerade.service.terms import Deal
+from masquerade.service.agree.terms import Deal
 from service.parties import dealt, request
 
 

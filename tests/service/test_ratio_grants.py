@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from masquerade.service.answering import accepts
+from masquerade.service.agree.answering import accepts
+from masquerade.service.agree.request import Request
 from masquerade.service.ledger import Ledger, append, record_of
-from masquerade.service.request import Request
 from service.parties import CLINIC, IDLE, NOW, dealt, offer, policy, reasons, request
 
 SETS = [["age", "job"], ["job", "town"]]

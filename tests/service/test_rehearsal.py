@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import masquerade as mq
-from masquerade.service.answering import answer
+from masquerade.service.agree.answering import answer
+from masquerade.service.agree.offers import Refusal
 from masquerade.service.coordinator import rehearsal
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.rehearsal import less
 from masquerade.service.ledger import Ledger
-from masquerade.service.offers import Refusal
 from masquerade.service.resources import RequestPreview
 from masquerade.service.session_states import Status
 from service.parties import BANK, IDLE, policy, request

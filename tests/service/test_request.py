@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from examples import examples
 from masquerade.errors import BadInput, ParameterError
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.service.policy import read_policy
-from masquerade.service.request import read_request
+from masquerade.service.agree.policy import read_policy
+from masquerade.service.agree.request import read_request
 from service.parties import OPEN, K, L, request
 
 

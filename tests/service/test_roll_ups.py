@@ -9,16 +9,14 @@ from typing import Any
 
 import pytest
 
-from masquerade.cli.client_conf import ROLLED_UP, lines_of
-from masquerade.cli.request import written_lines
+from masquerade.cli.client import ROLLED_UP, lines_of, written_lines
 from masquerade.console.session_parts import kind_facts
+from masquerade.service.agree.negotiation import Refused, negotiate
+from masquerade.service.agree.offers import Refusal
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.session_moves import contract_of
 from masquerade.service.ledger import Ledger
-from masquerade.service.negotiation import Refused, negotiate
-from masquerade.service.node.preview import preview
-from masquerade.service.node.preview_text import described
-from masquerade.service.offers import Refusal
+from masquerade.service.node.preview import described, preview
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
 from service.parties import BANK, offer, policy, request

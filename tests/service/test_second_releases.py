@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from masquerade.service.answering import accepts, answer
-from masquerade.service.further_releases import against_second, rolls_up
+from masquerade.service.agree.answering import accepts, answer
+from masquerade.service.agree.further_releases import against_second, rolls_up
+from masquerade.service.agree.offers import Load, Refusal
+from masquerade.service.agree.terms import Deal
 from masquerade.service.ledger import Ledger, append, record_of
-from masquerade.service.offers import Load, Refusal
-from masquerade.service.terms import Deal
 from service.parties import BANK, CLINIC, IDLE, NOW, K, carried, dealt, offer, policy, reasons, request
 
 FIRST = dealt(request(algorithm={"name": "tds"}), bank=policy(least_k=20))

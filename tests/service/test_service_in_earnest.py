@@ -28,7 +28,7 @@ from playwright.sync_api import sync_playwright
 
 import masquerade as mq
 from conftest import PASSWORD as DATABASE_PASSWORD
-from masquerade.console.signed_in import COOKIE
+from masquerade.console.frame import COOKIE
 from masquerade.errors import NotFound, PeerError, PeerRefused
 from masquerade.service.accounts import Accounts
 from masquerade.service.token_scopes import Scope

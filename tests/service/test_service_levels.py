@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.service.answering import accepts
+from masquerade.service.agree.answering import accepts
+from masquerade.service.agree.terms import Deal, ServiceLevel
 from masquerade.service.coordinator.service_levels import ServiceRecord, missed_levels
 from masquerade.service.ledger import Ledger
-from masquerade.service.terms import Deal, ServiceLevel
 from service.parties import CLINIC, IDLE, dealt, offer, policy, request
 
 PROMISED = policy(response_time=2, availability=0.99)

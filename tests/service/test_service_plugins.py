@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from masquerade.methods import registry
+from masquerade import methods as registry
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.columns import Columns
-from masquerade.protocol.joint_specialization import JointSpecialization
+from masquerade.protocol.hand_in import Columns
 from masquerade.protocol.method import Assembly, Preference, Seat
+from masquerade.protocol.tds.method import JointSpecialization
 from masquerade.service.session_states import Status
 from service_house import House
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fake_clock import FakeClock
 from masquerade.service import resources
-from masquerade.service.coordinator.session_summary import summaries
+from masquerade.service.coordinator.coordinator import summaries
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
 from service.stores import agreed, assembling, furnish, new_release, published, queued, requested

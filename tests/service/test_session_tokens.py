@@ -15,7 +15,7 @@ from examples import examples
 from fake_clock import FakeClock
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.net.identity import self_signed
-from masquerade.service.session_tokens import Nonces, TokenIssuer, TokenVerifier
+from masquerade.service.agree.signing import Nonces, TokenIssuer, TokenVerifier
 from service.credentials import refusal
 from service.stores import at_once, digest
 

@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from masquerade.errors import ParameterError, PeerRefused
-from masquerade.net.identity import Identity, self_signed
-from masquerade.net.trust import TrustStore
-from masquerade.service.signing import SignedContract, draw_up, refusals, sign, verify_signatures
-from masquerade.service.terms import Deal
+from masquerade.net.identity import Identity, TrustStore, self_signed
+from masquerade.service.agree.signing import SignedContract, draw_up, refusals, sign, verify_signatures
+from masquerade.service.agree.terms import Deal
 from net.nodes import expired
 from service.parties import NOW, carried, policy, request
 

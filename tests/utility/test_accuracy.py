@@ -10,7 +10,7 @@ import pytest
 
 import masquerade as mq
 from masquerade.anonymize.publish import anonymised
-from masquerade.library.evaluation import evaluate
+from masquerade.jobs.evaluate import evaluate
 from masquerade.utility import accuracy
 from masquerade.utility.accuracy import equal_width, prediction_task
 from masquerade.utility.measures import Measurer

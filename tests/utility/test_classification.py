@@ -11,16 +11,20 @@ import pytest
 from numpy.typing import NDArray
 
 from adult import NAMES, TOP5, TOP7, TOP9, TRAINING_ROWS, adult
-from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.data.column import Generalised
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError
 from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.utility.classification import Classification, classification_errors
+from masquerade.utility.classification import (
+    Classification,
+    classification_errors,
+    raw_features,
+    released_features,
+)
 from masquerade.utility.comparison import Comparison, compare
-from masquerade.utility.features import raw_features, released_features
 
 ROWS = 600
 TRAIN = np.arange(ROWS) % 3 != 0

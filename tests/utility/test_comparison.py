@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from examples import examples
-from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Origin, Table
 from masquerade.data.taxonomy import Branch, Taxonomy

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 
 from examples import examples
-from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.utility.comparison import Comparison, compare
-from masquerade.utility.metrics import measure
+from masquerade.utility.measures import measure
 from papers.paper_tables import loan_table
 from utility.small_tables import Case, Cell, Path, cases, without
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 from examples import examples
-from masquerade.utility.pruning import pruned_labels
+from masquerade.utility.classification import pruned_labels
 
 PRICES = [
     0.013,

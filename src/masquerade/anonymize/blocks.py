@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from masquerade.anonymize.boundaries import rows_by_boundary, rows_by_label
 from masquerade.anonymize.mondrian.axes import axes_of
-from masquerade.anonymize.mondrian.choices import by_certainty
+from masquerade.anonymize.mondrian.method import by_certainty, judge_of
 from masquerade.anonymize.mondrian.partition import partition
-from masquerade.anonymize.mondrian.qids import judge_of
-from masquerade.anonymize.preparation import Prepared
+from masquerade.anonymize.publish import Prepared
 from masquerade.data.column import Column
 from masquerade.engine.counts import Rows
 from masquerade.privacy.k_anonymity import KAnonymity

@@ -19,15 +19,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.outcome import Outcome, ReleasedCodes
 from masquerade.data.boundary import Boundary
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.records import KEPT, Histograms, Records, codes_of, ranks_of
-from masquerade.engine.chunks import Arrays, Chunk
-from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts, weighted_counts
-from masquerade.engine.numbering import group_rows, rows_by_rank
+from masquerade.data.released import Outcome, ReleasedCodes
+from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
+from masquerade.engine.counts import (
+    Counts,
+    Flags,
+    Ints,
+    Rows,
+    group_rows,
+    rows_by_rank,
+    value_counts,
+    weighted_counts,
+)
 from masquerade.engine.shares import counted_keys
-from masquerade.engine.sparse import SparseCounts
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.utility.comparison import number_groups
 

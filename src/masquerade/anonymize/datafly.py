@@ -10,33 +10,253 @@ many small groups, so there they join a group that satisfies, unless whole colum
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.bottom_up import BottomUpColumns
 from masquerade.anonymize.boundaries import rows_by_boundary
-from masquerade.anonymize.chunked.combinations import Combinations
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.preparation import (
-    different_qids,
-    prepare,
-    refuse_violating_whole,
-)
-from masquerade.data.column import Column
-from masquerade.data.records import Records
+from masquerade.anonymize.publish import Prepared, different_qids, prepare, refuse_violating_whole
+from masquerade.data.column import Column, Generalised
+from masquerade.data.records import Records, codes_of, ranks_of
+from masquerade.data.released import OnStep, Outcome, ReleasedCodes
 from masquerade.data.schema import Schema
-from masquerade.engine.counts import Counts, Rows, weighted_counts
-from masquerade.errors import Problem
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
+from masquerade.engine.counts import Counts, Rows, group_rows, weighted_counts, which_occur
+from masquerade.engine.shares import counted_keys
+from masquerade.errors import DataError, ParameterError, Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import switch
-from masquerade.privacy.requirement import (
-    GroupRequirement,
-    Requirement,
-)
+from masquerade.privacy.requirement import GroupRequirement, Requirement
+from masquerade.utility.comparison import number_groups
+
+# --- bottom up ----------------------------------------------------------------------------------------------
+# Columns that are generalised one step at a time up their taxonomies, as Datafly and its kin do.
+#
+# Each record has a node of the taxonomy for each attribute, at first its leaf. `climb` finds the attribute
+# with the most different values among some records, and moves the most specific of those values one step
+# up.
+
+
+class BottomUpColumns:
+    """The columns of one party, each record at its present generalisation."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._attributes = tuple(_Attribute(column) for column in columns)
+
+    def climb(self, rows: Rows) -> str | None:
+        """Generalise these records one step. Return the attribute's name, or None when all are at the top.
+
+        The attribute is the one with the most different values, the first one on a tie; its most specific values are
+        those deepest in the taxonomy.
+        """
+        able = [each for each in self._attributes if each.can_climb(rows)]
+        if not able:
+            return None
+        widest = max(able, key=lambda each: each.n_values(rows))  # max takes the first on a tie
+        widest.climb(rows)
+        return widest.name
+
+    def join(self, rows: Rows) -> None:
+        """Generalise these records to the lowest values that cover all of them."""
+        for each in self._attributes:
+            each.join(rows)
+
+    def groups(self, rows: Rows) -> tuple[Counts, int]:
+        """Return the group of each of these records, numbered from 0, and the number of groups."""
+        codes = ((each.codes[rows], each.size) for each in self._attributes)
+        return group_rows(codes, rows.size)
+
+    def released(self, rows: Rows) -> tuple[Generalised, ...]:
+        """Return the columns of these records as generalised so far."""
+        return tuple(each.released(rows) for each in self._attributes)
+
+
+class _Attribute:
+    """One column: each record's node, by its position in the taxonomy."""
+
+    def __init__(self, column: Column) -> None:
+        if not isinstance(column.domain, Taxonomy):
+            raise ParameterError(
+                f"attribute {column.name}: it is generalised step by step, so it needs a taxonomy; "
+                "for a number give a tree of fixed intervals"
+            )
+        self.name, self._domain = column.name, column.domain
+        nodes = column.domain.nodes
+        self.size = len(nodes)
+        self._parent = np.array([max(node.parent, 0) for node in nodes], np.int32)
+        self._depth = np.array([node.depth for node in nodes], np.int32)
+        self._movable = self._depth > 0
+        if (boundary := column.boundary) is not None:  # whoever is at its boundary stays there
+            ends = {*zip(boundary.lo.tolist(), boundary.hi.tolist(), strict=True)}
+            self._movable &= np.array([(node.lo, node.hi) not in ends for node in nodes])
+        leaves = np.flatnonzero([not node.children for node in nodes]).astype(np.int32)
+        self.codes: NDArray[np.int32] = leaves.take(column.ranks)
+
+    def n_values(self, rows: Rows) -> int:
+        return int(np.count_nonzero(self._present(rows)))
+
+    def can_climb(self, rows: Rows) -> bool:
+        return bool(self._movable[self._present(rows)].any())
+
+    def climb(self, rows: Rows) -> None:
+        present = self._present(rows) & self._movable
+        deepest = self._depth[present].max(initial=0)
+        climbs = present & (self._depth == deepest)
+        to = np.where(climbs, self._parent, np.arange(self.size, dtype=np.int32))
+        self.codes[rows] = to.take(self.codes[rows])
+
+    def join(self, rows: Rows) -> None:
+        nodes = self._domain.nodes
+        present = [nodes[at] for at in np.flatnonzero(self._present(rows))]
+        first, last = min(node.lo for node in present), max(node.hi for node in present)
+        at = int(self.codes[rows[0]])
+        while nodes[at].lo > first or nodes[at].hi < last:
+            at = nodes[at].parent
+        self.codes[rows] = at
+
+    def released(self, rows: Rows) -> Generalised:
+        nodes = self._domain.nodes
+        whole = Generalised(
+            self.name,
+            self.codes,
+            tuple(node.name for node in nodes),
+            np.array([node.lo for node in nodes]),
+            np.array([node.hi for node in nodes]),
+            self._domain,
+        )
+        return whole.of_rows(rows)
+
+    def _present(self, rows: Rows) -> NDArray[np.bool_]:
+        return which_occur(self.codes[rows], self.size)
+
+
+# --- combinations -------------------------------------------------------------------------------------------
+# The different combinations of values that records in chunks have, and how many records have each.
+#
+# A method that treats equal records alike needs no more. Combinations are numbered over all chunks; there
+# may be as many as records, so their number is bounded by the memory of whoever decides.
+
+MOST = 50_000_000  # combinations, of which a few dozen bytes each are held
+_NUMBER, _RELEASED = "combination", "released"
+
+
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """The combinations that occur: their values as columns, and the records of each."""
+
+    task: Prepared
+    columns: tuple[Column, ...]  # a row for each combination
+    times: Counts  # how many records have it
+    values: Mapping[str, SparseCounts]  # by sensitive attribute, the records of each (combination, value)
+    whole: Mapping[str, Counts]
+    labels: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, task: Prepared) -> Combinations:
+        """Number the combinations of a task's columns, and count."""
+        table, columns = task.records, task.columns
+        sensitive = [part.sensitive for part in task.parts if part.sensitive is not None]
+        as_they_are = Outcome(
+            tuple(_unchanged(column) for column in columns),
+            codes={column.name: ReleasedCodes(ranks_of(column.name)) for column in columns},
+        )
+        times = number_groups(table, as_they_are, _NUMBER, MOST)
+        if times.size > MOST:
+            raise DataError.about(
+                table.name,
+                f"{times.size:,} different combinations of values; this method takes at most {MOST:,} on chunks: "
+                'leave attributes out of the QID, or use "tds" or "mondrian"',
+            )
+        ranked = tuple(
+            replace(
+                column, ranks=_mean(table.chunks.total(_RankSums(ranks_of(column.name), times.size)), times)
+            )
+            for column in columns
+        )
+        labels = {name: table.coded[name].labels for name in dict.fromkeys(sensitive)}
+        values = {
+            name: counted_keys(
+                table.chunks, _CountValues(codes_of(name), len(known), times.size), table.engine
+            )
+            for name, known in labels.items()
+        }
+        return cls(task, ranked, times, values, table.whole, labels)
+
+    def histograms(self, name: str, rows: Rows, labels: Counts, n_groups: int) -> Counts:
+        """Count the values of a sensitive attribute in groups of combinations; `labels` are the groups of `rows`."""
+        n_values = len(self.labels[name])
+        group = np.full(self.times.size, -1)
+        group[rows] = labels
+        combination, value = np.divmod(self.values[name].keys, n_values)
+        of_pair = group.take(combination)
+        there = of_pair >= 0
+        keys = of_pair[there] * n_values + value[there]
+        counts = weighted_counts(keys, self.values[name].counts[there], n_groups * n_values)
+        return counts.astype(np.int64).reshape(n_groups, n_values)
+
+    def outcome(self, released: Sequence[Generalised], rows: Rows | None = None) -> Outcome:
+        """Return the outcome for all records, given the released columns of these combinations; None for all."""
+        codes = {}
+        for column in released:
+            of_combination = np.zeros(self.times.size, np.min_scalar_type(max(len(column.labels) - 1, 0)))
+            of_combination[slice(None) if rows is None else rows] = column.codes
+            codes[column.name] = ReleasedCodes(_NUMBER, of_combination)
+        columns = tuple(replace(column, codes=np.empty(0, np.int32)) for column in released)
+        if rows is None:
+            return self.task.outcome(columns, codes=codes)
+        kept = np.zeros(self.times.size, np.uint8)
+        kept[rows] = 1
+        self.task.records.chunks.change(_Keep(kept))
+        return self.task.outcome(columns, codes=codes, released=_RELEASED)
+
+
+def _unchanged(column: Column) -> Generalised:
+    """Return a column in which every rank is a value of its own."""
+    every = np.arange(column.domain.size)
+    names = tuple(column.domain.label(rank, rank + 1) for rank in every.tolist())
+    return Generalised(column.name, np.empty(0, np.int32), names, every, every + 1, column.domain)
+
+
+def _mean(sums: NDArray[np.float64], times: Counts) -> NDArray[np.int32]:
+    sums /= times
+    return np.rint(sums, out=sums).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class _RankSums:
+    """Adds up the ranks of each combination's records: all are the same, so the mean is the rank."""
+
+    name: str
+    n_combinations: int
+
+    def __call__(self, chunk: Chunk) -> NDArray[np.float64]:
+        return weighted_counts(chunk[_NUMBER], chunk[self.name], self.n_combinations)
+
+
+@dataclass(frozen=True)
+class _CountValues:
+    codes: str
+    n_values: int
+    n_combinations: int
+
+    def __call__(self, chunk: Chunk) -> SparseCounts:
+        keys = chunk[_NUMBER].astype(np.int64) * self.n_values + chunk[self.codes]
+        return SparseCounts.of(keys, self.n_values * self.n_combinations)
+
+
+@dataclass(frozen=True, eq=False)
+class _Keep:
+    kept: NDArray[np.uint8]
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        return {_RELEASED: self.kept.take(chunk[_NUMBER])}
+
+
+# --- datafly ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, ClassVar, Literal
 
-from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.data.records import Records
+from masquerade.data.released import OnStep, Outcome
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, Problem

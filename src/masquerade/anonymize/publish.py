@@ -6,28 +6,378 @@ What only some releases need (boundaries, weights, queries) is loaded by them.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.method import TableMethod, records_of
-from masquerade.anonymize.outcome import OnStep, Outcome
+from masquerade.anonymize.boundaries import reachable
+from masquerade.anonymize.method import TableMethod, insist, records_of
 from masquerade.anonymize.release import Provenance, Release, shuffled
-from masquerade.anonymize.sensitive_values import counts_before
-from masquerade.anonymize.shared_people import shared_people
-from masquerade.anonymize.workload_key import WORKLOAD
-from masquerade.data.column import Coded
+from masquerade.anonymize.shared_people import shared_people, shared_people_of_chunks
+from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.encode import without_unused
+from masquerade.data.query_log import kept_query_log
+from masquerade.data.records import KEPT, Records, Wanted, codes_of, ranks_of, with_products
+from masquerade.data.released import OnStep, Outcome, ReleasedCodes, Step
+from masquerade.data.schema import Schema
 from masquerade.data.table import Missing, Table
-from masquerade.errors import Bug
-from masquerade.privacy.check import Verdict, verify
-from masquerade.privacy.requirement import Requirement
-from masquerade.utility.comparison import Comparison
+from masquerade.data.write import WrittenFile, digest_of, remove_withheld, sample_of, write_release
+from masquerade.engine.chunks import Chunks
+from masquerade.engine.counts import Counts, Rows
+from masquerade.errors import Bug, ParameterError, RequirementUnreachable
+from masquerade.privacy.check import Verdict, count_release, verify, with_violations
+from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
+from masquerade.progress import OnStage, Stage, silent
+from masquerade.utility.comparison import Comparison, codes_of_groups, counts_before
+from masquerade.utility.measures import Measurer
+from masquerade.utility.workload import WORKLOAD
 
 if TYPE_CHECKING:
     from masquerade.utility.queries import QueryError
+
+# --- publish ------------------------------------------------------------------------------------------------
+# Make a verified release of a table in chunks: run the method, write the files, count them again, measure
+# them.
+
+
+def published_columns(
+    schema: Schema, requirement: Requirement, target: str | None, sensitive: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the columns of the release: the attributes, the class, the sensitive ones; no provider unless named."""
+    named = [*schema.names, *([target] if target is not None else []), *sensitive]
+    looked_at = [name for name in requirement.special_columns if name not in requirement.provider_columns]
+    return tuple(dict.fromkeys([*named, *looked_at]))
+
+
+def wanted_of(
+    schema: Schema,
+    requirement: Requirement,
+    target: str | None,
+    sensitive: Sequence[str],
+    missing: Missing,
+    missing_values: Sequence[str],
+) -> Wanted:
+    """Return what a method and the metrics need to know of each row."""
+    special = [*([target] if target is not None else []), *sensitive, *requirement.special_columns]
+    return Wanted(
+        schema,
+        tuple(dict.fromkeys([*schema.names, *special])),
+        tuple(name for name in schema.names if name in requirement.qid_attributes),
+        tuple(dict.fromkeys(special)),
+        missing,
+        tuple(missing_values),
+        requirement.provider_columns,
+    )
+
+
+def publish_chunks(
+    table: Records,
+    requirement: Requirement,
+    algorithm: TableMethod,
+    folder: Path,
+    *,
+    sensitive: Sequence[str] = (),
+    shuffle: bool = True,
+    missing_values: Sequence[str],
+    identifier: str | None = None,
+    provenance: Provenance,
+    on_step: OnStep | None = None,
+    on_stage: OnStage = silent,
+) -> tuple[Release, str]:
+    """Anonymise a table in chunks into files of a folder, which the caller puts into its place.
+
+    `identifier` is a column of the source that tells people apart, for those whom several providers have. Return the
+    release, which holds some of its rows, and the digest of the files. Nothing is returned unless the files pass the
+    independent check.
+    """
+    started = time.perf_counter()
+    on_stage(Stage("anonymising"))
+    algorithm = algorithm.in_chunks()
+    everybody = table
+    made = algorithm.run(table, requirement, on_step)
+    table, outcome = made.beside(table)
+    cut = time.perf_counter()
+    on_stage(Stage("writing"))
+    published = published_columns(table.schema, requirement, algorithm.target, sensitive)
+    files = write_release(
+        table,
+        outcome,
+        published,
+        folder,
+        shuffle=shuffle,
+        missing_values=missing_values,
+        withheld=[name for name in requirement.provider_columns if name not in published],
+    )
+    written = time.perf_counter()
+    on_stage(Stage("verifying"))
+    # The method has bound the requirement to the whole table; a release may lack some of its values.
+    verdicts = count_release(table.engine, files, requirement, table.name)
+    remove_withheld(files)
+    comparison = Comparison.of(everybody, made, algorithm.target)
+    if any(part.within_boundaries for part in requirement.parts):
+        verdicts = with_violations(verdicts, comparison.violations, table.name)
+    if not all(verdict.holds for verdict in verdicts):
+        raise Bug(f"{algorithm.name} made a release that its requirement refuses; nothing was written")
+    verified = time.perf_counter()
+    on_stage(Stage("measuring"))
+    provider = next(iter(requirement.provider_columns), None)
+    _check_rows(files, comparison)
+    secret = [name for name in sensitive if name not in (algorithm.target, *requirement.provider_columns)]
+    after = [table.coded[name] for name in dict.fromkeys([*secret, *_protected(requirement)])]
+    shown = [name for name in (*secret, *requirement.special_columns, algorithm.target) if name in published]
+    workload = getattr(algorithm, WORKLOAD, None)
+    measurer = Measurer(None, workload=kept_query_log(workload) if workload is not None else None)
+    release = provenance.kind.measured(
+        sample_of(files),
+        verdicts,
+        comparison,
+        providers=table.coded[provider] if provider is not None else None,
+        steps=outcome.steps,
+        choice=outcome.choice,
+        purpose=measurer.purpose(comparison),
+        rows=table.rows_read,
+        dropped_rows=table.dropped_rows,
+        dropped=provenance.dropped or (),
+        settings={
+            "source": table.name,
+            "algorithm": algorithm.settings(),
+            "class": algorithm.target,
+            **provenance.settings,
+        },
+        sensitive=secret,
+        seconds={
+            "read": provenance.read_seconds,
+            "anonymize": cut - started,
+            "write": written - cut,
+            "verify": verified - written,
+        },
+        released_rows=comparison.released_rows,
+        values_after=_counted(after, comparison.value_counts(after)),
+        sensitive_before=counts_before(everybody, comparison, requirement, [each.name for each in after]),
+        shared=(
+            shared_people_of_chunks(table, identifier, provider, missing_values)
+            if identifier is not None and provider is not None
+            else None
+        ),
+        group_codes=codes_of_groups(table, outcome),
+        group_values=comparison.values_of_groups(
+            [table.coded[name] for name in dict.fromkeys(shown)], table.engine.summing_memory
+        ),
+    )
+    release.seconds["metrics"] = time.perf_counter() - verified
+    return release, digest_of(files)
+
+
+def _check_rows(files: Sequence[WrittenFile], comparison: Comparison) -> None:
+    """Raise unless the files hold every released row once: workers may have come and gone."""
+    if sum(each.rows for each in files) != comparison.released_rows:
+        raise Bug("the files do not hold the rows that were counted; nothing was written")
+
+
+def _counted(columns: Sequence[Coded], counts: Sequence[Counts]) -> dict[str, dict[str, int]]:
+    """Return how many rows have each value that some have."""
+    return {
+        each.name: {label: n for label, n in zip(each.labels, rows.tolist(), strict=True) if n}
+        for each, rows in zip(columns, counts, strict=True)
+    }
+
+
+def _protected(requirement: Requirement) -> list[str]:
+    return [name for name in requirement.special_columns if name not in requirement.provider_columns]
+
+
+# --- preparation --------------------------------------------------------------------------------------------
+# The first step of every method: refuse what it, the requirement or the records do not allow, and bind the
+# two.
+#
+# Where attributes have boundaries (`data/boundary.py`), records that no release within them can hold are
+# left out here, so that what follows starts from groups that satisfy (`boundaries.py`).
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The columns to generalise, and the requirements that must hold afterwards.
+
+    Ranks and codes are in the chunks. Of a table that a method needs as a whole, they are in the columns, too, and
+    `sensitive` has the attributes that the requirements are about.
+    """
+
+    records: Records  # that all this is about
+    parts: tuple[GroupRequirement, ...]  # of the requirement, without those that others cover
+    columns: tuple[Column, ...]  # the QID attributes, in the order of the schema
+    chunks: Chunks | None = None  # of those records, where they are not all
+    sensitive: Mapping[str, Coded] = field(default_factory=dict)
+    kept: Rows | None = None  # the table's rows that all this is about; None for all
+
+    @property
+    def n_rows(self) -> int:
+        """The number of records that all this is about."""
+        return len(self.records)
+
+    def here(self, coded: Coded) -> Coded:
+        """Return a column of the table for just the rows that this is about."""
+        return coded if self.kept is None else coded.of_rows(self.kept)
+
+    def outcome(
+        self,
+        columns: Iterable[Generalised],
+        steps: tuple[Step, ...] = (),
+        kept: Rows | None = None,
+        *,
+        codes: Mapping[str, ReleasedCodes] | None = None,
+        released: str | None = None,
+    ) -> Outcome:
+        """Return what a method made of it, which has codes in the columns, or says where they are.
+
+        `kept` are those of these rows that it releases, None for all; in chunks the array `released` has them.
+        """
+        if codes is not None:
+            return Outcome(tuple(columns), steps, codes=codes, released=released, chunks=self.chunks)
+        if self.kept is not None:
+            kept = self.kept if kept is None else self.kept.take(kept)
+        return Outcome(tuple(columns), steps, kept)
+
+    def held(self) -> Prepared:
+        """Return the same of records that are one chunk here, with their ranks and codes."""
+        read = self.records.chunks.only(0, dict)
+        labelled = {
+            part.sensitive: self.records.coded[part.sensitive] for part in self.parts if part.sensitive
+        }
+        return replace(
+            self,
+            columns=tuple(replace(each, ranks=read[ranks_of(each.name)]) for each in self.columns),
+            sensitive={name: replace(each, codes=read[codes_of(name)]) for name, each in labelled.items()},
+            kept=read[KEPT].astype(np.intp) if self.chunks is not None else None,
+        )
+
+
+def prepare(of: Table | Records, requirement: Requirement, method: TableMethod) -> Prepared:
+    """Refuse what the method or these records cannot do, and bind the requirement to their sensitive values.
+
+    Of a method that keeps to boundaries, leave out the records that violate even at them. Of a table, the columns have
+    ranks.
+    """
+    parts = parts_for(of.schema, requirement, method)
+    records = records_of(of, requirement, method.target) if isinstance(of, Table) else of
+    records = with_products(records, (part.sensitive for part in parts))
+    for part in parts:
+        part.bind(records.coded[part.sensitive].labels if part.sensitive is not None else ())
+    sensitive = {name: (records.whole[name], coded.labels) for name, coded in records.coded.items()}
+    refuse_violating_whole(records.name, len(records), hopeless_at_once(parts, method.leaves_out), sensitive)
+    columns = tuple(records.columns[name] for name in records.schema.names if name in records.columns)
+    if method.boundaries == "ignored":
+        columns = tuple(replace(column, boundary=None) for column in columns)
+    task = Prepared(records, parts, columns)
+    if any(column.boundary is not None for column in columns):
+        # A part of a violating group may be saved, unless no part of it satisfies.
+        judged = [part for part in parts if part.hereditary] if method.boundaries == "parts" else parts
+        left = reachable(records, judged, columns, whole_columns=method.boundaries == "columns")
+        if not len(left):
+            raise unreachable_within_boundaries(records.name, parts)
+        task = Prepared(left, parts, columns, None if left is records else left.chunks)
+    return task.held() if isinstance(of, Table) else task
+
+
+def unreachable_within_boundaries(source: str, parts: Sequence[GroupRequirement]) -> RequirementUnreachable:
+    """Return the error that no record of a table can be released within the boundaries."""
+    return RequirementUnreachable(
+        f"{source}: {Conjunction(parts)} cannot be reached within max_generalization and max_width: "
+        "every record is in a group that violates even at them; allow more, or ask for less",
+        violated=tuple(map(str, parts)),
+    )
+
+
+def parts_for(schema: Schema, requirement: Requirement, method: TableMethod) -> tuple[GroupRequirement, ...]:
+    """Return the parts of a requirement that no other covers; refuse what the method cannot do with any records."""
+    parts = without_redundant(requirement.parts)
+    _refuse_misplaced(parts, method.target)
+    insist(method.refusals(parts, schema))
+    for name in requirement.qid_attributes:
+        schema[name]  # an unknown name is an error that lists the known ones
+    return parts
+
+
+def _refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> None:
+    """Refuse a class or sensitive attribute in a QID: it is published as it is, and cannot be generalised."""
+    sensitive = {part.sensitive for part in parts}
+    for part in parts:
+        for name in part.qid:
+            if name == target:
+                raise ParameterError(
+                    f"class attribute {name}: it is inside the QID of {part}; take it out of the QID"
+                )
+            if name in sensitive:
+                raise ParameterError(
+                    f"sensitive attribute {name}: it is inside the QID of {part}; take it out of the QID"
+                )
+
+
+def hopeless_at_once(parts: Iterable[GroupRequirement], leaves_out: bool) -> tuple[GroupRequirement, ...]:
+    """Return those parts that no release can satisfy if all records in one group violate them.
+
+    Of a method that leaves out groups that violate, these are the parts that no group of fewer records satisfies.
+    """
+    return tuple(part for part in parts if part.hereditary or not leaves_out)
+
+
+def different_qids(parts: Sequence[GroupRequirement]) -> Iterator[str]:
+    """Yield a complaint for each requirement whose QID differs from that of the first."""
+    for other in parts[1:]:
+        if set(other.qid) != set(parts[0].qid):
+            yield (
+                f"all requirements must be over the same QID; {parts[0].model} is over {', '.join(parts[0].qid)}, "
+                f"and {other.model} over {', '.join(other.qid)}"
+            )
+
+
+def refuse_unreachable(
+    table: Table, parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded] | None = None
+) -> None:
+    """Raise `RequirementUnreachable` where all records in one group violate it: then every release does.
+
+    For a requirement that is not monotone, this covers only releases made by cutting that group. `sensitive` has
+    columns that are known without being in the table.
+    """
+    known = dict(sensitive or {})
+    for part in parts:
+        if part.sensitive is not None and part.sensitive not in known:
+            known[part.sensitive] = table.coded(part.sensitive)
+    whole = {name: (coded.histogram(), coded.labels) for name, coded in known.items()}
+    refuse_violating_whole(table.origin.name, len(table), parts, whole)
+
+
+def refuse_violating_whole(
+    source: str,
+    n: int,
+    parts: Sequence[GroupRequirement],
+    sensitive: Mapping[str, tuple[Counts, tuple[str, ...]]],
+) -> None:
+    """Raise `RequirementUnreachable` where n records in one group, with these histograms and labels, violate."""
+    if n == 0:
+        raise RequirementUnreachable(f"{source}: no records are left to release")
+    problems = []
+    violated = []
+    everybody: tuple[Counts, tuple[str, ...]] = (np.array([[n]], np.int64), ())
+    for part in parts:
+        histogram, names = everybody if part.sensitive is None else sensitive[part.sensitive]
+        if not part.holds(histogram, histogram, names)[0]:
+            figure = float(part.figures(histogram, histogram, names)[0])
+            whole = f"the group of all records {part.complaint(figure, n)}"
+            violated.append(str(part))
+            problems.append(
+                f"{source}: {part} cannot be reached: even {whole}"
+                if part.monotone
+                else f"{source}: {part} cannot be reached by cutting: {whole}"
+            )
+    if problems:
+        raise RequirementUnreachable(*problems, violated=tuple(violated))
+
+
+# --- publish ------------------------------------------------------------------------------------------------
 
 Order = Literal["shuffle", "input"]
 
@@ -175,7 +525,7 @@ def verified(
     # The algorithm has bound the requirement to the whole table; a release may lack some of its values.
     verdicts = verify(Table(cells, origin=table.origin), requirement, bind=False)
     if any(part.within_boundaries for part in requirement.parts):
-        from masquerade.privacy.boundary_check import with_violations
+        from masquerade.privacy.check import with_violations
 
         beyond = comparison_of(table, outcome, None).violations
         verdicts = with_violations(verdicts, beyond, table.origin.name)

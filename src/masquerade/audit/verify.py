@@ -1,9 +1,9 @@
 """Verify an audit log: prove that it is intact, or name the first line that is not as it was written, and why.
 
 The log is read once, line by line, so memory does not depend on its length. A log in use can be verified, in its state
-at the start. If it has a head (head.py), the log must reach it. Anyone with write access to the folder can still cut
-off its end, or write another consistent log: to detect that, give anchors kept elsewhere, or the certificates with
-which the party sealed the log.
+at the start. If it has a head (chained_file.py), the log must reach it. Anyone with write access to the folder can
+still cut off its end, or write another consistent log: to detect that, give anchors kept elsewhere, or the
+certificates with which the party sealed the log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from masquerade.audit.chain import (
+from masquerade.audit.chained_file import (
     MOST_LINE,
     NOTHING,
     Anchor,
@@ -21,11 +21,18 @@ from masquerade.audit.chain import (
     MissingLine,
     Record,
     read_line,
+    reading,
 )
-from masquerade.audit.chained_file import reading
-from masquerade.audit.genesis import GENESIS, looks_like_log, read_genesis
-from masquerade.audit.log import SESSION_END, SESSION_START
-from masquerade.audit.seals import SEAL, SealCheck, is_seal_due
+from masquerade.audit.log import (
+    GENESIS,
+    SEAL,
+    SESSION_END,
+    SESSION_START,
+    SealCheck,
+    is_seal_due,
+    looks_like_log,
+    read_genesis,
+)
 from masquerade.errors import AnswerIsNo, DataError, ParameterError, shown
 from masquerade.net.identity import fingerprint, party_of
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from masquerade.cli.keys import Encoding, Query, Separator, table_file, words
 from masquerade.cli.output import Json, print_json, progress, say, say_plainly
-from masquerade.cli.table_options import Encoding, Query, Separator, table_file, words
+from masquerade.errors import ParameterError, shown
 
 if TYPE_CHECKING:
-    from masquerade.library.deliver import Written
-    from masquerade.library.release import Release
+    from masquerade.anonymize.auto import Row, SideBySide
+    from masquerade.jobs.mashup import Mashup
+    from masquerade.jobs.release import Release
+    from masquerade.jobs.run import Written
+    from masquerade.risk.attacks.attack import Finding
 
 
 def anonymize(
@@ -78,7 +84,7 @@ def anonymize(
     with progress() as shown:
         if not _is_table(job):
             _refuse_beside_job([name for name, given in of_table.items() if given])
-            from masquerade.library.jobs import anonymize_job
+            from masquerade.jobs.run import anonymize_job
 
             written = anonymize_job(
                 job,
@@ -90,7 +96,7 @@ def anonymize(
                 on_step=shown.step,
             )
         else:
-            from masquerade.library.drafting import anonymize_table
+            from masquerade.jobs.draft.drafting import anonymize_table
 
             written = anonymize_table(
                 table_file(job, query, separator, encoding),
@@ -115,8 +121,8 @@ def anonymize(
 
 def _is_table(source: str) -> bool:
     """Whether it is a table that is named, by its ending or as a database, and not a job file."""
-    from masquerade.data.database_url import database_scheme
     from masquerade.data.file_kinds import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, is_parted
+    from masquerade.data.read_sql import database_scheme
 
     if database_scheme(source) is not None or is_parted(source, Path()):
         return True
@@ -176,7 +182,7 @@ def written_lines(
     release: Release, table: Path, report: Path | None, labels: Path | None = None
 ) -> list[str]:
     """What holds, what was left out, where everything is, and what to know before using it."""
-    from masquerade.anonymize.cautions import cautions
+    from masquerade.anonymize.release import cautions
 
     lines = [
         f"holds: {verdict.requirement} (worst group: {_figure(verdict.value)})"
@@ -204,3 +210,394 @@ def _figure(value: float | int | None) -> str:
     if value is None:
         return "none"
     return str(value) if isinstance(value, int) else f"{value:.4g}"
+
+
+# --- attack -------------------------------------------------------------------------------------------------
+# `masquerade attack RELEASE --job JOB`: what an attacker gets from a release.
+
+
+def attack(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The released table (.csv or .parquet).")],
+    job: Annotated[Path, typer.Option("--job", metavar="JOB", help="The job file.", show_default=False)],
+    original: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE", help="The original, to name its most exposed rows.", show_default=False
+        ),
+    ] = None,
+    outside: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="A table of people that shares columns.", show_default=False),
+    ] = None,
+    earlier: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RELEASE", help="Another release of the same table; may be repeated.", show_default=False
+        ),
+    ] = None,
+    population: Annotated[
+        int | None,
+        typer.Option(min=1, help="The people whom the release is a sample of.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Play attacks on a release, and tell what each of them gets.
+
+    Example: masquerade attack release.csv --job job.toml --outside voters.csv
+    """
+    from masquerade.jobs.attack import attack_job
+
+    with progress() as shown:
+        shown.stage("attacking")
+        found = attack_job(
+            release, job, original=original, outside=outside, earlier=earlier or (), population=population
+        )
+    if json:
+        print_json({"attacks": [each.summary() for each in found]})
+    else:
+        say_plainly(*_attack_lines(found))
+
+
+def _attack_lines(found: Sequence[Finding]) -> list[str]:
+    lines = []
+    for each in found:
+        lines.append(f"{each.name}: {each.value:.6g}: {each.meaning}")
+        if each.records:
+            lines.append(f"  most exposed: row {', '.join(map(str, each.records))}")
+    return lines
+
+
+# --- compare ------------------------------------------------------------------------------------------------
+# `masquerade compare JOB`: the methods that fit a job, side by side.
+
+
+def compare(
+    job: Annotated[Path, typer.Argument(metavar="JOB", help="The job file (TOML).", show_default=False)],
+    methods: Annotated[
+        str, typer.Option(metavar="A,B", help="Some methods alone, by name.", show_default=False)
+    ] = "",
+    k: Annotated[
+        str, typer.Option("--k", metavar="5,10,50", help="Each in place of the job's k.", show_default=False)
+    ] = "",
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page with the table and a chart.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run the methods that take the requirements of a job, and compare what their releases keep and risk.
+
+    The job's own [algorithm] does not matter, and no release is written.
+
+    Example: masquerade compare job.toml --k 5,10,50 --report comparison.html
+    """
+    from masquerade.jobs.run import compare_job
+
+    with progress() as told, _naming_options():
+        found = compare_job(job, methods=words(methods), ks=_numbers(k), on_stage=told.stage)
+    if report is not None:
+        found.report(report)
+    if json:
+        print_json(found.summary | ({"report": str(report)} if report is not None else {}))
+    else:
+        say(*_compare_lines(found), *([f"report: {report}"] if report is not None else []))
+
+
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    """Let what is wrong with a parameter of `compare` name the option that gives it."""
+    try:
+        yield
+    except ParameterError as error:
+        raise ParameterError(
+            *(
+                each.at(source=f"--{each.parameter}", parameter="", owner="")
+                if each.owner == compare.__name__
+                else each
+                for each in error.problems
+            )
+        ) from None
+
+
+def _numbers(text: str) -> list[int]:
+    numbers = words(text)
+    for word in numbers:
+        if not (word.isascii() and word.isdigit() and len(word) < 16):
+            raise ParameterError(f"--k: must be whole numbers such as 5,10,50; got {shown(word)}")
+    return [int(word) for word in numbers]
+
+
+def _compare_lines(found: SideBySide) -> list[str]:
+    """A table in columns, those who refused, and the best."""
+    from masquerade.methods import described
+
+    measure, *others = (name.replace("_", " ") for name in found.headline)
+    head = ["method", measure, "k", *others, "highest risk", "mean risk", "groups", "suppressed", "seconds"]
+    rows = [head, *([described(row.method), *_cells(row, found.headline)] for row in found.rows)]
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            [f"{name:<{first}}", *(f"{each:>{width}}" for each, width in zip(cells, widths, strict=True))]
+        )
+        for name, *cells in rows
+    ]
+    lines += [
+        f"left out: {name}: {problems[0]}" if problems else f"left out: {name}"
+        for name, problems in found.refused.items()
+    ]
+    lines += [
+        f"best by {found.measure.replace('_', ' ')}{f', k = {row.k}' if row.k is not None else ''}: "
+        f"{described(row.method)}"
+        for row in found.best
+    ]
+    return lines
+
+
+def _cells(row: Row, names: Sequence[str]) -> list[str]:
+    measured, *figures = (
+        "" if (value := row.metrics.get(name)) is None else f"{value:.4f}" for name in names
+    )
+    return [
+        measured,
+        "" if row.k is None else str(row.k),
+        *figures,
+        f"{row.risk.highest:.4f}",
+        f"{row.risk.mean:.4f}",
+        str(row.groups),
+        str(row.suppressed),
+        f"{row.seconds:.3f}",
+    ]
+
+
+# --- evaluate -----------------------------------------------------------------------------------------------
+# `masquerade evaluate ORIGINAL RELEASE --job JOB`: what a release kept of its original.
+
+
+def evaluate(
+    original: Annotated[str, typer.Argument(metavar="ORIGINAL", help="The original table.")],
+    release: Annotated[
+        str, typer.Argument(metavar="RELEASE", help='Its release, made with order = "input".')
+    ],
+    job: Annotated[Path, typer.Option("--job", metavar="JOB", help="The job file.", show_default=False)],
+    queries: Annotated[
+        int, typer.Option(min=0, help="Random range queries for the query error; 0 for none.")
+    ] = 2500,
+    train: Annotated[
+        int | None,
+        typer.Option(min=1, help="Grow decision trees on the first N kept rows, test on the rest."),
+    ] = None,
+    folds: Annotated[
+        int,
+        typer.Option(min=0, help="Without --train: cross-validate in N parts; 0 for no decision trees."),
+    ] = 10,
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of SQL queries whose selections are measured; without it the job's own.",
+            show_default=False,
+        ),
+    ] = None,
+    predict: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="An attribute that the others are to predict; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    clusters: Annotated[
+        int, typer.Option(min=0, help="Find N clusters in the release, and judge them; 0 for none.")
+    ] = 0,
+    json: Json = False,
+) -> None:
+    """Measure a release: metrics, query error and, where the job has a class, classification errors.
+
+    Example: masquerade evaluate people.csv release.csv --job job.toml
+    """
+    from masquerade.jobs.run import evaluate_job
+
+    with progress() as shown:
+        summary = evaluate_job(
+            original,
+            release,
+            job,
+            queries=queries,
+            train=train,
+            folds=folds,
+            workload=workload,
+            predict=predict or (),
+            clusters=clusters,
+            on_stage=shown.stage,
+        )
+    if json:
+        print_json(summary)
+    else:
+        say(*_evaluate_lines(summary))
+
+
+def _evaluate_lines(summary: Mapping[str, Any], indent: str = "") -> list[str]:
+    lines = []
+    for key, value in summary.items():
+        name = key.replace("_", " ")
+        if isinstance(value, Mapping):
+            lines += [f"{indent}{name}:", *_evaluate_lines(value, indent + "  ")]
+        elif key == "attacks":
+            told = (f"{each['name']}: {each['value']:.4f}: {each['meaning']}" for each in value)
+            lines += [f"{indent}{name}:", *(f"{indent}  {line}" for line in told)]
+        elif key == "left_out":
+            lines.append(f"{indent}{name}: {', '.join(value)}")
+        elif isinstance(value, float):
+            lines.append(f"{indent}{name}: {value:.4f}")
+        else:
+            lines.append(f"{indent}{name}: {'none' if value is None else value}")
+    return lines
+
+
+# --- mashup -------------------------------------------------------------------------------------------------
+# `masquerade mashup JOB`: the parties of a job as processes on this machine; one verified release out.
+
+
+def mashup(
+    job: Annotated[Path, typer.Argument(metavar="JOB", help="The job file (TOML).", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Join the tables of a job's [parties] without any of them showing its own to another.
+
+    For trials and tests: each party is a process of its own on this machine, with a fresh certificate and mutual
+    TLS. They find their common records, specialise together, and hand in their columns; this command joins,
+    shuffles, verifies and only then writes them, with a report and each party's transcript.
+
+    Example: masquerade mashup job.toml
+    """
+    from masquerade.jobs.mashup import mashup_job
+
+    with progress() as shown:
+        made = mashup_job(job, on_stage=shown.stage, on_party=shown.party)
+    if json:
+        print_json(made.summary)
+    else:
+        say(*describe_mashup(made))
+
+
+def describe_mashup(made: Mashup) -> list[str]:
+    """A few lines for a person, the last of them the cost."""
+    release = made.release
+    sent = ", ".join(f"{name} {count:,} bytes" for name, count in made.bytes_sent.items())
+    suppressed = f", {release.suppressed:,} suppressed" if release.suppressed else ""
+    dropped = ", ".join(f"{name} {count:,}" for name, count in made.dropped_rows.items() if count)
+    return [
+        f"{release.rows:,} {_whose(release)}; released in {release.group_sizes.size:,} groups{suppressed}",
+        *([f"rows dropped for missing cells: {dropped}"] if dropped else []),
+        *(f"engine of {name}: {told}" for name, told in made.engine.items()),
+        *_method(made),
+        *written_lines(release, made.table, made.report, made.labels),
+        *_gains(made),
+        f"transcripts: {made.transcripts}",
+        seconds_line(release),
+        f"cost: {made.rounds} rounds; sent by {sent}",
+    ]
+
+
+def _method(made: Mashup) -> list[str]:
+    """The method that was agreed on; if it was chosen, why."""
+    from masquerade.methods import described, plain_method
+    from masquerade.protocol.contract import chosen_lines
+
+    method, choice = described(plain_method(made.contract.method)), made.contract.choice
+    why, *others = chosen_lines(choice.summary()) if choice is not None else ("",)
+    return [f"method: {method} ({why})" if why else f"method: {method}", *others]
+
+
+def _gains(made: Mashup) -> list[str]:
+    """What each party's own columns and the release are worth to a classifier, where there is a class."""
+    told = (f"{name} {gain.alone:.1%} alone (gain {gain.gain:+.1%})" for name, gain in made.gains.items())
+    error = made.release.error
+    return [] if error is None else ["; ".join([f"classification error: {error:.1%} together", *told])]
+
+
+def _whose(release: Release) -> str:
+    return "records of all providers" if "third_party" in release.settings else "common records"
+
+
+# --- verify -------------------------------------------------------------------------------------------------
+# `masquerade verify RELEASE --job JOB`: does this release satisfy the job's requirements?
+
+
+def verify(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The released table (.csv or .parquet).")],
+    job: Annotated[Path, typer.Option("--job", metavar="JOB", help="The job file.", show_default=False)],
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Count once more in SQL, with DuckDB; print the statements.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Check a release against the requirements of its job, by counting its cells.
+
+    With --sql, DuckDB reads and counts the release once more by statements that are printed, and that anybody can run.
+
+    Exit code 0 when all hold, 1 when one does not; the first violating group is named.
+
+    Example: masquerade verify release.csv --job job.toml
+    """
+    from masquerade.jobs.run import verify_job
+
+    verification = verify_job(release, job, sql=sql)
+    if json:
+        print_json(verification.summary)
+    else:
+        say(*(line for each in verification.sql for line in each.lines()))
+        say(*(f"holds: {verdict.requirement}" for verdict in verification.verdicts if verdict.holds))
+    verification.insist()
+
+
+# --- weights ------------------------------------------------------------------------------------------------
+# `masquerade weights LOG --job JOB`: how much each attribute matters, learned from a query log or a mining
+# task.
+
+
+def weights(
+    job: Annotated[Path, typer.Option("--job", metavar="JOB", help="The job file.", show_default=False)],
+    log: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="LOG",
+            help="A log of SQL queries, or a declaration (.toml); without it, the job's class is asked.",
+            show_default=False,
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="What to learn from: queries, declaration, information, accuracy.", show_default=False
+        ),
+    ] = None,
+    owner_share: Annotated[
+        float, typer.Option(min=0, max=1, help="How much the weights in the job file count, of 1.")
+    ] = 0.0,
+    dialect: Annotated[
+        str | None, typer.Option(help="The SQL of the log, such as postgres or mysql.", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Learn attribute weights: from queries, from a declaration, or from what attributes tell about the class.
+
+    Example: masquerade weights queries.sql --job job.toml
+    """
+    from masquerade.jobs.weights import weights_job
+
+    with progress() as shown:
+        found = weights_job(log, job, by=by, owner_share=owner_share, dialect=dialect, on_stage=shown.stage)
+    if json:
+        print_json(found)
+    else:
+        say_plainly(*_weights_lines(found))
+
+
+def _weights_lines(found: dict[str, Any]) -> list[str]:
+    heaviest = sorted(found["weights"].items(), key=lambda each: -each[1])
+    width = max(len(name) for name, _ in heaviest)
+    lines = [f"{name:{width}}  {weight:.4f}  {found['reasons'][name]}" for name, weight in heaviest]
+    if found.get("passed_over"):
+        lines.append(f"statements passed over, because they are no queries: {found['passed_over']}")
+    lines += [f"warning: {each}" for each in found["warnings"]]
+    return [*lines, "write each into the job as weight = … below its [attributes.NAME]"]

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from masquerade.cli.operator import By, operator
-from masquerade.cli.output import Json, print_json, say, say_plainly
+from masquerade.cli.output import By, Json, operator, print_json, say, say_plainly
 
 app = typer.Typer(help="A party's audit log.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -49,11 +48,11 @@ def verify(
 
     Example: masquerade audit verify audit.jsonl --certificate identity.pem
     """
-    from masquerade.audit.chain import Anchor
+    from masquerade.audit.chained_file import Anchor
     from masquerade.audit.verify import verify as verify_log
     from masquerade.files import read_file
     from masquerade.net.identity import party_of
-    from masquerade.report.wording import counted
+    from masquerade.report.verdict import counted
 
     certificates = []
     for path in certificate or ():
@@ -126,8 +125,8 @@ def snapshot(
     Example: masquerade audit snapshot contract.json patients.csv --party clinic --key patients.key
     """
     from masquerade.errors import AnswerIsNo
-    from masquerade.service.signing import read_contract
-    from masquerade.service.snapshot_key import fits, provision_of, read_key
+    from masquerade.service.agree.signing import read_contract
+    from masquerade.service.snapshot import fits, provision_of, read_key
 
     signed, opened = read_contract(contract), read_key(key)
     provision = provision_of(signed, party)

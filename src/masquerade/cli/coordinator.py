@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from masquerade.cli.output import Json, print_json, say
-from masquerade.cli.token_options import Days, Scopes, asked_password
+from masquerade.cli.tokens import Days, Scopes, asked_password
 
 if TYPE_CHECKING:
     from masquerade.service.accounts import Accounts
@@ -51,8 +51,8 @@ def serve(conf: Conf, json: Json = False) -> None:
     import os
     import sys
 
-    from masquerade.cli.process import open_files_for_many
-    from masquerade.net.running import run_async
+    from masquerade.cli.main import open_files_for_many
+    from masquerade.net.session import run_async
     from masquerade.service.api.app import create_app
     from masquerade.service.coordinator.coordinator import Coordinator
     from masquerade.service.coordinator.serving import serving
@@ -165,7 +165,7 @@ def add(
     Example: masquerade coordinator user add coordinator.toml ana --role analyst
     """
     from masquerade.service.accounts import checked_password
-    from masquerade.service.store.checks import user_name
+    from masquerade.service.store.database import user_name
 
     user_name(name)
     with _accounts(conf) as (_, accounts):
@@ -246,8 +246,7 @@ def role(
 def _accounts(conf: Path) -> Iterator[tuple[Store, Accounts]]:
     """The store of a coordinator, which may be running meanwhile."""
     from masquerade.audit.log import AuditLog
-    from masquerade.service.account_log import AccountLog
-    from masquerade.service.accounts import Accounts
+    from masquerade.service.accounts import AccountLog, Accounts
     from masquerade.service.coordinator.settings import Settings, open_store
 
     settings = Settings.load(conf)

@@ -11,7 +11,7 @@ import typer
 from masquerade.cli.output import Json, Progress, print_json, progress, say
 
 if TYPE_CHECKING:
-    from masquerade.library.demo import Demo
+    from masquerade.demo.demo import Demo
     from masquerade.service.resources import Event
 
 
@@ -37,7 +37,7 @@ def demo(
 
     Example: masquerade demo
     """
-    from masquerade.library.demo import run_demo
+    from masquerade.demo.demo import run_demo
 
     with progress() as shown:
 

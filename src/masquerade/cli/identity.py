@@ -39,7 +39,7 @@ def init(
 
     Example: masquerade identity init trial --party bank --party loans
     """
-    from masquerade.net.trial import make_trial
+    from masquerade.net.identity import make_trial
 
     identities = make_trial(folder, party, days)
     if json:
@@ -129,7 +129,7 @@ def add(
 
     Example: masquerade identity trust add loans.pem --store bank/trust
     """
-    from masquerade.net.trust import add_to_store
+    from masquerade.net.identity import add_to_store
 
     name, found = add_to_store(certificate, store, expected=fingerprint, replace=replace)
     path = store / f"{name}.pem"

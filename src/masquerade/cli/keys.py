@@ -2,30 +2,122 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.output import Json, print_json, progress, say_plainly
-from masquerade.cli.table_answers import looked_at, seconds_of
-from masquerade.cli.table_options import (
-    Columns,
-    Encoding,
-    EngineName,
-    Memory,
-    Query,
-    Seed,
-    Separator,
-    WeightsFile,
-    asked_table,
-    refuse_given,
-    weights_in,
-    words,
-)
+from masquerade.cli.output import Json, looked_at, print_json, progress, say_plainly, seconds_of
 
 if TYPE_CHECKING:
-    from masquerade.library.joint_keys import JointKeysFound
-    from masquerade.risk.finding import Keys
+    from masquerade.data.read import TableFile
+    from masquerade.jobs.keys import JointKeysFound
+    from masquerade.jobs.run import AskedTable
+    from masquerade.risk.keys import Keys
+    from masquerade.risk.masking import Masked
+
+# --- table options ------------------------------------------------------------------------------------------
+# Options that several commands have: how a table is written, lists of columns, and their weights.
+
+TableArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="A table: .csv, .parquet, or a database URL. Or a job (.toml) with [data].",
+        show_default=False,
+    ),
+]
+Query = Annotated[
+    str | None, typer.Option(help="The query, where TABLE is a database URL.", show_default=False)
+]
+Separator = Annotated[
+    str | None, typer.Option(help="Of a CSV file; by default, as its header shows.", show_default=False)
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Of a CSV file; by default, as its bytes show.", show_default=False)
+]
+WeightsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--weights", metavar="FILE", help="Weights of columns: .toml, .json, .csv.", show_default=False
+    ),
+]
+Columns = Annotated[str, typer.Option(metavar="A,B", help="Look at these columns alone.", show_default=False)]
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="local|tcp://…",
+        help="Count all rows in chunks: on this machine, or on a Dask cluster.",
+        show_default=False,
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="With --engine local: held at once, such as 4GB.", show_default=False),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Draws the samples.")]
+
+
+def words(text: str) -> list[str]:
+    """The words of a list that is separated by commas; a text without any is an error."""
+    found = [word.strip() for word in text.split(",") if word.strip()]
+    if text and not found:
+        from masquerade.errors import ParameterError, given
+
+        raise ParameterError(f"a list such as a,b is expected; got {given(text)}")
+    return found
+
+
+def table_file(source: str, query: str | None, separator: str | None, encoding: str | None) -> TableFile:
+    """The table that the options describe; a separator may be written as \\t."""
+    from masquerade.data.read import TableFile
+
+    return TableFile(source, query, "\t" if separator == "\\t" else separator, encoding)
+
+
+@contextmanager
+def asked_table(
+    source: str,
+    engine: str | None,
+    memory: str | None,
+    query: str | None,
+    separator: str | None,
+    encoding: str | None,
+) -> Iterator[AskedTable]:
+    """Open the table that the options describe, or that of a job, whose `[data]` and `[engine]` do."""
+    from masquerade.jobs.keys import opened_engine
+    from masquerade.jobs.run import opened_job_table
+
+    if not source.endswith(".toml"):
+        with opened_engine(engine, memory) as opened:
+            yield table_file(source, query, separator, encoding), None, opened
+        return
+    in_data = {"--query": query, "--separator": separator, "--encoding": encoding}
+    refuse_given(in_data, "a table; of a job it is in [data]")
+    refuse_given({"--engine": engine, "--memory": memory}, "a table; of a job it is in [engine]")
+    with opened_job_table(source) as found:
+        yield found
+
+
+def refuse_given(options: Mapping[str, object], home: str) -> None:
+    """Raise if one of the options is given; `home` is where they belong."""
+    from masquerade.errors import ParameterError
+
+    if wrong := [name for name, value in options.items() if value is not None]:
+        raise ParameterError(*(f"{name} belongs to {home}" for name in wrong))
+
+
+def weights_in(file: Path | None) -> dict[str, float] | None:
+    """The weights in a file, if one is given."""
+    from masquerade.risk.masking import read_weights
+
+    return None if file is None else read_weights(file)
+
+
+# --- keys ---------------------------------------------------------------------------------------------------
 
 
 def keys(
@@ -97,7 +189,7 @@ def keys(
         _joint_keys(table, options, weights_in(weights), json=json)
         return
     refuse_given({"--precision": precision, "--sample": sample}, "a job with [parties]; a table has it not")
-    from masquerade.library.keys_and_masks import keys as find
+    from masquerade.jobs.keys import keys as find
 
     asked = asked_table(table, engine, memory, query, separator, encoding)
     with progress() as shown, asked as (file, attributes, counting):
@@ -119,17 +211,17 @@ def keys(
     if json:
         print_json(found.summary)
     else:
-        say_plainly(*_lines(found))
+        say_plainly(*_keys_lines(found))
 
 
 def _is_about_parties(job: str) -> bool:
-    from masquerade.library.job_table import is_about_parties
+    from masquerade.jobs.run import is_about_parties
 
     return is_about_parties(job)
 
 
 def _joint_keys(job: str, options: dict[str, Any], costs: dict[str, float] | None, *, json: bool) -> None:
-    from masquerade.library.joint_keys import joint_keys
+    from masquerade.jobs.keys import joint_keys
 
     with progress() as shown:
         found = joint_keys(job, weights=costs, on_stage=shown.stage, on_party=shown.party, **options)
@@ -149,8 +241,77 @@ def _joint_lines(found: JointKeysFound) -> list[str]:
     return [*lines, seconds_of(found), f"sent by {sent}"]
 
 
-def _lines(found: Keys) -> list[str]:
+def _keys_lines(found: Keys) -> list[str]:
     listed = found.keys if found.keys is not None else [(found.key, found.ratio)]
     lines = [f"{found.measure} ratio {share:.6f}: {', '.join(key) or 'no column'}" for key, share in listed]
     lines.append(f"looked at {looked_at(found)}; {found.duplicates:,} equal to an earlier one in all columns")
     return [*lines, seconds_of(found)]
+
+
+# --- mask ---------------------------------------------------------------------------------------------------
+# `masquerade mask TABLE`: which columns of a table may be published together.
+
+
+def mask(
+    table: TableArgument,
+    measure: Annotated[str, typer.Option(help="distinct or separation.", show_default=False)],
+    beta: Annotated[float, typer.Option(help="The highest ratio allowed.", show_default=False)],
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Look at so many rows (or pairs of rows) alone.", show_default=False),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="Sample: the chance that the ratio is higher after all.", show_default=False),
+    ] = None,
+    weights: WeightsFile = None,
+    columns: Columns = "",
+    always: Annotated[
+        str, typer.Option(metavar="A,B", help="Publish these in any case.", show_default=False)
+    ] = "",
+    never: Annotated[str, typer.Option(metavar="A,B", help="Never publish these.", show_default=False)] = "",
+    seed: Seed = 7,
+    engine: EngineName = None,
+    memory: Memory = None,
+    query: Query = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    json: Json = False,
+) -> None:
+    """Choose as many columns as possible that tell at most a share of the rows (or pairs of rows) apart.
+
+    Of a job with [data], its attributes are chosen from, on the engine that it names.
+
+    Example: masquerade mask people.csv --measure distinct --beta 0.2 --never name
+    """
+    from masquerade.jobs.keys import mask as choose
+
+    asked = asked_table(table, engine, memory, query, separator, encoding)
+    with progress() as shown, asked as (file, attributes, counting):
+        found = choose(
+            file,
+            measure=measure,  # type: ignore[arg-type] # checked there
+            beta=beta,
+            sample=sample,
+            delta=delta,
+            weights=weights_in(weights),
+            columns=words(columns) or attributes,
+            always=words(always),
+            never=words(never),
+            seed=seed,
+            engine=counting,
+            on_stage=shown.stage,
+        )
+    if json:
+        print_json(found.summary)
+    else:
+        say_plainly(*_mask_lines(found))
+
+
+def _mask_lines(found: Masked) -> list[str]:
+    return [
+        f"publish: {', '.join(found.published) or 'nothing'}",
+        f"withhold: {', '.join(found.withheld) or 'nothing'}",
+        f"{found.measure} ratio of what is published: {found.ratio:.6f}; looked at {looked_at(found)}",
+        seconds_of(found),
+    ]

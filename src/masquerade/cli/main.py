@@ -5,17 +5,66 @@ Only the command that is called is loaded, and heavy libraries inside it where t
 
 from __future__ import annotations
 
+import gc
+import io
 import os
+import resource
+import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 import typer.core
 
 import masquerade
-from masquerade.cli.process import let_go, prepare, stopped_by
 from masquerade.errors import BadInput, Bug, MasqueradeError, one_line, shown
+from masquerade.jobs.processes import hide_pandas
+
+# --- process ------------------------------------------------------------------------------------------------
+# What a command does to its own process: streams, signals, libraries it can do without, a short end.
+
+stopped_by: list[int] = []
+"""The signals that asked this process to stop: what breaks after one is no bug."""
+
+
+def prepare() -> None:
+    """Make ready for a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without ℓ or ü shows an escape instead
+            stream.reconfigure(errors="backslashreplace")
+    for number in (signal.SIGINT, signal.SIGTERM):  # whoever is asked to stop cleans up first
+        signal.signal(number, _stop)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search all packages for them
+    # OpenBLAS's threads, one for each core, wait for work by spinning: 2²⁶ ticks, 30 ms, as soon as numpy is loaded.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
+    if "bench" not in sys.argv[1:2]:  # experiments compare with pandas
+        hide_pandas()
+
+
+def open_files_for_many() -> None:
+    """Let a service have as many open files as the system allows it: its limits on connections come first."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(OSError, ValueError):  # where the system does not let itself be asked
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def let_go() -> None:
+    """Let a further signal end this process at once and silently: nothing is left to clean up."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    if "duckdb" not in sys.modules:  # whose binding takes what is not collected for a leak, and says so
+        gc.freeze()  # as it ends, Python would look for garbage three times among all that was loaded
+
+
+def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    stopped_by.append(number)
+    raise KeyboardInterrupt
+
+
+# --- main ---------------------------------------------------------------------------------------------------
 
 # Each command with its line in the help, under the headings that the help shows: a module of this room that has a
 # function of the same name, or, for a command with commands of its own, an `app`.
@@ -62,6 +111,25 @@ HEADINGS = {
 }
 COMMANDS = {name: line for commands in HEADINGS.values() for name, line in commands.items()}
 
+# The file that a command shares with others.
+_FILES = {
+    "attack": "anonymize",
+    "cancel": "client",
+    "compare": "anonymize",
+    "decide": "client",
+    "download": "client",
+    "evaluate": "anonymize",
+    "mashup": "anonymize",
+    "mask": "keys",
+    "operator": "output",
+    "predict": "learn",
+    "request": "client",
+    "sessions": "client",
+    "snapshot_key": "party",
+    "verify": "anonymize",
+    "weights": "anonymize",
+}
+
 _INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
 
 
@@ -89,8 +157,8 @@ def command_line(*names: str) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_options)
     for name in names or COMMANDS:
-        module = import_module(f"{__package__}.{name}")
-        if hasattr(module, "app"):
+        module = import_module(f"{__package__}.{_FILES.get(name, name)}")
+        if hasattr(module, "app") and name not in _FILES:
             app.add_typer(module.app, name=name, short_help=COMMANDS[name])
         else:
             app.command(name, short_help=COMMANDS[name])(getattr(module, name))
@@ -169,7 +237,7 @@ def _wrong_word(error: Any) -> str:
     faults = getattr(error.__cause__, "errors", None)  # it checks words with pydantic, in its newer versions
     if not callable(faults):
         return text
-    from masquerade.forms.pydantic_words import must_be
+    from masquerade.forms.form import must_be
 
     hinted = error.param_hint or (error.param.get_error_hint() if error.param else "")
     where = hinted if isinstance(hinted, str) else " / ".join(hinted)

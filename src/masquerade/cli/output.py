@@ -12,12 +12,45 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.data.as_json import as_json
+from masquerade.data.write import as_json
 from masquerade.errors import ParameterError, one_line
 
 if TYPE_CHECKING:
-    from masquerade.anonymize.outcome import Step
-    from masquerade.net.progress import Stage
+    from masquerade.data.released import Step
+    from masquerade.jobs.keys import JointKeysFound
+    from masquerade.progress import Stage
+    from masquerade.risk.keys import Keys
+    from masquerade.risk.masking import Masked
+
+# --- operator -----------------------------------------------------------------------------------------------
+# Who says so: whoever decides something at the command line is named in the audit log.
+
+By = Annotated[
+    str,
+    typer.Option(
+        "--by",
+        metavar="NAME",
+        help="Who says so, for the audit log, which names the system's user in any case.",
+        show_default=False,
+    ),
+]
+
+
+def operator(by: str) -> dict[str, str | None]:
+    """The user that the operating system knows, and the name that was given, if any."""
+    import os
+    import pwd
+
+    from masquerade.errors import one_line
+
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # in a container users often have no name
+        user = str(os.getuid())
+    return {"by": one_line(by) or None, "user": user}
+
+
+# --- output -------------------------------------------------------------------------------------------------
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")
@@ -134,3 +167,20 @@ def progress() -> Iterator[Progress]:
     with Console(stderr=True).status(shown._text) as status:
         shown._status = status
         yield shown
+
+
+# --- table answers ------------------------------------------------------------------------------------------
+# Words that the answers of `keys` and `mask` have in common.
+
+
+def looked_at(found: Keys | Masked) -> str:
+    """Say how much of the table was looked at."""
+    if found.sampled is None:
+        return f"all {found.rows:,} rows"
+    of = "rows" if found.measure == "distinct" else "pairs"
+    return f"{found.sampled:,} {of} of {found.rows:,} rows"
+
+
+def seconds_of(found: Keys | Masked | JointKeysFound) -> str:
+    """Say how long each part took."""
+    return "seconds: " + ", ".join(f"{name} {spent:.3f}" for name, spent in found.seconds.items())

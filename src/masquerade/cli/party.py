@@ -8,13 +8,72 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.operator import By, operator
-from masquerade.cli.output import Json, print_json, say, say_plainly
-from masquerade.cli.snapshot_key import snapshot_key
+from masquerade.cli.output import By, Json, operator, print_json, say, say_plainly
 
 if TYPE_CHECKING:
+    from masquerade.service.agree.signing import SignedContract
     from masquerade.service.node.settings import Settings
-    from masquerade.service.signing import SignedContract
+
+# --- snapshot key -------------------------------------------------------------------------------------------
+# `masquerade party snapshot-key`: what an auditor needs to check a table against its contract.
+
+
+def snapshot_key(
+    conf: Annotated[
+        Path, typer.Argument(metavar="CONF", help="The node's configuration (TOML).", show_default=False)
+    ],
+    contract: Annotated[
+        Path, typer.Argument(metavar="CONTRACT", help="The contract's file.", show_default=False)
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Where the key goes (mode 0600).", show_default=False
+        ),
+    ],
+    column: Annotated[
+        str,
+        typer.Option(
+            "--column",
+            metavar="NAME",
+            help="Only this column's key; without it, the table's.",
+            show_default=False,
+        ),
+    ] = "",
+    table: Annotated[
+        str,
+        typer.Option(
+            "--table",
+            metavar="FILE",
+            help="The table as it was then, where it has changed since.",
+            show_default=False,
+        ),
+    ] = "",
+    by: By = "",
+    json: Json = False,
+) -> None:
+    """Write the key that opens the commitment to a table in a contract, for an auditor who is given the table as well.
+
+    It opens this one snapshot of the table, or this one column of it, and nothing else; the audit log notes it. The
+    auditor uses it with `masquerade audit snapshot`.
+
+    Example: masquerade party snapshot-key bank.toml contract.json --column salary --out salary.key
+    """
+    from masquerade.service.agree.signing import read_contract
+    from masquerade.service.node.settings import Settings
+    from masquerade.service.node.state import hand_out
+
+    settings = Settings.load(conf)
+    found = hand_out(settings, read_contract(contract), out, column or None, table or None, operator(by))
+    what = f"column {found.column} of {found.dataset}" if found.column else found.dataset
+    if json:
+        told = {"dataset": found.dataset, "column": found.column, "snapshot": found.snapshot}
+        print_json({"key": str(out), **told})
+    else:
+        say_plainly(f"{out}: opens {what}, snapshot {found.snapshot}; give it to nobody but the auditor")
+
+
+# --- party --------------------------------------------------------------------------------------------------
 
 app = typer.Typer(help="A party's node.", no_args_is_help=True, rich_markup_mode=None)
 app.command("snapshot-key", short_help="What an auditor needs to check a table.")(snapshot_key)
@@ -46,8 +105,8 @@ def serve(conf: Conf, json: Json = False) -> None:
     import os
     import sys
 
-    from masquerade.cli.process import open_files_for_many
-    from masquerade.net.running import run_async
+    from masquerade.cli.main import open_files_for_many
+    from masquerade.net.session import run_async
     from masquerade.service.logs import configure
     from masquerade.service.node.serving import running
     from masquerade.service.node.settings import Settings
@@ -136,8 +195,8 @@ def preview(
 
     Example: masquerade party preview bank.toml 3f9a
     """
+    from masquerade.service.node.preview import described
     from masquerade.service.node.preview import preview as previewed
-    from masquerade.service.node.preview_text import described
     from masquerade.service.node.settings import Settings
 
     settings = Settings.load(conf)
@@ -208,11 +267,10 @@ def review(
 
     import uvicorn
 
-    from masquerade.net.running import run_async
-    from masquerade.service.connections import ConnectionLimits
-    from masquerade.service.listening import listening_at, served
-    from masquerade.service.node.review import review_page
+    from masquerade.net.session import run_async
+    from masquerade.service.node.preview import review_page
     from masquerade.service.node.settings import Settings
+    from masquerade.service.wire.serving import ConnectionLimits, listening_at, served
 
     settings = Settings.load(conf)
     page, path = review_page(settings, operator(by))
@@ -255,8 +313,7 @@ def ledger(
     import msgspec
 
     from masquerade.methods import described
-    from masquerade.service.kinds import RULES
-    from masquerade.service.kinds.horizontal import against
+    from masquerade.service.agree.kinds import RULES, against
     from masquerade.service.ledger import Ledger
     from masquerade.service.node.settings import Settings
     from masquerade.service.node.state import State
@@ -319,7 +376,7 @@ def _forget(settings: Settings, dataset: str, json: bool) -> None:
 
 
 def _list_waiting(settings: Settings, json: bool) -> None:
-    from masquerade.service.node.approvals import Approvals
+    from masquerade.service.node.admission import Approvals
     from masquerade.service.node.state import State
 
     waiting = Approvals(State(settings.state)).waiting()
@@ -348,9 +405,9 @@ def _list_waiting(settings: Settings, json: bool) -> None:
 def _found(settings: Settings, word: str) -> SignedContract:
     """The contract in a file, or the one that waits under this name."""
     from masquerade.errors import ParameterError
-    from masquerade.service.node.approvals import Approvals
+    from masquerade.service.agree.signing import read_contract
+    from masquerade.service.node.admission import Approvals
     from masquerade.service.node.state import State
-    from masquerade.service.signing import read_contract
 
     path = Path(word)
     if path.is_file():
@@ -361,7 +418,7 @@ def _found(settings: Settings, word: str) -> SignedContract:
 
 
 def _decide(conf: Path, word: str, reason: str | None, by: str, json: bool) -> None:
-    from masquerade.service.node.decide import decide
+    from masquerade.service.node.admission import decide
     from masquerade.service.node.settings import Settings
 
     deal, before = decide(Settings.load(conf), word, reason, operator(by))

@@ -7,12 +7,46 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from masquerade.cli.client_conf import Conf, client_of
+from masquerade.cli.client import Conf, client_of
 from masquerade.cli.output import Json, print_json, say, say_plainly
-from masquerade.cli.token_options import Days, Scopes, asked_password
+from masquerade.errors import ParameterError
+from masquerade.service.token_scopes import Scope
 
 if TYPE_CHECKING:
-    from masquerade.library.client import Client
+    from masquerade.client import Client
+
+# --- token options ------------------------------------------------------------------------------------------
+# What the commands about tokens and accounts share: a token's scopes and life, and asking for a password.
+
+Days = Annotated[int, typer.Option("--days", metavar="N", min=1, max=366, help="How long it is valid.")]
+Scopes = Annotated[
+    list[Scope] | None,
+    typer.Option(
+        "--scope",
+        metavar="SCOPE",
+        help="What it opens: read, request, download, tokens or admin; repeat for each. Without it the first three.",
+        show_default=False,
+    ),
+]
+
+
+def asked_password(from_stdin: bool, *, twice: bool = False) -> str:
+    """Ask for a password at the terminal, or take the first line of standard input."""
+    import sys
+
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise ParameterError("there is no terminal to ask for a password; give it with --password-stdin")
+    import getpass
+
+    password = getpass.getpass("Password: ")
+    if twice and getpass.getpass("Once more: ") != password:
+        raise ParameterError("the two passwords differ")
+    return password
+
+
+# --- tokens -------------------------------------------------------------------------------------------------
 
 app = typer.Typer(help="Your API tokens and sign-ins.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -107,8 +141,8 @@ def _client(conf: Path | None, user: str | None, password_stdin: bool) -> Client
     """A client with the token of the settings, or signed in with a password."""
     if user is None:
         return client_of(conf)
-    from masquerade.library.client import Client
-    from masquerade.library.client.settings import found_settings
+    from masquerade.client import Client
+    from masquerade.client.settings import found_settings
 
     settings = found_settings(conf, with_token=False)
     return Client(settings.url, user=user, password=asked_password(password_stdin), ca=settings.ca)

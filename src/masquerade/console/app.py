@@ -7,23 +7,19 @@ from nicegui import core, ui
 from starlette.responses import RedirectResponse
 
 from masquerade.console import (  # noqa: F401 # a page is there once its file is read
-    account,
-    audit,
+    books,
     files,
-    ledger,
-    providers,
+    frame,
+    lists,
+    people,
     release,
-    request_form,
+    request,
     session,
-    sessions,
-    sign_in,
-    users,
 )
-from masquerade.console.frame import ICON, Console, View, draw_failure, page
+from masquerade.console.frame import ICON, Browsers, Console, View, console_secret, draw_failure, page
 from masquerade.console.guard import PREFIX, Guard
-from masquerade.console.signed_in import Browsers, console_secret
 from masquerade.errors import NotFound
-from masquerade.service.api.limits import RateLimit
+from masquerade.service.api.middleware import RateLimit
 from masquerade.service.coordinator.coordinator import Coordinator
 
 
@@ -37,7 +33,7 @@ def mount(app: FastAPI, coordinator: Coordinator) -> None:
     app.add_middleware(
         Guard, console=Console(coordinator, browsers, guesses, https=settings.https.certificate is not None)
     )
-    app.include_router(sign_in.router)
+    app.include_router(frame.router)
     app.include_router(files.router)
     for path in ("/", PREFIX, f"{PREFIX}/"):
         app.add_api_route(path, _home, include_in_schema=False)

@@ -7,20 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from masquerade.console.kinds import KINDS, KindView
+from masquerade.console.words import KINDS, KindView, kind_of
 from masquerade.data.schema import AttributeKind
 from masquerade.forms.declared import Parameter, parameters_of, words_of
 from masquerade.methods import requestable_methods, unnamed_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.m_privacy.constraint import can_wrap
-from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.protocol.arrangement import Arrangement
-from masquerade.protocol.collaborate.criterion import testable_models
+from masquerade.privacy.requirement import limits_of
+from masquerade.protocol.contract import Arrangement
 from masquerade.protocol.method import AskedMethod, RoleName, SessionMethod
-from masquerade.service.card import ColumnCard, SchemaCard
-from masquerade.service.quality import QUALITY_TERMS
-from masquerade.service.request import DEFAULT_ARRANGEMENT
+from masquerade.protocol.providers.criterion import testable_models
+from masquerade.service.agree.quality import QUALITY_TERMS
+from masquerade.service.agree.request import DEFAULT_ARRANGEMENT
+from masquerade.service.cards import ColumnCard, SchemaCard
 from masquerade.service.resources import Provider
 
 
@@ -484,3 +484,67 @@ def _cents(text: str) -> Any:
         return number
     cents = number * 100
     return round(cents) if abs(cents - round(cents)) < 1e-6 else text
+
+
+# --- refill -------------------------------------------------------------------------------------------------
+# A request that was made before, as a draft to change.
+
+
+def refilled(offered: Sequence[Column], request: Mapping[str, Any], user: str) -> Draft:
+    """Return a draft that makes the same request, as far as its columns are still offered."""
+    draft = Draft(offered, kind=kind_of(request).name)
+    givers: Mapping[str, str] = request.get("providers") or {}
+    for name in request.get("attributes") or ():
+        held = [each for each in offered if each.name == name]
+        held.sort(key=lambda each: each.party != givers.get(each.name))  # who was asked before comes first
+        if held:
+            draft.choose(held[0], True)
+    draft.purpose = request.get("purpose") or ""
+    draft.class_name = request.get("class") or ""
+    draft.duration, draft.event = request.get("duration") or "", request.get("event") or ""
+    draft.class_from = givers.get(draft.class_name, "")
+    draft.wishes = [_wish(each) for each in request.get("privacy") or ()] or [Wish()]
+    for term in QUALITY_TERMS:
+        setattr(draft, term.key, _text(request.get(term.key)))
+    draft.budget = _amount(int(request.get("budget") or 0))
+    draft.recipients = ", ".join(each for each in request.get("recipients") or () if each != user)
+    draft.estimate = bool(request.get("estimate"))
+    draft.show_progress = bool(request.get("show_progress"))
+    draft.m = _text(request.get("m")) or draft.m
+    parties = request.get("parties") or ()
+    draft.left_out = {each.party for each in offered} - {*parties} if parties else set()
+    draft.limits = {name: _limits(each) for name, each in (request.get("boundaries") or {}).items()}
+    method = dict(request.get("algorithm") or {})
+    draft.method = str(method.pop("name", ""))
+    for name, value in method.items():
+        draft.choose_setting(name, _text(value))
+    return draft
+
+
+def _limits(written: Mapping[str, Any]) -> dict[str, str]:
+    told = {"coarsest": "max", "finest": "min"}
+    found = {
+        key: ", ".join(written.get(f"{word}_generalization") or ()) or _text(written.get(f"{word}_width"))
+        for key, word in told.items()
+    }
+    return found | {"weight": _text(written.get("weight"))}
+
+
+def _wish(written: Mapping[str, Any]) -> Wish:
+    model = str(written.get("model"))
+    if model not in REQUIREMENTS.plain:
+        return Wish()
+    numbers = {name: _text(written[name]) for name in numbers_of(model) if written.get(name) is not None}
+    return Wish(model, list(written.get("qid") or ()), numbers, _text(written.get("sensitive")))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {each}" for name, each in value.items())
+    return "" if value is None else str(value)
+
+
+def _amount(cents: int) -> str:
+    return f"{cents // 100}.{cents % 100:02d}" if cents else ""

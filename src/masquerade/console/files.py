@@ -9,9 +9,8 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 
-from masquerade.console.frame import Console
+from masquerade.console.frame import COOKIE, Console, SignedOut
 from masquerade.console.guard import CONSOLE, HEADERS, PREFIX
-from masquerade.console.signed_in import COOKIE, SignedOut
 from masquerade.errors import MasqueradeError, NotFound
 from masquerade.service.resources import User
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
-from fastapi import Request
+from cryptography.fernet import Fernet, InvalidToken
+from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from nicegui import ui
 from nicegui.element import Element
@@ -18,15 +22,123 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from masquerade.console.elements import bullets, link, tag
 from masquerade.console.guard import CONSOLE, PREFIX
-from masquerade.console.signed_in import COOKIE, Browsers, SignedOut
-from masquerade.console.wording import money
-from masquerade.errors import MasqueradeError, NotAllowed, NotFound
+from masquerade.console.words import money
+from masquerade.errors import MasqueradeError, NotAllowed, NotFound, ParameterError
+from masquerade.files import kept_secret
 from masquerade.report.charts import chart_style
-from masquerade.service.api.limits import RateLimit
+from masquerade.service.accounts import Accounts, Source
+from masquerade.service.api.middleware import RateLimit, TooMany, address_key
 from masquerade.service.resources import Role, User
+from masquerade.service.store import ApiToken, Store
+from masquerade.service.token_scopes import TokenKind
 
 if TYPE_CHECKING:
     from masquerade.service.coordinator.coordinator import Coordinator
+
+# --- signed in ----------------------------------------------------------------------------------------------
+# Who is signed in, per browser, and in which browsers a user has signed in before.
+#
+# A sign-in is one of the user's tokens in the store, so it survives a restart, ends with a new password,
+# and can be revoked like any other. The browser gets it encrypted, in a cookie that no script can read: the
+# cookie is not valid as an API token, and no API token is valid as the cookie.
+#
+# A second cookie lets a browser be known again after it has signed out. It opens nothing, but guesses from
+# elsewhere do not slow down a sign-in with it (service/accounts.py).
+
+COOKIE = "masquerade_console"
+KNOWN_COOKIE = "masquerade_known_browser"
+LONGEST = timedelta(hours=12)
+KNOWN_FOR = timedelta(days=180)
+IDLE = timedelta(minutes=30)
+_SIGNED_OUT = "you are signed out; sign in again"
+
+
+class SignedOut(NotAllowed):
+    """Nobody is signed in in this browser, or no longer."""
+
+
+class Browsers:
+    """The browsers in which a user is signed in."""
+
+    def __init__(self, store: Store, accounts: Accounts, secret: bytes, idle: timedelta = IDLE) -> None:
+        self._store = store
+        self._accounts = accounts
+        self._box = Fernet(secret)
+        self._idle = idle
+
+    def sign_in(
+        self, name: str, password: str, address: str = "", known: str | None = None
+    ) -> tuple[str, str]:
+        """Return a browser's two cookies: of the sign-in, and to be known again.
+
+        Raise NotAllowed if name or password is wrong, or the browser has to wait after wrong guesses.
+        """
+        browser = self._browser(name, known)
+        source = Source(f"browser {browser}", known=True) if browser is not None else Source(address)
+        _user, token, _made = self._accounts.sign_in_for_token(
+            name, password, TokenKind.BROWSER, LONGEST, source
+        )
+        return self._sealed(token), self._sealed(f"{browser or secrets.token_hex(16)} {name}")
+
+    def _browser(self, name: str, known: str | None) -> str | None:
+        """Return the identifier of a browser in which this user has signed in before; None for any other."""
+        try:
+            told = self._box.decrypt((known or "").encode("ascii", "replace"), int(KNOWN_FOR.total_seconds()))
+        except InvalidToken:
+            return None
+        browser, _, user = told.decode("utf-8").partition(" ")
+        return browser if user == name else None
+
+    def _sealed(self, text: str) -> str:
+        return self._box.encrypt(text.encode()).decode("ascii")
+
+    def sign_out(self, cookie: str | None) -> None:
+        """Revoke a cookie's sign-in; an invalid cookie is ignored."""
+        try:
+            described, user = self._known(cookie)
+        except SignedOut:
+            return
+        self._accounts.revoke(user, described.id, for_sign_out=True)
+
+    def user(self, cookie: str | None, *, acting: bool = True) -> User:
+        """Return the signed-in user, with the account as it is now; raise SignedOut if there is none.
+
+        Polling by a page is not `acting`: it does not keep an unattended browser signed in.
+        """
+        described, user = self._known(cookie)
+        now = self._store.clock()
+        over = described.expires <= now
+        idle = now - (described.last_used or described.created) > self._idle
+        if over or idle or described.revoked is not None or user.disabled:
+            raise SignedOut(_SIGNED_OUT)
+        if acting:
+            self._store.users.touch_token(described)
+        return user
+
+    def _known(self, cookie: str | None) -> tuple[ApiToken, User]:
+        try:
+            token = self._box.decrypt((cookie or "").encode("ascii", "replace")).decode("ascii")
+        except InvalidToken:
+            raise SignedOut(_SIGNED_OUT) from None
+        found = self._store.users.by_token(token)
+        if found is None or found[0].kind is not TokenKind.BROWSER:
+            raise SignedOut(_SIGNED_OUT)
+        return found
+
+
+def console_secret(path: Path) -> bytes:
+    """Read the secret from a file that only its owner may read; create it if missing."""
+    secret = kept_secret(path, "the console's secret", Fernet.generate_key)
+    try:
+        Fernet(secret)
+    except ValueError:
+        raise ParameterError(
+            f"{path}: not a secret of the console; remove it, and a new one is made"
+        ) from None
+    return secret
+
+
+# --- frame --------------------------------------------------------------------------------------------------
 
 Asked = ParamSpec("Asked")
 Answer = TypeVar("Answer")
@@ -233,3 +345,120 @@ def _draw_error(error: MasqueradeError) -> None:
 @cache
 def _style() -> str:
     return chart_style() + resources.files("masquerade.console").joinpath("console.css").read_text("utf-8")
+
+
+# --- sign in ------------------------------------------------------------------------------------------------
+# Signing in and out, with plain forms so that the cookie can be hidden from scripts.
+
+router = APIRouter(prefix=PREFIX, include_in_schema=False)
+
+_MOST_BYTES = 20_000  # a name, a password and where to go
+_TOLD = {
+    "wrong": "The name or the password is wrong, the account is disabled, or too many wrong guesses came from here. "
+    "After several wrong guesses you have to wait for some time.",
+    "often": "Too many sign-ins from your address; try again in a minute.",
+    "over": "You were signed out, because nothing was done here for a while or the account was changed.",
+    "out": "You are signed out.",
+}
+
+
+@ui.page("/sign-in", title="Sign in · Masquerade", language="en-US", response_timeout=SLOWEST)
+async def sign_in_page(request: Request) -> None:
+    """Draw the sign-in form."""
+    draw_frame(None, "/sign-in")
+    wanted = own_path(request.query_params.get("next"))
+    with tag("section", look="narrow"):
+        tag("h1", "Sign in")
+        for key, text in _TOLD.items():
+            if key in request.query_params:
+                tag(
+                    "p",
+                    text,
+                    "problems" if key == "wrong" else "told",
+                    role="alert" if key == "wrong" else None,
+                )
+        with tag("form", action=f"{PREFIX}/sign-in", method="post"):
+            for name, label, kind, complete in (
+                ("user", "Name", "text", "username"),
+                ("password", "Password", "password", "current-password"),
+            ):
+                with tag("div", look="field"):
+                    written = tag("label", label)
+                    control = tag(
+                        "input",
+                        name=name,
+                        type=kind,
+                        autocomplete=complete,
+                        required="",
+                        autocapitalize="none",
+                    )
+                    written.props["for"] = control.html_id
+            tag("input", type="hidden", name="next", **{"^value": wanted})
+            tag("button", "Sign in", "first", type="submit")
+
+
+@router.post("/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Check name and password; set the cookie, or return to the form."""
+    console: Console = request.scope[CONSOLE]
+    form = await _form(request)
+    wanted = own_path(form.get("next"))
+    if form.get("user") is None or form.get("password") is None:
+        return _back_to_form(wanted)
+    address = address_key(request.client.host if request.client else None)
+    try:
+        console.guesses.take(address)
+    except TooMany:
+        return _back_to_form(wanted, "often")
+    known = request.cookies.get(KNOWN_COOKIE)
+    try:
+        cookies = await asyncio.to_thread(
+            console.browsers.sign_in, form["user"], form["password"], address, known
+        )
+    except NotAllowed:
+        return _back_to_form(wanted)
+    answer = RedirectResponse(wanted, 303)
+    for name, cookie, lasts in zip((COOKIE, KNOWN_COOKIE), cookies, (LONGEST, KNOWN_FOR), strict=True):
+        answer.set_cookie(
+            name,
+            cookie,
+            max_age=int(lasts.total_seconds()),
+            path=PREFIX,
+            secure=console.https,
+            httponly=True,
+            samesite="strict",
+        )
+    return answer
+
+
+@router.post("/sign-out")
+async def sign_out(request: Request) -> Response:
+    """Sign out this browser."""
+    console: Console = request.scope[CONSOLE]
+    await asyncio.to_thread(console.browsers.sign_out, request.cookies.get(COOKIE))
+    answer = RedirectResponse(f"{PREFIX}/sign-in?out=1", 303)
+    answer.delete_cookie(COOKIE, path=PREFIX, secure=console.https, httponly=True, samesite="strict")
+    return answer
+
+
+def own_path(wanted: str | None) -> str:
+    """Return the page to open after signing in: always one of the console, whatever the link says."""
+    ours = (
+        wanted is not None and wanted.startswith(f"{PREFIX}/") and "//" not in wanted and "\\" not in wanted
+    )
+    return wanted if wanted is not None and ours and wanted.isprintable() else f"{PREFIX}/sessions"
+
+
+def _back_to_form(wanted: str, why: str = "wrong") -> Response:
+    return RedirectResponse(f"{PREFIX}/sign-in?{why}=1&next={quote(wanted, safe='/')}", 303)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Return the fields of a small form; none if the form is too large."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MOST_BYTES:
+            return {}
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    return {name: values[0] for name, values in fields.items()}

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from masquerade.service.account_log import client_address
-from masquerade.service.api.headers import SECURE
+from masquerade.service.accounts import client_address
+from masquerade.service.api.middleware import SECURE
 
 PREFIX = "/console"
 CONSOLE = "masquerade.console"  # scope key of the console

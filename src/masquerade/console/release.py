@@ -7,20 +7,103 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from masquerade.console.elements import bullets, copied, facts, link, table, tag
+from masquerade.console.elements import bullets, copied, drawing, facts, link, table, tag
 from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
-from masquerade.console.joint_keys import draw_ratios
-from masquerade.console.model import draw_model, method_of_model
-from masquerade.console.release_risks import draw_risks
 from masquerade.console.session_parts import draw_warnings
-from masquerade.console.wording import moment, number, share, short
+from masquerade.console.words import moment, number, share, short
+from masquerade.methods import learning_methods
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.protocol.product import ANSWER, MODEL, Product, product_in, product_of
-from masquerade.report.wording import METRICS
+from masquerade.protocol.contract import ANSWER, MODEL, Product, product_in, product_of
+from masquerade.protocol.learn.method import LearningMethod
+from masquerade.report.other_pages import LEADS, MODEL_METRICS, curves_of, drawings, ratio_chart
+from masquerade.report.risks import attack_title
+from masquerade.report.verdict import METRICS
+from masquerade.service.agree.quality import QUALITY_TERMS
 from masquerade.service.coordinator.service_levels import missed_levels
-from masquerade.service.quality import QUALITY_TERMS
 from masquerade.service.store import StoredRelease
+
+# --- joint keys ---------------------------------------------------------------------------------------------
+# Published ratios of joint keys: each with its meaning in one sentence, on the page of a release.
+
+
+def draw_ratios(summary: Mapping[str, Any]) -> None:
+    """Draw the ratios of a summary."""
+    answers = summary.get("ratios") or []
+    with tag("section"):
+        tag("h2", "Ratios")
+        tag("p", LEADS.get(summary.get("measure", "distinct"), ""), "quiet")
+        drawing(ratio_chart(answers))
+        table(
+            "Each set of columns, its ratio and what it means",
+            ["Columns", "Ratio", "Meaning"],
+            [[", ".join(each["key"]), number(each["ratio"]), each["meaning"]] for each in answers],
+            numbers=(1,),
+        )
+
+
+# --- model --------------------------------------------------------------------------------------------------
+# A published model: how good it is, and the model drawn, on the page of a release.
+
+
+def method_of_model(summary: Mapping[str, Any]) -> type[LearningMethod] | None:
+    """Return the method by which the model of a summary was learned; None if only another version has it."""
+    return learning_methods().get(str((summary.get("algorithm") or {}).get("name")))
+
+
+def draw_model(summary: Mapping[str, Any]) -> None:
+    """Draw the model of a summary, and its figures; a table's summary has none."""
+    metrics = summary.get("metrics") or {}
+    rows = [
+        [name, number(value), MODEL_METRICS.get(name, "")]
+        for name, value in metrics.items()
+        if isinstance(value, int | float)
+    ]
+    if rows:
+        with tag("section"):
+            tag("h2", "How good it is")
+            tag("p", f"Measured on {metrics.get('on')}: on others it may do worse.", "quiet")
+            table("Figures of the model", ["Figure", "Value", "Meaning"], rows, numbers=(1,))
+    method = method_of_model(summary)
+    if method is None:  # learned by another version
+        return
+    model = method.learns.read(summary["model"])
+    for section in (*drawings(model), *curves_of(summary.get("curves") or {})):
+        with tag("section"):
+            tag("h2", section.name)
+            tag("p", section.lead, "quiet")
+            drawing(section.chart)
+            if section.rows:
+                numbers = tuple(range(1, len(section.head)))
+                table(section.name, list(section.head), [list(row) for row in section.rows], numbers=numbers)
+
+
+# --- release risks ------------------------------------------------------------------------------------------
+# What could still go wrong with a published release: what somebody gets who has it and nothing else.
+
+
+def draw_risks(summary: Mapping[str, Any]) -> None:
+    """Draw the attacks that were played on the release when it was published; releases of before have none."""
+    attacks = summary.get("attacks") or []
+    if not attacks:
+        return
+    with tag("section"):
+        tag("h2", "What could still go wrong")
+        tag(
+            "p",
+            "What somebody gets who has this table and nothing else. The report shows it by what is known of a person; "
+            "masquerade attack goes on with an outside table, or an earlier release.",
+            "quiet",
+        )
+        table(
+            "Attacks on the release",
+            ["Attack", "Figure", "Meaning"],
+            [[attack_title(each["name"]), number(each["value"]), each["meaning"]] for each in attacks],
+            numbers=(1,),
+        )
+
+
+# --- release ------------------------------------------------------------------------------------------------
 
 
 @page("/sessions/{session_id}/release", "Release")

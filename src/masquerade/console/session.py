@@ -8,9 +8,8 @@ from nicegui import ui
 from nicegui.element import Element
 
 from masquerade.console.elements import bullets, button, facts, link, tag, text_field
-from masquerade.console.frame import View, leave, page, problem_place
+from masquerade.console.frame import SignedOut, View, leave, page, problem_place
 from masquerade.console.guard import PREFIX
-from masquerade.console.kinds import kind_of
 from masquerade.console.request_preview import acceptable
 from masquerade.console.session_parts import (
     draw_contract,
@@ -26,10 +25,9 @@ from masquerade.console.session_parts import (
     kind_facts,
 )
 from masquerade.console.session_progress import SessionProgress
-from masquerade.console.signed_in import SignedOut
-from masquerade.console.wording import STATUS, asked_product, look_of, moment, short
+from masquerade.console.words import STATUS, asked_product, kind_of, look_of, moment, short
 from masquerade.errors import MasqueradeError
-from masquerade.service.quality import limits_of, missed_terms, said_of_binding
+from masquerade.service.agree.quality import limits_of, missed_terms, said_of_binding
 from masquerade.service.resources import Event, PartyOffer, RequestPreview, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord

@@ -8,13 +8,13 @@ from itertools import groupby
 from typing import Any, get_args
 
 from masquerade.console.elements import bullets, drawing, facts, folded, table, tag
-from masquerade.console.kinds import kind_of
 from masquerade.console.session_progress import STEPS, SessionProgress, step_tree
-from masquerade.console.wording import (
+from masquerade.console.words import (
     STATUS,
     THIRD_PARTIES,
     asked_method,
     asked_product,
+    kind_of,
     moment,
     number,
     requirement,
@@ -22,11 +22,11 @@ from masquerade.console.wording import (
     size,
 )
 from masquerade.methods import described
+from masquerade.protocol.contract import chosen_lines
 from masquerade.protocol.method import RoleName
-from masquerade.protocol.method_choice import chosen_lines
 from masquerade.report.charts import tree_chart
-from masquerade.service.kinds.horizontal import against
-from masquerade.service.quality import KEPT, LOSSES, QUALITY_TERMS, why_waits
+from masquerade.service.agree.kinds import against
+from masquerade.service.agree.quality import KEPT, LOSSES, QUALITY_TERMS, why_waits
 from masquerade.service.resources import PartyOffer
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from masquerade.report.charts import TreeNode
-from masquerade.service.quality import QUALITY_TERMS, said_of, said_of_losses
+from masquerade.service.agree.quality import QUALITY_TERMS, said_of, said_of_losses
 from masquerade.service.resources import Event
 from masquerade.service.session_states import Status
 

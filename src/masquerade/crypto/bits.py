@@ -6,8 +6,10 @@ A vector of bits is uint8[n] of zeros and ones; packed, it is uint8[⌈n/8⌉], 
 from __future__ import annotations
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import ArrayLike, NDArray
 
+from masquerade.crypto.hashing import BLOCK_BYTES, derive_key
 from masquerade.errors import ParameterError
 
 Bits = NDArray[np.uint8]  # zeros and ones
@@ -91,3 +93,90 @@ def choose(bits: Bits, ones: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the rows of `ones` where the bit is 1, zeros elsewhere, without branching on the bit."""
     mask = np.uint64(0) - bits.astype(np.uint64)
     return ones & mask.reshape(-1, *(1,) * (ones.ndim - 1))
+
+
+# --- bit matrix ---------------------------------------------------------------------------------------------
+# Public matrices over bits, times packed columns: by tables of all sums of a few columns (the four
+# Russians).
+
+Columns = NDArray[np.uint64]  # uint64[columns, words]: each column packed, lowest bit first
+
+
+class BitMatrix:
+    """Rows × columns of bits; `group` columns share a table of 2^group sums."""
+
+    def __init__(self, bits: Bits, group: int) -> None:
+        self.bits = bits
+        self._group = group
+        self._parts = []
+        for first in range(0, bits.shape[1], group):
+            part = bits[:, first : first + group].astype(np.intp)
+            self._parts.append((first, part.shape[1], part @ (1 << np.arange(part.shape[1]))))
+
+    def times(self, columns: Columns) -> Columns:
+        """Return the product with columns of bits, uint64[rows, words]."""
+        words = columns.shape[1]
+        out = np.zeros((self.bits.shape[0], words), np.uint64)
+        picked = np.empty_like(out)
+        sums = np.zeros((1 << self._group, words), np.uint64)
+        for first, size, numbers in self._parts:
+            for bit in range(size):
+                np.bitwise_xor(sums[: 1 << bit], columns[first + bit], out=sums[1 << bit : 2 << bit])
+            np.take(sums, numbers, axis=0, out=picked, mode="clip")
+            out ^= picked
+        return out
+
+
+def rank(bits: Bits) -> int:
+    """Return the rank of a matrix of bits."""
+    left = [int("".join(map(str, row)), 2) for row in bits.tolist() if any(row)]
+    found = 0
+    while left:
+        pivot = max(left)
+        top = pivot.bit_length() - 1
+        left = [each for row in left if (each := row ^ pivot if row >> top & 1 else row)]
+        found += 1
+    return found
+
+
+def bit_columns(words: NDArray[np.uint64]) -> Columns:
+    """Return the 64 columns of bits of n words (64 divides n), uint64[64, n / 64]: column i has bit i of each."""
+    octets = np.ascontiguousarray(words.view(np.uint8).reshape(-1, 8).T)  # octets[i]: byte i of each word
+    squares = octets.view(np.uint64)  # eight words' bytes: a square of 8 × 8 bits, to be transposed
+    for shift, mask in ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0F0F0)):
+        change = (squares ^ (squares >> np.uint64(shift))) & np.uint64(mask)
+        squares ^= change
+        squares ^= change << np.uint64(shift)
+    by_bit = squares.view(np.uint8).reshape(8, -1, 8).transpose(0, 2, 1)
+    return np.ascontiguousarray(by_bit).reshape(64, -1).view(np.uint64)
+
+
+# --- column check -------------------------------------------------------------------------------------------
+# Short linear digests of long columns of bits, by which one party shows another that its columns fit
+# together.
+#
+#     digest(c) = GHASH under three keys = Σ cⱼ·Hᵏ⁻ʲ, in GF(2¹²⁸), for the 16-byte blocks cⱼ of the column
+#
+# The map is linear over bits: digest(a ⊕ b) = digest(a) ⊕ digest(b). A column that is fixed before the key
+# is drawn, and not zero, has a digest of zero with a probability of at most k / 2¹²⁸ under each key, for k
+# blocks. GHASH is computed by AES-GCM, which runs at the speed of memory: two tags under one key and nonce
+# differ by the GHASH of the difference. These tags authenticate nothing; keys and digests are public.
+
+Digests = NDArray[np.uint64]  # uint64[columns, 6]
+
+KEYS = 3
+DIGEST_BYTES = KEYS * BLOCK_BYTES
+_NONCE = bytes(12)
+
+
+def digests(columns: NDArray[np.uint8], seed: bytes) -> Digests:
+    """Return the digest of each column (bytes, 16 divides their number) under the keys that a public seed gives."""
+    nothing = bytes(columns.shape[1])
+    found = np.empty((len(columns), KEYS, BLOCK_BYTES), np.uint8)
+    for number in range(KEYS):
+        tags = AESGCM(derive_key(seed, b"column-check", bytes([number])))
+        constant = np.frombuffer(tags.encrypt(_NONCE, b"", nothing), np.uint8)
+        for column, digest in zip(columns, found[:, number], strict=True):
+            digest[:] = np.frombuffer(tags.encrypt(_NONCE, b"", column.data), np.uint8)
+        found[:, number] ^= constant
+    return found.reshape(len(columns), DIGEST_BYTES).view(np.uint64)

@@ -14,13 +14,14 @@ from __future__ import annotations
 import hashlib
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.engine.counts import Rows
 from masquerade.errors import ParameterError
 
 Literal = int
@@ -331,3 +332,28 @@ def to_bits(numbers: Sequence[int] | NDArray[np.integer], width: int) -> Bits:
     data = b"".join((int(each) & mask).to_bytes(n_bytes, "little") for each in numbers)
     rows = np.frombuffer(data, np.uint8).reshape(len(numbers), n_bytes)
     return np.ascontiguousarray(np.unpackbits(rows, axis=1, bitorder="little")[:, :width].T)
+
+
+# --- sorting network ----------------------------------------------------------------------------------------
+# Batcher's merge exchange (Knuth, *Sorting and Searching*, Algorithm 5.2.2M): sorts any number of keys.
+#
+# Which places are compared depends on the number of keys alone, so that the comparisons can be made on
+# shares. Layers: about (log₂ n)² / 2; comparators: about n·(log₂ n)² / 4.
+
+
+def layers(n: int) -> Iterator[tuple[Rows, Rows]]:
+    """Yield the places that each layer compares: after it the smaller key is at the first of two, all disjoint."""
+    if n < 2:
+        return
+    top = 1 << ((n - 1).bit_length() - 1)
+    stride = top
+    while stride:
+        step, phase, distance = top, 0, stride
+        while True:
+            low = np.arange(n - distance)
+            low = low[(low & stride) == phase]
+            yield low, low + distance
+            if step == stride:
+                break
+            distance, step, phase = step - stride, step >> 1, stride
+        stride >>= 1

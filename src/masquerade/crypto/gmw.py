@@ -18,18 +18,300 @@ Cost for each AND and instance: 1 triple; online 2 bits from each holder, and 2 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.crypto import BadMessage
-from masquerade.crypto.bits import pack
-from masquerade.crypto.circuit import AndGates, Bits, Gates
+from masquerade.crypto.bits import Bits, Packed, pack
+from masquerade.crypto.circuit import AndGates, Circuit, Gates
 from masquerade.crypto.hashing import Stream, derive_key
-from masquerade.crypto.holders import HeldCircuit, Places, is_first
-from masquerade.crypto.triples import Triples
 from masquerade.errors import ParameterError
+
+# --- holders ------------------------------------------------------------------------------------------------
+# Which parties hold a share of each wire, when several evaluate a circuit together.
+#
+# An input that one party knows need not be shared with the others: its owner holds it, and everybody else's
+# share is 0. A wire is then held by those whose inputs it depends on. That is what an AND costs: one
+# product for each party that holds the left operand and each other party that holds the right one.
+# Comparing two parties' numbers concerns these two alone, however many take part.
+#
+# Parties are sets of bits: party p is bit p.
+
+Parties = NDArray[np.uint64]  # one set of parties per gate or wire
+Places = NDArray[np.intp]
+
+MOST_PARTIES = 64
+
+
+class Duties(NamedTuple):
+    """What one of the holders must do in a layer: invert operands, left ones, then right ones; add d ∧ e."""
+
+    inverts: NDArray[np.bool_]
+    adds: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldCircuit:
+    """A circuit with the holders of its wires; `left` and `right` are those of its ANDs' operands, layer by layer."""
+
+    circuit: Circuit
+    n_parties: int
+    wires: Parties
+    left: tuple[Parties, ...]
+    right: tuple[Parties, ...]
+
+    @cached_property
+    def most_products(self) -> int:
+        """How many products an instance takes of the two parties that have most of them."""
+        left, right = (np.concatenate([np.zeros(0, np.uint64), *each]) for each in (self.left, self.right))
+        holds = [(held_by(each, left), held_by(each, right)) for each in range(self.n_parties)]
+        return max(int((a & d).sum() + (b & c).sum()) for (a, b), (c, d) in combinations(holds, 2))
+
+    def opened_by(self, party: int) -> list[Places]:
+        """Return the operands that a party opens of each layer, left ones, then right ones; found once."""
+        if party not in self._opened:
+            self._opened[party] = [np.flatnonzero(held_by(party, each)) for each in self._operands]
+        return self._opened[party]
+
+    def products_of(self, party: int, peer: int) -> tuple[Places, Places]:
+        """Return the ANDs whose left operand a party holds and whose right one a peer, and the reverse; found once."""
+        if (party, peer) not in self._products:
+            left, right = (
+                np.concatenate([np.zeros(0, np.uint64), *each]) for each in (self.left, self.right)
+            )
+            self._products[party, peer] = (
+                np.flatnonzero(held_by(party, left) & held_by(peer, right)),
+                np.flatnonzero(held_by(party, right) & held_by(peer, left)),
+            )
+        return self._products[party, peer]
+
+    def duties_of(self, party: int) -> list[Duties]:
+        """Return what a party, as the first of some holders, does alone in each layer; found once."""
+        if party not in self._duties:
+            found = []
+            for layer, holders in zip(self.circuit.layers, self._operands, strict=True):
+                ands = layer.ands
+                inverted = np.concatenate((ands.left_inverted, ands.right_inverted))
+                either = holders[: len(ands)] | holders[len(ands) :]
+                found.append(Duties(is_first(party, holders) & inverted, is_first(party, either)))
+            self._duties[party] = found
+        return self._duties[party]
+
+    @cached_property
+    def _operands(self) -> list[Parties]:
+        return [np.concatenate(pair) for pair in zip(self.left, self.right, strict=True)]
+
+    @cached_property
+    def _opened(self) -> dict[int, list[Places]]:
+        return {}
+
+    @cached_property
+    def _products(self) -> dict[tuple[int, int], tuple[Places, Places]]:
+        return {}
+
+    @cached_property
+    def _duties(self) -> dict[int, list[Duties]]:
+        return {}
+
+
+def hold(circuit: Circuit, n_parties: int, owners: Mapping[str, int] | None = None) -> HeldCircuit:
+    """Find the holders of all wires, given the owner of each input that one party alone knows.
+
+    All parties hold the other inputs.
+    """
+    if not 2 <= n_parties <= MOST_PARTIES:
+        raise ParameterError(
+            f"between 2 and {MOST_PARTIES} parties share a circuit. Got {n_parties} instead."
+        )
+    everybody = (1 << n_parties) - 1
+    wires: Parties = np.zeros(circuit.n_wires, np.uint64)
+    for name, place in circuit.inputs.items():
+        wires[place] = 1 << owners[name] if owners is not None and name in owners else everybody
+    left, right = [], []
+
+    def combine(xors: Iterable[Gates]) -> None:
+        for gates in xors:
+            wires[gates.outputs] = wires[gates.left] | wires[gates.right]
+
+    for layer in circuit.layers:
+        combine(layer.xors)
+        left.append(wires[layer.ands.left])
+        right.append(wires[layer.ands.right])
+        wires[layer.ands.outputs] = left[-1] | right[-1]
+    combine(circuit.last_xors)
+    return HeldCircuit(circuit, n_parties, wires, tuple(left), tuple(right))
+
+
+def held_by(party: int, holders: Parties) -> NDArray[np.bool_]:
+    """Return where a party is among the holders."""
+    return (holders >> np.uint64(party) & np.uint64(1)).astype(bool)
+
+
+def is_first(party: int, holders: Parties) -> NDArray[np.bool_]:
+    """Return where a party is the first of the holders, who does what one of them must; party 0 where nobody is."""
+    first = holders & (~holders + np.uint64(1))
+    is_it: NDArray[np.bool_] = first == np.uint64(1 << party)
+    return is_it if party else is_it | (holders == 0)
+
+
+# --- triples ------------------------------------------------------------------------------------------------
+# AND triples for n parties: shares of random bits a and b, and of c = a ∧ b; made ahead, each used once.
+#
+# A triple is for one gate of one instance: a is shared among the holders of the gate's left operand, b
+# among those of its right one (`holders`), and the shares of all others are 0. c = ⊕ᵢ aᵢbᵢ ⊕ ⊕ᵢ≠ⱼ aᵢbⱼ.
+# Each party knows its own aᵢbᵢ. For each pair, aᵢbⱼ comes from one random oblivious transfer of a bit in
+# which j chose with bⱼ: i got (m₀, m₁) and j got m_b; i sends m₀ ⊕ m₁ ⊕ aᵢ, j adds that to m_b where bⱼ =
+# 1, and m₀ and m₀ ⊕ aᵢbⱼ are the pair's shares (Gilboa 1999, for one bit). bᵢaⱼ comes the same way from a
+# second transfer in which j chose with aⱼ; so one direction of transfers between a pair is enough,
+# whichever it is.
+#
+# Private against any n − 1 curious parties, as the transfers are. Cost of a triple: a transfer and a bit
+# for each holder of the left operand and each other holder of the right one; where all n parties hold both,
+# n(n − 1).
+
+
+class Triples:
+    """One party's shares of a circuit's triples, handed out once: one row per gate, one column per instance."""
+
+    def __init__(self, a: Rows, b: Rows, c: Rows, instances: int) -> None:
+        if not a.shape == b.shape == c.shape or a.shape[1:] != (-(-instances // 8),):
+            raise ParameterError(f"triples of {instances} instances take {-(-instances // 8)} bytes a gate")
+        self._parts = (a, b, c)
+        self._count = instances
+        self._used = 0
+
+    def __len__(self) -> int:
+        return self._count - self._used
+
+    def take(self, instances: int) -> tuple[Rows, Rows, Rows]:
+        """Return shares of a, b and c for the next instances. All parties must take as many, in the same order."""
+        if instances > len(self):
+            raise ParameterError(
+                f"triples of {instances} instances are needed and of {len(self)} are left: make more ahead"
+            )
+        first, self._used = self._used, self._used + instances
+        a, b, c = (_columns(part, first, instances) for part in self._parts)
+        return a, b, c
+
+    def joined(self, more: Triples) -> Triples:
+        """Return what is left of these, and then of other ones."""
+        parts = zip(self._left(), more._left(), strict=True)
+        a, b, c = (np.packbits(np.concatenate(pair, axis=1), axis=1, bitorder="little") for pair in parts)
+        return Triples(a, b, c, len(self) + len(more))
+
+    def _left(self) -> tuple[Bits, Bits, Bits]:
+        a, b, c = (
+            np.unpackbits(part, axis=1, count=self._count, bitorder="little")[:, self._used :]
+            for part in self._parts
+        )
+        return a, b, c
+
+
+class TripleMaking:
+    """One party's part of making triples for some instances of a circuit, a multiple of 8.
+
+    Each pair of parties runs `transfers` random transfers of a bit. The receiver's choice bits are `choices`.
+    """
+
+    def __init__(self, held: HeldCircuit, me: int, instances: int) -> None:
+        if instances < 8 or instances % 8:
+            raise ParameterError(f"instances of triples must be a multiple of 8. Got {instances} instead.")
+        self._held, self._me, self._n_parties, self._instances = held, me, held.n_parties, instances
+        left, right = (
+            np.concatenate([np.zeros(0, np.uint64), *layers]) for layers in (held.left, held.right)
+        )
+        self._a = _random_rows(held_by(me, left), instances)
+        self._b = _random_rows(held_by(me, right), instances)
+        self._c = self._a & self._b
+        self._done: set[int] = set()
+
+    def transfers(self, peer: int) -> int:
+        """Return how many transfers this pair needs."""
+        return sum(map(len, self._products(peer))) * self._instances
+
+    def choices(self, peer: int) -> Bits:
+        """Return the choice bits of this party in transfers that it receives: its bits b, then a."""
+        with_a, with_b = self._products(peer)
+        return np.unpackbits(np.concatenate((self._b[with_b], self._a[with_a])), bitorder="little")
+
+    def correct(self, peer: int, zeros: Bits, ones: Bits) -> bytes:
+        """Return the correction to send to `peer`, for the transfers in which it chose and we got both messages."""
+        self._once(peer, zeros, ones)
+        with_a, with_b = self._products(peer)
+        kept, other = self._rows(zeros), self._rows(ones)
+        self._add(kept, with_a, with_b)
+        other ^= kept
+        other ^= np.concatenate((self._a[with_a], self._b[with_b]))
+        return other.tobytes()
+
+    def absorb(self, peer: int, chosen: Bits, correction: bytes) -> None:
+        """Take the chosen bits and the peer's correction, for the transfers in which this party chose."""
+        if 8 * len(correction) != self.transfers(peer):
+            raise BadMessage(
+                f"corrections of {len(correction)} bytes; {self.transfers(peer)} bits were expected"
+            )
+        self._once(peer, chosen)
+        with_a, with_b = self._products(peer)
+        told = np.frombuffer(correction, np.uint8).reshape(-1, self._instances // 8)
+        mine = np.concatenate((self._b[with_b], self._a[with_a]))
+        self._add(self._rows(chosen) ^ (mine & told), with_b, with_a)
+
+    def triples(self) -> Triples:
+        """Return the triples, once the transfers with all peers are done."""
+        missing = [
+            peer
+            for peer in range(self._n_parties)
+            if peer != self._me and peer not in self._done and self.transfers(peer)
+        ]
+        if missing:
+            raise ParameterError(f"the transfers with party {missing[0]} are missing")
+        return Triples(self._a, self._b, self._c, self._instances)
+
+    def _products(self, peer: int) -> tuple[Places, Places]:
+        """Return the gates of which our a, and those of which our b, meets the peer's share of the other operand."""
+        return self._held.products_of(self._me, peer)
+
+    def _rows(self, bits: Bits) -> Rows:
+        return pack(bits).reshape(-1, self._instances // 8)
+
+    def _add(self, shares: Rows, first: Places, then: Places) -> None:
+        self._c[first] ^= shares[: len(first)]
+        self._c[then] ^= shares[len(first) :]
+
+    def _once(self, peer: int, *transferred: Bits) -> None:
+        count = self.transfers(peer)
+        if any(bits.shape != (count,) for bits in transferred):
+            raise ParameterError(f"the triples with party {peer} take {count} transfers")
+        if peer in self._done:
+            raise ParameterError(f"the transfers with party {peer} were used before")
+        self._done.add(peer)
+
+
+def _columns(rows: Rows, first: int, count: int) -> Rows:
+    """Return some columns of packed rows."""
+    whole: Packed = rows[:, first // 8 : -(-(first + count) // 8)]
+    if first % 8 == 0 and count % 8 == 0:
+        return whole
+    bits = np.unpackbits(whole, axis=1, bitorder="little")[:, first % 8 :][:, :count]
+    return np.packbits(bits, axis=1, bitorder="little")
+
+
+def _random_rows(drawn: NDArray[np.bool_], instances: int) -> Rows:
+    """Draw a row for each gate that is marked; the others are zeros."""
+    rows = np.zeros((len(drawn), instances // 8), np.uint8)
+    count = int(drawn.sum())
+    rows[drawn] = np.frombuffer(os.urandom(count * instances // 8), np.uint8).reshape(count, instances // 8)
+    return rows
+
+
+# --- gmw ----------------------------------------------------------------------------------------------------
 
 Rows = NDArray[np.uint8]  # one row per wire: its shares of all instances, packed
 

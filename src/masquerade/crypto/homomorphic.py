@@ -14,16 +14,147 @@ is checked, not its factors.
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import math
 import secrets
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from masquerade.crypto import BadMessage
-from masquerade.crypto.integers import FixedBase, power, whole
 from masquerade.errors import ParameterError
+
+# --- integers -----------------------------------------------------------------------------------------------
+# Large integers: primes for keys, and powers of a fixed base by table. Uses gmpy2 when it is installed.
+#
+# Not constant-time: somebody who can time our arithmetic from within the machine may learn exponents.
+
+try:
+    whole: Any = importlib.import_module("gmpy2").mpz  # several times as fast; an extra, because it is LGPL
+except ImportError:
+    whole = int
+
+_SMALL = 1 << 16
+_WINDOW = 1 << 15  # candidates sieved at once
+_ROUNDS = 20
+_WITHOUT_TABLE = 16  # powers that cost about as much as a table
+
+
+class FixedBase:
+    """Powers of a fixed base and modulus from a table: one multiplication per `window` bits of the exponent.
+
+    The table has exponent_bits / window · 2^window numbers; it is made once enough powers were requested to make it
+    worthwhile.
+    """
+
+    def __init__(self, base: int, modulus: int, exponent_bits: int, window: int | None = None) -> None:
+        self._base, self._modulus = whole(base), whole(modulus)
+        self._exponent_bits = exponent_bits
+        self._window = window or (8 if modulus.bit_length() <= 3072 else 6)  # a table of at most 20 MB
+        self._table: list[list[Any]] = []
+        self._uses = 0
+
+    def power(self, exponent: int) -> int:
+        """Compute base^exponent modulo the modulus."""
+        if exponent < 0 or exponent.bit_length() > self._exponent_bits:
+            raise ParameterError(f"an exponent must have at most {self._exponent_bits} binary digits")
+        if not self._table:
+            self._uses += 1
+            if self._uses <= _WITHOUT_TABLE:
+                return power(self._base, exponent, self._modulus)
+            self._table = self._filled()
+        result, modulus, mask = whole(1), self._modulus, (1 << self._window) - 1
+        at = 0
+        while exponent:
+            digit = exponent & mask
+            if digit:
+                result = result * self._table[at][digit] % modulus
+            exponent >>= self._window
+            at += 1
+        return int(result)
+
+    def _filled(self) -> list[list[Any]]:
+        table, unit, modulus = [], self._base, self._modulus
+        for _ in range(-(-self._exponent_bits // self._window)):
+            row = [whole(1)]
+            for _ in range((1 << self._window) - 1):
+                row.append(row[-1] * unit % modulus)
+            table.append(row)
+            unit = row[-1] * unit % modulus
+        return table
+
+
+def power(base: int, exponent: int, modulus: int) -> int:
+    """Compute base^exponent modulo the modulus."""
+    return int(pow(whole(base), whole(exponent), whole(modulus)))
+
+
+def random_prime(bits: int) -> int:
+    """Draw a random prime p with its two highest bits set, p ≡ 3 modulo 4, and no small factor in (p − 1) / 2.
+
+    So a random square modulo p has an order without small gaps, which the table of noise needs (Damgård, Jurik,
+    Nielsen 2010). Twenty rounds of Miller–Rabin: an error probability far below 2^-128 for random candidates of this
+    length (Damgård, Landrock, Pomerance 1993).
+    """
+    if bits < 128:
+        raise ParameterError(f"a prime must have at least 128 binary digits. Got {bits} instead.")
+    while True:
+        start = secrets.randbits(bits) | (3 << (bits - 2)) | 3
+        for step in np.flatnonzero(_unmarked(start)):
+            candidate = start + 4 * int(step)
+            if candidate.bit_length() == bits and is_prime(candidate):
+                return candidate
+
+
+def is_prime(number: int) -> bool:
+    """Test primality by Miller–Rabin with random bases."""
+    if number < 4 or number % 2 == 0:
+        return number in (2, 3)
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    for _ in range(_ROUNDS):
+        value = power(2 + secrets.randbelow(number - 3), odd, number)
+        if value in (1, number - 1):
+            continue
+        for _ in range(twos - 1):
+            value = value * value % number
+            if value == number - 1:
+                break
+        else:
+            return False
+    return True
+
+
+def _unmarked(start: int) -> NDArray[np.bool_]:
+    """Return which p of start, start + 4, … have no small factor, and p − 1 none but 2."""
+    good = np.ones(_WINDOW, bool)
+    for prime in small_primes():
+        quarter = pow(4, -1, prime)
+        good[(-start) * quarter % prime :: prime] = False
+        good[(1 - start) * quarter % prime :: prime] = False
+    return good
+
+
+@cache
+def small_primes() -> list[int]:
+    """Return the odd primes below 2^16."""
+    sieve = np.ones(_SMALL, bool)
+    sieve[:3] = False
+    sieve[4::2] = False
+    for number in range(3, 256, 2):
+        if sieve[number]:
+            sieve[number * number :: number] = False
+    return [int(prime) for prime in np.flatnonzero(sieve)]
+
+
+# --- homomorphic --------------------------------------------------------------------------------------------
 
 KEY_BITS = (2048, 3072)
 SPARE_BITS = 64  # of a noise exponent, beyond the order of its base
@@ -204,3 +335,219 @@ class Slots:
             raise ParameterError("a message has more digits than its slots: a slot or the mask overflowed")
         mask = (1 << self.bits) - 1
         return [message >> (at * self.bits) & mask for at in range(self.count)]
+
+
+# --- okamoto uchiyama ---------------------------------------------------------------------------------------
+# Okamoto, Uchiyama, "A New Public-Key Cryptosystem as Secure as Factoring" (EUROCRYPT 1998).
+#
+#     n = p²·q;   E(m) = g^m · h^r mod n with h = g^n;   D(c) = L(c^{p−1} mod p²) / L(g^{p−1} mod p²) mod p,
+#     L(x) = (x − 1) / p
+#
+# Messages lie below p, a third of the key's length; ciphertexts are as long as the key. Secure against
+# chosen plaintexts when elements of order p cannot be told apart (the p-subgroup assumption); anyone who
+# learns the decryption of one message above p can factor n, so sums must stay below 2^plaintext_bits.
+
+
+class OkamotoUchiyamaPublic(PublicKey):
+    """The public key: n, g and h."""
+
+    scheme = b"OU"
+
+    def __init__(self, modulus: int, generator: int, base: int) -> None:
+        bits = modulus.bit_length()
+        # h's order divides lcm(p − 1, q − 1), which has at most |p| + |q| bits.
+        super().__init__(modulus, base, modulus, bits - bits // 3 + SPARE_BITS)
+        if not 1 < generator < modulus or math.gcd(generator, modulus) != 1:
+            raise BadMessage("a key's generator must be invertible")
+        if power(generator, modulus, modulus) != base:
+            raise BadMessage("a key's base must be the generator to the power of the modulus")
+        self.generator = generator
+        self.plaintext_bits = bits // 3 - 1
+        self._messages = FixedBase(generator, modulus, self.plaintext_bits)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> OkamotoUchiyamaPublic:
+        """Decode a peer's key."""
+        return cls(*split_key(data, cls.scheme, 3, 1))
+
+    def message_part(self, message: int) -> int:
+        """Return g^m, a ciphertext without noise."""
+        return self._messages.power(message)
+
+    def _numbers(self) -> tuple[int, ...]:
+        return self.modulus, self.generator, self.base
+
+
+class OkamotoUchiyamaSecret(SecretKey):
+    """The secret key: p and q."""
+
+    def __init__(self, public: OkamotoUchiyamaPublic, p: int, q: int) -> None:
+        if p * p * q != public.modulus:
+            raise ParameterError("the secret key does not belong to the public key")
+        super().__init__(public, (p * p, q), (p - 1, q - 1))
+        self._p = p
+        self._unit = pow(self._logarithm(public.generator), -1, p)
+
+    def decrypt(self, ciphertext: int) -> int:
+        """Return the message."""
+        return self._logarithm(ciphertext) * self._unit % self._p
+
+    def _logarithm(self, number: int) -> int:
+        square = self._p * self._p
+        return (power(number % square, self._p - 1, square) - 1) // self._p
+
+
+def generate_okamoto_uchiyama(bits: int = 2048) -> OkamotoUchiyamaSecret:
+    """Generate a key of 2,048 or 3,072 bits."""
+    check_key_bits(bits)
+    size = bits // 3 + (bits % 3 > 0)
+    p = q = modulus = 0
+    while modulus.bit_length() != bits or math.gcd(modulus, (p - 1) * (q - 1)) != 1:
+        p, q = random_prime(size), random_prime(bits - 2 * size)
+        modulus = p * p * q
+    while True:
+        generator = 2 + secrets.randbelow(modulus - 3)
+        if math.gcd(generator, modulus) == 1 and power(generator, p - 1, p * p) != 1:
+            break
+    public = OkamotoUchiyamaPublic(modulus, generator, power(generator, modulus, modulus))
+    return OkamotoUchiyamaSecret(public, p, q)
+
+
+# --- paillier -----------------------------------------------------------------------------------------------
+# Paillier, "Public-Key Cryptosystems Based on Composite Degree Residuosity Classes" (EUROCRYPT 1999).
+#
+#     n = p·q;   E(m) = (1 + m·n) · h^r mod n²
+#
+# The noise is that of Damgård, Jurik, Nielsen, "A Generalization of Paillier's Public-Key System with
+# Applications to Electronic Voting" (2010): h = (−x²)^n for one random x, so that one table serves all
+# powers; here with exponents of full length. Decryption is modulo p² and q², as in Paillier.
+#
+# Messages are nearly as long as the key; ciphertexts are twice as long. Secure against chosen plaintexts
+# when n-th residues modulo n² cannot be told apart (decisional composite residuosity).
+#
+# Who computes on another's ciphertexts need not trust its key. With a proof that n and φ(n) have no common
+# factor (Gennaro, Micciancio, Rabin, "An Efficient Non-Interactive Statistical Zero-Knowledge Proof System
+# for Quasi-Safe Prime Products", CCS 1998: n-th roots of numbers that nobody chose) every element of the
+# group is (1 + n)^m · r^n for exactly one m and r, so that `mask`, which multiplies by a uniform such
+# element, gives a uniform one, whatever it was given.
+
+_ROOTS = 8  # of a proof: without small factors below 2^16, a false one passes with a chance of 2^-128
+
+
+class PaillierPublic(PublicKey):
+    """The public key: n and h."""
+
+    scheme = b"PA"
+
+    def __init__(self, modulus: int, base: int) -> None:
+        super().__init__(modulus, base, modulus * modulus, modulus.bit_length() + SPARE_BITS)
+        self.plaintext_bits = modulus.bit_length() - 1
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PaillierPublic:
+        """Decode a peer's key."""
+        return cls(*split_key(data, cls.scheme, 2, 2))
+
+    def message_part(self, message: int) -> int:
+        """Return 1 + m·n = (1 + n)^m, a ciphertext without noise."""
+        return 1 + message * self.modulus
+
+    def mask(self, ciphertext: int) -> tuple[int, int]:
+        """Add a message drawn uniformly from all, and uniform noise. Return the new ciphertext, and that message.
+
+        So the owner of the key gets a uniform element of the group, whatever it encrypted and however, if its key is
+        `check`ed. Messages add modulo n, which is public. (Okamoto and Uchiyama's modulus p is its owner's secret: no
+        mask of theirs can be uniform.) The noise is no power of the key's base, which the owner has chosen.
+        """
+        mask, noise = secrets.randbelow(self.modulus), 0
+        while math.gcd(noise, self.modulus) != 1:
+            noise = secrets.randbelow(self.modulus)
+        uniform = self.add(self.message_part(mask), power(noise, self.modulus, self.group))
+        return self.add(ciphertext, uniform), mask
+
+    def check(self, proof: bytes) -> None:
+        """Raise BadMessage unless the owner has proved that the modulus and its totient have no common factor."""
+        size = self.modulus.bit_length() // 8
+        if len(proof) != _ROOTS * size:
+            raise BadMessage(f"a key's proof takes {_ROOTS * size} bytes. Got {len(proof)} instead.")
+        if any(self.modulus % prime == 0 for prime in small_primes()):
+            raise BadMessage("a key's modulus must have no small factor")
+        for at, number in enumerate(_challenges(self.modulus)):
+            root = int.from_bytes(proof[at * size : (at + 1) * size], "big")
+            if power(root, self.modulus, self.modulus) != number:
+                raise BadMessage("a key's proof must have the roots of its challenges")
+
+    def _numbers(self) -> tuple[int, ...]:
+        return self.modulus, self.base
+
+
+class PaillierSecret(SecretKey):
+    """The secret key: p and q."""
+
+    def __init__(self, public: PaillierPublic, p: int, q: int) -> None:
+        if p * q != public.modulus:
+            raise ParameterError("the secret key does not belong to the public key")
+        super().__init__(public, (p * p, q * q), (p - 1, q - 1))
+        self._primes = (p, q)
+        self._units = tuple(pow(_logarithm(1 + public.modulus, prime), -1, prime) for prime in self._primes)
+        self._inverse = pow(p, -1, q)
+
+    def proof(self) -> bytes:
+        """Prove that the modulus and its totient have no common factor: n-th roots of its challenges."""
+        modulus = self.public.modulus
+        inverses = [pow(modulus, -1, prime - 1) for prime in self._primes]
+        roots = (
+            self._joined(
+                *(
+                    power(number % prime, each, prime)
+                    for prime, each in zip(self._primes, inverses, strict=True)
+                )
+            )
+            for number in _challenges(modulus)
+        )
+        return b"".join(root.to_bytes(modulus.bit_length() // 8, "big") for root in roots)
+
+    def decrypt(self, ciphertext: int) -> int:
+        """Return the message."""
+        return self._joined(
+            *(
+                _logarithm(ciphertext, prime) * unit % prime
+                for prime, unit in zip(self._primes, self._units, strict=True)
+            )
+        )
+
+    def _joined(self, first: int, second: int) -> int:
+        """Return the number below n with these remainders modulo p and q."""
+        p, q = self._primes
+        return first + p * ((second - first) * self._inverse % q)
+
+
+def generate_paillier(bits: int = 2048) -> PaillierSecret:
+    """Generate a key of 2,048 or 3,072 bits."""
+    check_key_bits(bits)
+    p = q = 0
+    while (
+        (p * q).bit_length() != bits or math.gcd(p - 1, q - 1) != 2 or math.gcd(p * q, (p - 1) * (q - 1)) != 1
+    ):
+        p, q = random_prime(bits // 2), random_prime(bits // 2)
+    modulus = p * q
+    square = 0
+    while math.gcd(square, modulus) != 1:
+        square = secrets.randbelow(modulus) ** 2 % modulus
+    public = PaillierPublic(modulus, power(modulus - square, modulus, modulus * modulus))
+    return PaillierSecret(public, p, q)
+
+
+def _challenges(modulus: int) -> list[int]:
+    """Return numbers that follow from the modulus by hashing. One has a root by chance with less than 2^-16."""
+    size = modulus.bit_length() // 8
+    seed = b"masquerade/paillier/1\0" + modulus.to_bytes(size, "big")
+    stream = hashlib.shake_256(seed).digest(_ROOTS * (size + 16))
+    parts = (stream[at : at + size + 16] for at in range(0, len(stream), size + 16))
+    return [int.from_bytes(part, "big") % modulus for part in parts]
+
+
+def _logarithm(number: int, prime: int) -> int:
+    """Compute L_p(number^{p−1} mod p²)."""
+    square = prime * prime
+    return (power(number % square, prime - 1, square) - 1) // prime

@@ -10,7 +10,7 @@ that modular division gives anything (tests/crypto/test_logarithm.py shows it); 
 is, no inverse is needed either, and the ring may be that of the integers modulo a power of two: then a circuit that
 needs x modulo 2^N takes the lowest N bits of its shares.
 
-The circuit gives n and ε in bits. Each bit becomes a share of 0 or 1 (`protocol/learn/arithmetic.py`), so that
+The circuit gives n and ε in bits. Each bit becomes a share of 0 or 1 (`protocol/learn/shared_numbers.py`), so that
 n · (σ · ln 2) is a sum of shares times public numbers: the multiples of ln 2 need no table in the circuit, and no
 scaling of their own.
 """

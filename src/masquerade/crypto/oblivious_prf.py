@@ -31,9 +31,7 @@ from numpy.typing import NDArray
 
 from masquerade.crypto import BadMessage
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
-from masquerade.crypto.bit_matrix import BitMatrix, Columns, bit_columns
-from masquerade.crypto.bits import WIDTH, transpose
-from masquerade.crypto.column_check import DIGEST_BYTES, digests
+from masquerade.crypto.bits import DIGEST_BYTES, WIDTH, BitMatrix, Columns, bit_columns, digests, transpose
 from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, TweakedHash, derive_key, expand
 from masquerade.crypto.key_value_store import Shape, Words, decode, encode, selected
 from masquerade.errors import ParameterError

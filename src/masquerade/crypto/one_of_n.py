@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import Bits, digits, pack, unpack
 from masquerade.crypto.hashing import Blocks, Bytes, TweakCounter, TweakedHash, derive_key
-from masquerade.crypto.transfer_batches import ReceivedBatch
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
+from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
 from masquerade.errors import ParameterError
 
 _LONGEST = 1 << 32

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import digits
 from masquerade.crypto.rings import Elements, PowerOfTwo, Ring
-from masquerade.crypto.transfer_batches import ReceivedBatch
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
+from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
 from masquerade.errors import ParameterError
 
 

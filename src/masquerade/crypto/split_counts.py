@@ -34,8 +34,7 @@ from numpy.typing import NDArray
 from masquerade.crypto import BadMessage
 from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, derive_key
 from masquerade.crypto.one_of_n import as_indices
-from masquerade.crypto.pseudorandom_row_sums import Word, Words
-from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
+from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender, Word, Words
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.errors import ParameterError
 

@@ -42,10 +42,8 @@ from masquerade.crypto.hashing import (
     random_blocks,
 )
 from masquerade.crypto.one_of_n import as_indices, digits_of
-from masquerade.crypto.pseudorandom_row_sums import Word, Words, random_words
-from masquerade.crypto.punctured_trees import Growth
-from masquerade.crypto.transfer_batches import ReceivedBatch, SentBatch
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
+from masquerade.crypto.punctured_trees import Growth, Word, Words, random_words
+from masquerade.crypto.transfer_extension import ReceivedBatch, SentBatch, TransferReceiver, TransferSender
 
 Labels = NDArray[np.uint64]
 

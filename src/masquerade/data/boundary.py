@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from masquerade.data.continuum import MISSING_CELL, Continuum, Number
 from masquerade.data.taxonomy import Node, Taxonomy
-from masquerade.engine.counts import Counts, Flags, Ints
-from masquerade.engine.numbering import renumber
+from masquerade.engine.counts import Counts, Flags, Ints, renumber
 from masquerade.errors import Problem, nearest, shown
 
 _LISTED = 3  # values without a boundary that a problem names

@@ -14,8 +14,7 @@ import numpy as np
 from masquerade.data.column import Column, Ranks
 from masquerade.data.continuum import Number
 from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.engine.counts import Counts
-from masquerade.engine.numbering import distinct_values
+from masquerade.engine.counts import Counts, distinct_values
 from masquerade.errors import Problem, nearest, shown
 
 

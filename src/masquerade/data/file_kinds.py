@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from masquerade.data.database_url import database_scheme
+from masquerade.data.read_sql import database_scheme
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".data")
 PARQUET_SUFFIXES = (".parquet", ".pq")

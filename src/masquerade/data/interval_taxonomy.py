@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from masquerade.data.continuum import Kind, Number, read_interval, read_number, write_interval, write_number
 from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.data.taxonomy_outline import Outline, Place, refuse
+from masquerade.data.taxonomy_files import Outline, Place, refuse
 from masquerade.errors import Problem, shown
 
 Interval = tuple[Number, Number]

@@ -9,20 +9,240 @@ people ask about people.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from masquerade.data.query_columns import SelectNames
-from masquerade.data.query_condition import Condition, condition_of
 from masquerade.data.reading import why_unreadable
 from masquerade.errors import DataError, ParameterError, Problem, hint
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
+    from sqlglot.optimizer.scope import Scope
+
+# --- query columns ------------------------------------------------------------------------------------------
+# Which columns of tables the names in a query stand for.
+#
+# A query gives columns other names (`age AS a`) and reads them from queries inside it (`FROM (SELECT …) AS
+# t`, `WITH`). Every name is followed to the columns of tables that it is made of. As in SQL, WHERE and ON
+# see the columns of the tables; GROUP BY, HAVING and QUALIFY also see the names that the same SELECT gives,
+# and those come first.
+
+
+class SelectNames:
+    """The names in one SELECT of a query; `followed` are the SELECTs that led here from one around it."""
+
+    def __init__(self, scope: Scope, followed: frozenset[int] = frozenset()) -> None:
+        self.select = scope.expression
+        self._scope, self._followed = scope, followed | {id(scope)}
+        self._given = {
+            each.alias.casefold(): each.this for each in self.select.expressions if each.alias and each.this
+        }
+
+    def gives(self, name: str) -> bool:
+        """Return whether the SELECT itself gives this name to something else than a column of the same name."""
+        given = self._given.get(name.casefold())
+        return given is not None and all(
+            each.casefold() != name.casefold() for each, _ in self.columns(given)
+        )
+
+    def column(self, node: exp.Expr) -> str | None:
+        """Return the column of a table that a name in WHERE or ON stands for; None for anything else."""
+        if not is_column(node):
+            return None
+        where, made_of = self._made_of(node)
+        return node.name if made_of is None else where.column(made_of)
+
+    def columns(self, part: exp.Expr, *, sees_given: bool = False) -> Iterator[tuple[str, exp.Expr]]:
+        """Yield the columns of tables in a part of the SELECT, with their places, without those of a query inside."""
+        from sqlglot import exp
+
+        for node in part.walk(prune=lambda each: isinstance(each, exp.Query)):
+            if is_column(node):
+                for name in self._origins(node, sees_given):
+                    yield name, node
+
+    def reads_a_table(self, star: exp.Expr) -> bool:
+        """Return whether `*` or `t.*` is about a table, and not just about a query inside."""
+        from sqlglot import exp
+
+        table = star.table.casefold() if isinstance(star, exp.Column) else ""
+        return any(
+            isinstance(source, exp.Table)
+            for name, (_, source) in self._scope.selected_sources.items()
+            if table in ("", name.casefold())
+        )
+
+    def _origins(self, column: Any, sees_given: bool) -> list[str]:
+        where, made_of = self._made_of(column)
+        if sees_given and not column.table:
+            made_of = self._given.get(column.name.casefold(), made_of)
+        return [column.name] if made_of is None else [name for name, _ in where.columns(made_of)]
+
+    def _made_of(self, column: Any) -> tuple[SelectNames, exp.Expr | None]:
+        """Return what a query inside makes a column of, with the SELECT that says so; None for a table's own."""
+        from sqlglot import exp
+
+        scope: Scope | None = self._scope
+        while scope is not None:  # a query inside also sees what the one around it reads from
+            reads_table = False
+            for name, (_, source) in scope.selected_sources.items():
+                if column.table.casefold() not in ("", name.casefold()):
+                    continue
+                if isinstance(source, exp.Table):
+                    reads_table = True
+                elif (found := self._output(source, column.name)) is not None:
+                    return found
+            if reads_table:
+                break
+            scope = scope.parent
+        return self, None
+
+    def _output(self, scope: Scope, wanted: str) -> tuple[SelectNames, exp.Expr] | None:
+        """Return what a query inside makes the wanted column of; None where it has none, or refers to itself."""
+        from sqlglot import exp
+
+        names = scope.outer_columns
+        while scope.set_operation_scopes:  # the first SELECT gives the names
+            scope = scope.set_operation_scopes[0]
+        if id(scope) in self._followed or not isinstance(scope.expression, exp.Select):
+            return None
+        expressions = scope.expression.expressions
+        for name, expression in zip(
+            names or [each.alias_or_name for each in expressions], expressions, strict=False
+        ):
+            if name.casefold() == wanted.casefold():
+                return SelectNames(scope, self._followed), expression.unalias()
+        return None
+
+
+def is_column(node: Any) -> bool:
+    """Return whether a node of sqlglot's tree is the name of a column."""
+    from sqlglot import exp
+
+    return isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier)
+
+
+# --- query condition ----------------------------------------------------------------------------------------
+# Conditions of queries, as far as they compare one column with values: what a WHERE says about a record.
+#
+# Whatever else a condition may hold (functions, comparisons of two columns, queries inside) is `UNKNOWN`:
+# nobody can tell from a table alone which records it holds for.
+
+Operator = Literal["=", "<", "<=", ">", ">=", "like", "missing"]
+_MIRRORED: dict[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A column compared with a value, both as written: `age >= 50`."""
+
+    column: str
+    operator: Operator
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class All:
+    """Every part holds."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Some:
+    """At least one part holds."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """The part does not hold."""
+
+    part: Condition
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Something that a table alone does not decide."""
+
+
+Condition = Compared | All | Some | Not | Unknown
+UNKNOWN = Unknown()
+
+ColumnOf = Callable[[Any], str | None]
+
+
+def comparisons(condition: Condition) -> Iterator[Compared]:
+    """Yield the comparisons of a condition, from left to right."""
+    if isinstance(condition, Compared):
+        yield condition
+    elif isinstance(condition, All | Some):
+        for part in condition.parts:
+            yield from comparisons(part)
+    elif isinstance(condition, Not):
+        yield from comparisons(condition.part)
+
+
+def condition_of(node: Any, column_of: ColumnOf) -> Condition:
+    """Return the condition that a node of sqlglot's tree means; `column_of` names the column that a part of it is."""
+    from sqlglot import exp
+
+    operators: dict[type, Operator] = {
+        exp.EQ: "=",
+        exp.LT: "<",
+        exp.LTE: "<=",
+        exp.GT: ">",
+        exp.GTE: ">=",
+    }
+    if isinstance(node, exp.Paren):
+        return condition_of(node.this, column_of)
+    if isinstance(node, exp.And | exp.Or):
+        kind = All if isinstance(node, exp.And) else Some
+        return kind(tuple(condition_of(part, column_of) for part in node.flatten()))
+    if isinstance(node, exp.Not):
+        return Not(condition_of(node.this, column_of))
+    if isinstance(node, exp.NEQ):
+        return Not(_compared(node.this, "=", node.expression, column_of))
+    if isinstance(node, exp.Between):
+        low, high = node.args["low"], node.args["high"]
+        return All((_compared(node.this, ">=", low, column_of), _compared(node.this, "<=", high, column_of)))
+    if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
+        return Some(tuple(_compared(node.this, "=", each, column_of) for each in node.expressions))
+    if isinstance(node, exp.Like):
+        return _compared(node.this, "like", node.expression, column_of)
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+        column = column_of(node.this)
+        return UNKNOWN if column is None else Compared(column, "missing")
+    if type(node) in operators:
+        return _compared(node.this, operators[type(node)], node.expression, column_of)
+    return UNKNOWN
+
+
+def _compared(left: Any, operator: Operator, right: Any, column_of: ColumnOf) -> Condition:
+    column, value = column_of(left), _value(right)
+    if column is None and operator in _MIRRORED:
+        column, operator, value = column_of(right), _MIRRORED[operator], _value(left)
+    return UNKNOWN if column is None or value is None else Compared(column, operator, value)
+
+
+def _value(node: Any) -> str | None:
+    """Return a constant as written; None for anything else."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Paren | exp.Cast):
+        return _value(node.this)
+    if isinstance(node, exp.Neg):
+        value = _value(node.this)
+        return None if value is None else f"-{value}"
+    return node.this if isinstance(node, exp.Literal) else None
+
+
+# --- query log ----------------------------------------------------------------------------------------------
 
 MOST_STATEMENTS = 100_000  # a longer log tells nothing more about frequencies
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from masquerade.data.csv_encoding import likely_encoding
-from masquerade.data.database_url import DATABASE_URLS, database_scheme
 from masquerade.data.encode import MISSING_VALUES
 from masquerade.data.file_kinds import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, is_parted
+from masquerade.data.read_csv import likely_encoding
+from masquerade.data.read_sql import DATABASE_URLS, database_scheme
 from masquerade.data.reading import EXCEL, Source, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
@@ -109,7 +109,7 @@ class TableFile:
         path = base / source
         suffix = path.suffix.lower()
         if is_parted(source, base):
-            from masquerade.data.parquet_parts import read_parted
+            from masquerade.data.read_parquet import read_parted
 
             return partial(read_parted, source, base)
         if suffix in CSV_SUFFIXES:
@@ -186,8 +186,7 @@ def _csv(
 
 def _header(path: Path, separator: str | None, encoding: str) -> tuple[list[str], str]:
     """Return the names of the columns and the separator, by the file's first bytes."""
-    from masquerade.data.csv_scan import rows
-    from masquerade.data.read_csv import check_separator, likely_separator
+    from masquerade.data.read_csv import check_separator, likely_separator, rows
 
     if separator is not None:
         check_separator(separator)
@@ -205,7 +204,7 @@ def _header(path: Path, separator: str | None, encoding: str) -> tuple[list[str]
 
 
 def _parted(source: str, base: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
-    from masquerade.data.parquet_parts import parted_files
+    from masquerade.data.read_parquet import parted_files
 
     files = parted_files(source, base, columns or ())
     wanted = chosen(files.name, files.columns, columns)
@@ -216,7 +215,7 @@ def _parted(source: str, base: Path, columns: Sequence[str] | None) -> Iterator[
 def _parquet(path: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
     import pyarrow.parquet
 
-    from masquerade.data.cell_types import plain_table
+    from masquerade.data.read_sql import plain_table
 
     name = str(path)
     try:

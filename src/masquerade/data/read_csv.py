@@ -3,21 +3,114 @@
 from __future__ import annotations
 
 import codecs
+import re
 import time
 import weakref
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from masquerade.data.csv_scan import Row, line_at, rows
 from masquerade.data.reading import EXCEL, Source, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError, ParameterError, Problem
+
+# --- csv encoding -------------------------------------------------------------------------------------------
+# Guess a CSV file's encoding by its first bytes: a byte order mark, UTF-8, or what Windows writes in the
+# West.
+
+_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_LOOKED_AT = 1 << 22  # bytes
+
+
+def likely_encoding(path: Path) -> str:
+    """Return "utf-8", "utf-16", "cp1252" or, where even that has no sign for a byte, "latin-1"."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_LOOKED_AT)
+    except (OSError, ValueError) as error:
+        raise why_unreadable(path, error) from None
+    for mark, encoding in _MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            codecs.getincrementaldecoder(encoding)().decode(head)  # may end within a character
+        except UnicodeError:
+            continue
+        return encoding
+    return "latin-1"
+
+
+# --- csv scan -----------------------------------------------------------------------------------------------
+# A slow but exact CSV scanner that knows the line of every row.
+#
+# Arrow reads tables fast but does not report where an error is. This scan interprets a text as Arrow's
+# parser does (quotes count at the start of a cell only; inside, a doubled quote is one; blank lines are no
+# rows). It reads headers and locates errors. Python's own `csv` is not used because its limit on the size
+# of a cell is a process-wide setting, and because it does not distinguish an unclosed quote from other
+# irregularities.
+
+_LINE = re.compile(rb"[^\r\n]*")
+_BREAK = re.compile(rb"\r\n?|\n")
+
+
+class Row(NamedTuple):
+    """One row: the line it starts on (from 1), where it ends, its cells, whether its quotes are closed."""
+
+    line: int
+    end: int
+    cells: list[bytes]
+    closed: bool
+
+
+def rows(text: bytes, separator: bytes, start: int = 0) -> Iterator[Row]:
+    """Yield all rows from `start` on, including the header. UTF-8 allows searching any separator as bytes."""
+    inside = rb"[^\r\n%s]*+" % re.escape(separator)
+    if len(separator) > 1:
+        inside = rb"(?:(?!%s)[^\r\n])*+" % re.escape(separator)
+    cell = re.compile(rb'"((?:[^"]++|"")*+)("?)(%s)|(%s)' % (inside, inside))
+    position, line = start, 1
+    while position < len(text):
+        plain = _LINE.match(text, position)
+        assert plain is not None
+        cells, end, closed, lines = plain[0].split(separator), plain.end(), True, 1
+        if b'"' in plain[0]:
+            cells, end, closed = _quoted_row(text, position, separator, cell)
+            lines += len(_BREAK.findall(text, position, end))
+        if end > position:
+            yield Row(line, end, cells, closed)
+        line += lines
+        after = _BREAK.match(text, end)
+        position = after.end() if after is not None else len(text)
+
+
+def _quoted_row(
+    text: bytes, position: int, separator: bytes, cell: re.Pattern[bytes]
+) -> tuple[list[bytes], int, bool]:
+    cells = []
+    while True:
+        match = cell.match(text, position)
+        assert match is not None
+        quoted, quote, tail, bare = match.groups()
+        closed = quoted is None or bool(quote)
+        cells.append(bare if quoted is None else quoted.replace(b'""', b'"') + tail)
+        position = match.end()
+        if not closed or not text.startswith(separator, position):
+            return cells, position, closed
+        position += len(separator)
+
+
+def line_at(text: bytes, offset: int) -> int:
+    """Return the line number (from 1) of the byte at `offset`."""
+    return 1 + sum(1 for _ in _BREAK.finditer(text, 0, offset))
+
+
+# --- read csv -----------------------------------------------------------------------------------------------
 
 _BOM = codecs.BOM_UTF8
 SEPARATORS = ",;\t|"  # the usual ones, the most usual first

@@ -6,22 +6,262 @@ No error shows a password.
 
 from __future__ import annotations
 
+import datetime
 import importlib
+import os
 import re
+import uuid
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from masquerade.data.cell_types import plain_table
-from masquerade.data.database_url import FILE_SCHEMES, database_path, database_scheme
-from masquerade.data.postgres_url import PostgresUrl
+from masquerade.data.continuum import days
+from masquerade.data.encode import is_text
 from masquerade.data.reading import Source, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
-from masquerade.errors import DataError
+from masquerade.errors import DataError, Problem
+
+# --- cell types ---------------------------------------------------------------------------------------------
+# The Arrow types a cell may have, and the conversion of database and Parquet types to them.
+
+_WHOLE = r"^-?[0-9]{1,18}$"
+_ALLOWED = "text, numbers, dates, times and booleans"
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_DECIMAL = r"^-?[0-9]+([.][0-9]+)?$"
+
+
+def plain_table(table: pa.Table, name: str, coded: Container[str] = (), *, advice: str = "") -> pa.Table:
+    """Convert every column to text, numbers, booleans, dates or times; reject columns of any other type."""
+    problems, arrays = [], []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        try:
+            array = plain_column(field, column)
+            array.validate(full=True)
+        except pa.ArrowInvalid:
+            problems.append(f"column {field.name} holds text that is not UTF-8, or is damaged")
+        except TypeError as error:
+            problems.append(f"column {field.name} is of type {error}; allowed are {_ALLOWED}{advice}")
+        else:
+            if _leaves_the_calendar(array):
+                problems.append(f"column {field.name} holds a date outside the years 1 to 9999")
+            as_code = field.name in coded and is_text(array.type)
+            arrays.append(array.dictionary_encode() if as_code else array)
+    if problems:
+        raise DataError.about(name, *problems)
+    return pa.table(arrays, names=table.column_names) if arrays else table
+
+
+def plain_column(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert one column to a plain type; raise TypeError with the type's name if there is none."""
+    kind = column.type
+    if (field.metadata or {}).get(b"POSTGRESQL:type") == b"money":
+        raise TypeError("money")  # arrives as a bare number of cents
+    if isinstance(kind, pa.BaseExtensionType):
+        return _unwrapped(kind, column)
+    base = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not _is_plain(base):
+        raise TypeError(str(kind))
+    return column
+
+
+def _unwrapped(kind: pa.BaseExtensionType, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    storage = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
+    if kind.extension_name == "arrow.uuid":
+        texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in storage.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.string())])
+    type_name = getattr(kind, "type_name", kind.extension_name)
+    if type_name == "numeric":
+        return _numbers(storage)
+    if not _is_plain(kind.storage_type):
+        raise TypeError(type_name)
+    return storage
+
+
+def _numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Parse decimals that a database wrote as text: as integers if possible, else decimals, else (NaN) floats."""
+    if _all_match(texts, _WHOLE):
+        return texts.cast(pa.int64())
+    if _all_match(texts, _DECIMAL):
+        fraction = pc.utf8_length(pc.replace_substring_regex(texts, r"^[^.]*[.]?", ""))
+        whole = pc.utf8_length(pc.replace_substring_regex(texts, r"^-|[.].*$", ""))
+        scale, digits = pc.max(fraction).as_py(), pc.max(whole).as_py()
+        if scale + digits <= 38:
+            return texts.cast(pa.decimal128(38, scale))
+    return texts.cast(pa.float64())
+
+
+def _all_match(texts: pa.ChunkedArray, pattern: str) -> bool:
+    return pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py() is True
+
+
+def _leaves_the_calendar(column: pa.ChunkedArray) -> bool:
+    """Return whether a date lies outside Python's calendar, whose range is smaller than Arrow's."""
+    kind = column.type
+    if pa.types.is_date32(kind):
+        numbers, per_day = column.cast(pa.int32()), 1
+    elif pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
+        numbers, per_day = column.cast(pa.int64()), _PER_DAY["ms" if pa.types.is_date64(kind) else kind.unit]
+    else:
+        return False
+    ends = pc.min_max(numbers).as_py()
+    return ends["min"] is not None and (
+        ends["min"] // per_day < days(datetime.date.min) or ends["max"] // per_day > days(datetime.date.max)
+    )
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    types = pa.types
+    return (
+        is_text(kind)
+        or types.is_boolean(kind)
+        or types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_date(kind)
+        or (types.is_timestamp(kind) and _knows_zone(kind))
+        or types.is_time(kind)
+        or types.is_null(kind)
+    )
+
+
+def _knows_zone(kind: pa.DataType) -> bool:
+    """Return whether this machine knows a timestamp's time zone, if it has one."""
+    try:
+        pa.array([0], kind).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+# --- database url -------------------------------------------------------------------------------------------
+# Database URLs: which database one is of, and where its file is (read_sql.py takes PostgreSQL's apart).
+
+FILE_SCHEMES = ("sqlite", "duckdb")  # databases that are a file
+DATABASE_URLS = "sqlite:///file.db, duckdb:///file.duckdb and postgresql://user:password@host/database"
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def database_path(url: str, base: Path) -> Path:
+    """Return the file's path: `sqlite:///relative.db` is relative to `base`, `sqlite:////absolute.db` is not."""
+    scheme, rest = url.partition(":")[0], url.partition("://")[2]
+    if not rest.startswith("/") or len(rest) == 1:
+        raise DataError.about(
+            url,
+            f"not of the form {scheme}:///file.db (three slashes; four for an absolute path: {scheme}:////data/file.db)",
+        )
+    return base / rest[1:]
+
+
+def database_scheme(source: str) -> str | None:
+    """Return a database URL's scheme in lower case, or None for a path; an unknown scheme is an error."""
+    match = _URL.match(source)
+    if match is None:
+        return None
+    scheme = match[1].lower()
+    if scheme not in (*FILE_SCHEMES, "postgresql", "postgres"):
+        # The rest of the URL may hold a password, so it is not repeated.
+        raise DataError(
+            f'a source cannot be a URL that begins with "{match[0]}"; allowed are {DATABASE_URLS}'
+        )
+    return scheme
+
+
+# --- postgres url -------------------------------------------------------------------------------------------
+# PostgreSQL's URLs taken apart: for the driver, and for people without their password.
+#
+# A password may be written as `${NAME}`: whoever connects looks the environment variable up, so a URL that
+# travels to the workers of a cluster carries no secret.
+
+# As libpq reads it: the user's part ends at the first "@" before a "/"; a password keeps "?" and "#".
+_POSTGRESQL = re.compile(
+    r"(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?"
+    r"(?P<hosts>[^/?@]*)(?:/(?P<database>[^/?@]*))?(?:\?(?P<parameters>.*))?",
+    re.DOTALL,
+)
+_HOST = r"(?:\[[^\]]*\]|[^:,\[\]]*)(?::[0-9]*)?"
+_HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")  # braces cannot be in a URL as they are
+_SECRET_PARAMETER = re.compile(r"(?P<key>(?:ssl)?password)=(?P<value>[^&]*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, repr=False)
+class PostgresUrl:
+    """`postgresql://user:password@host:port/database?parameters`, taken apart."""
+
+    user: str | None
+    password: str | None
+    hosts: str
+    database: str | None
+    parameters: str | None
+
+    @classmethod
+    def parse(cls, url: str) -> PostgresUrl:
+        """Parse a URL. Reject what the driver would misread: its error message would show the password."""
+        match = _POSTGRESQL.fullmatch(url.partition("://")[2])
+        if match is None or _HOSTS.fullmatch(match["hosts"]) is None:
+            raise DataError.about(
+                f"{url.partition('://')[0]}://…",
+                "not of the form postgresql://user:password@host:port/database; "
+                'in a user name or password write "@" as %40, "/" as %2F, ":" as %3A and "%" as %25',
+            )
+        return cls(**match.groupdict())
+
+    def shown(self) -> str:
+        """Return the URL for display, with `***` for every password."""
+        return self._written("***", _SECRET_PARAMETER.sub(r"\g<key>=***", self.parameters or ""))
+
+    def for_driver(self) -> str:
+        """Return the URL for libpq with a connection timeout; without one it waits minutes for a silent host."""
+        parameters = _SECRET_PARAMETER.sub(
+            lambda match: f"{match['key']}={self._looked_up(match['value'])}", self.parameters or ""
+        )
+        if "connect_timeout=" not in parameters:
+            parameters += "&connect_timeout=10" if parameters else "connect_timeout=10"
+        return self._written(self._looked_up(self.password), parameters)
+
+    def _looked_up(self, secret: str | None) -> str | None:
+        """Return a password as a URL has it, also where it is in an environment variable."""
+        if secret is None or (match := _VARIABLE.fullmatch(secret)) is None:
+            return secret
+        if (found := os.environ.get(match[1])) is None:
+            raise DataError.about(
+                self.shown(), f"the environment variable {match[1]} is not set where the database is read"
+            )
+        return quote(found, safe="")
+
+    def _written(self, password: str | None, parameters: str) -> str:
+        login = ""
+        if self.user is not None:
+            login = f"{self.user}@" if self.password is None else f"{self.user}:{password}@"
+        path = f"/{self.database}" if self.database is not None else ""
+        return f"postgresql://{login}{self.hosts}{path}{'?' if parameters else ''}{parameters}"
+
+    def scrub(self, message: str) -> str:
+        """Remove this URL's passwords from the message, percent-encoded or not."""
+        for secret in sorted(set(self._secrets()), key=len, reverse=True):
+            message = message.replace(secret, "***")
+        return message
+
+    def _secrets(self) -> Iterator[str]:
+        written = [self.password or ""]
+        written += [match["value"] for match in _SECRET_PARAMETER.finditer(self.parameters or "")]
+        for secret in filter(None, written):
+            if (match := _VARIABLE.fullmatch(secret)) is not None:
+                secret = quote(os.environ.get(match[1], ""), safe="")
+            if secret:
+                yield secret
+                yield unquote(secret)
+
+
+# --- read sql -----------------------------------------------------------------------------------------------
 
 _COMMENTS_AND_SPACE = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 _READS = re.compile(r"\(|(?:select|with|values|table)\b", re.IGNORECASE)
@@ -210,3 +450,159 @@ def _first_line(error: Exception) -> str:
     line = str(error).strip().partition("\n")[0]
     said = re.split(r"(?:ERROR|FATAL): +|Failed to (?:prepare query|step query|connect): ", line)[-1]
     return re.sub(r"^(?:[A-Z_]+: )?(?:\[\w+\] )?", "", said).strip()
+
+
+# --- query parts --------------------------------------------------------------------------------------------
+# A query's result in parts, each read by whoever counts it: ranges of a key column.
+#
+# The database numbers nothing for us, so rows need a key: a column whose values are all different. Ranges
+# of it with about equally many rows are found once (`ntile`); a part is the query with a condition on its
+# range, in the order of the key. So a part that is read again, by another worker or for its other columns,
+# has the same rows in the same order. Rows that come or go meanwhile are an error. Cells that change
+# meanwhile are not noticed.
+
+_LOOK = 1000  # rows by which the types of the columns are known
+_PARTITION = ("data", "partition")
+
+
+@dataclass(frozen=True, repr=False)
+class QueryPart:
+    """The rows of a query's result with keys from `lo` to `hi`. Its text shows no password."""
+
+    url: str
+    query: str
+    base: str
+    key: str
+    lo: Any
+    hi: Any
+    first_row: int
+    rows: int
+    types: tuple[tuple[str, pa.DataType], ...]  # of the columns, where they are known
+
+    def __repr__(self) -> str:
+        return f"QueryPart({self.rows} rows)"
+
+    def read(self, columns: Sequence[str], coded: Container[str] = ()) -> pa.Table:
+        """Read these columns; text columns in `coded` are dictionary-encoded."""
+        key = _quoted(self.key)
+        selected = ", ".join(_quoted(name) for name in columns) or key
+        condition = f"{key} >= {_literal(self.lo)} AND {key} <= {_literal(self.hi)}"
+        text = f"SELECT {selected} FROM {_result(self.query)} WHERE {condition} ORDER BY {key}"  # noqa: S608 # see _result
+        table = read_sql(self.url, text, Path(self.base), columns=columns, coded=coded).table
+        if table.num_rows != self.rows:
+            raise DataError.about(
+                hide_password(self.url),
+                "rows came or went while the query's result was in use; run the job again",
+            )
+        return pa.table({name: self._typed(name, table.column(name)) for name in columns})
+
+    def _typed(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return a column in the type that it has in all parts: SQLite types cells, not columns."""
+        wanted = dict(self.types).get(name)
+        found = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if wanted is None or found == wanted or (is_text(found) and is_text(wanted)):
+            return column
+        try:
+            plain = column.cast(found) if found != column.type else column
+            return plain.cast(wanted)
+        except pa.ArrowException:
+            text = f"holds cells of type {wanted} and of type {found}; cast it in the query, as in CAST(x AS text)"
+            raise DataError(Problem(text, source=hide_password(self.url), column=name)) from None
+
+    def origin(self, missing_values: Sequence[str]) -> Origin:
+        """Return how errors name its rows: by their place in the result, in the order of the key."""
+        return Origin(hide_password(self.url), missing_values=tuple(missing_values), first_row=self.first_row)
+
+
+@dataclass(frozen=True, repr=False)
+class PartedQuery:
+    """A query's result, to be read in parts: what `PartedFiles` is for files."""
+
+    url: str
+    query: str
+    base: str
+    key: str
+    columns: tuple[str, ...]
+    types: tuple[tuple[str, pa.DataType], ...]
+    rows: int
+
+    @property
+    def name(self) -> str:
+        """The database, without its password."""
+        return hide_password(self.url)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The file that whoever reads must see; none where the database is a server."""
+        if database_scheme(self.url) not in FILE_SCHEMES:
+            return ()
+        return (database_path(self.url, Path(self.base)).absolute(),)
+
+    @property
+    def largest_group(self) -> tuple[int, str]:
+        """No rows have to be read at once."""
+        return 0, ""
+
+    def parts(self, most_rows: int) -> list[QueryPart]:
+        """Cut the result into parts of at most `most_rows` rows; raise unless the key is unique."""
+        n_parts = -(-self.rows // max(most_rows, 1))
+        key = _quoted(self.key)
+        number = f"ntile({n_parts}) OVER (ORDER BY {key})"
+        numbered = f"(SELECT {key} AS k, {number} AS part FROM {_result(self.query)}) AS numbered"  # noqa: S608 # see _result
+        figures = "min(k) AS lo, max(k) AS hi, count(*) AS n, count(DISTINCT k) AS different"
+        text = f"SELECT part, {figures} FROM {numbered} GROUP BY part ORDER BY part"  # noqa: S608 # see _result
+        found = read_sql(self.url, text, Path(self.base)).table.to_pylist()
+        shared = any(before["hi"] == after["lo"] for before, after in pairwise(found))
+        if shared or any(each["n"] != each["different"] for each in found):
+            raise DataError(
+                Problem(
+                    f"column {self.key} must have another value in every row, and no missing one",
+                    key=_PARTITION,
+                )
+            )
+        ends = np.cumsum([each["n"] for each in found]).tolist()
+        return [
+            QueryPart(
+                self.url,
+                self.query,
+                self.base,
+                self.key,
+                each["lo"],
+                each["hi"],
+                end - each["n"],
+                each["n"],
+                self.types,
+            )
+            for each, end in zip(found, ends, strict=True)
+        ]
+
+
+def parted_query(url: str, query: str, base: Path, key: str, columns: Sequence[str] = ()) -> PartedQuery:
+    """Look at a query's result; raise unless it has these columns, and a key by whose ranges it can be read."""
+    query = query.strip().rstrip(";")
+    check_query(hide_password(url), query)
+    look = read_sql(url, f"SELECT * FROM {_result(query)} LIMIT {_LOOK}", base)  # noqa: S608 # see _result
+    chosen(f"{look.origin.name}: the query's result", look.all_columns, [*columns, key])
+    kind = look.table.schema.field(key).type
+    if not (pa.types.is_integer(kind) or is_text(kind)):
+        text = f"column {key} is of type {kind}; it must hold whole numbers or texts, as in CAST(x AS text)"
+        raise DataError(Problem(text, key=_PARTITION))
+    counted = read_sql(url, f"SELECT count(*) AS n FROM {_result(query)}", base).table  # noqa: S608 # see _result
+    schema = look.table.schema
+    types = tuple((each.name, each.type) for each in schema if not pa.types.is_null(each.type))
+    return PartedQuery(
+        url, query, str(base.absolute()), key, look.all_columns, types, counted.column("n")[0].as_py()
+    )
+
+
+def _result(query: str) -> str:
+    """Return a query as a table of another: it is the job's own text, and the database only lets us read."""
+    return f"(\n{query}\n) AS whole_result"  # a comment at its end ends with its line
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: Any) -> str:
+    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"

@@ -23,16 +23,13 @@ from numpy.typing import NDArray
 from masquerade.data.column import Coded, Column, Domain
 from masquerade.data.continuum import MISSING_CELL, Continuum
 from masquerade.data.encode import MISSING_VALUES, labels_in_order, leaves_in_order
-from masquerade.data.product import Combination, Product
 from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Missing, Origin, Table
+from masquerade.data.table import Combination, Missing, Origin, Product, Table
 from masquerade.data.taxonomy import FLAT, Taxonomy
-from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine
-from masquerade.engine.counts import Counts, Flags, value_counts
+from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine, SparseCounts
+from masquerade.engine.counts import Counts, Flags, distinct_values, look_up, renumber, value_counts
 from masquerade.engine.here import Here
 from masquerade.engine.local import LocalEngine
-from masquerade.engine.numbering import distinct_values, look_up, renumber
-from masquerade.engine.sparse import SparseCounts
 from masquerade.errors import DataError, ParameterError, Problem
 
 Labels = tuple[str, ...]
@@ -47,7 +44,7 @@ _BYTES_PER_CELL = (
 
 
 class TablePart(Protocol):
-    """Some rows of a table, which whoever counts them reads: part of a file (`parquet_parts.py`), or of a query."""
+    """Some rows of a table, which whoever counts them reads: part of a file (`read_parquet.py`), or of a query."""
 
     @property
     def rows(self) -> int:

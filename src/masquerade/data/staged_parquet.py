@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
-from masquerade.data.parquet_parts import PartedFiles, parted_files
 from masquerade.data.read import TableFile
+from masquerade.data.read_parquet import PartedFiles, parted_files
 from masquerade.errors import DataError
 
 

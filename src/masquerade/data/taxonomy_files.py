@@ -2,23 +2,234 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from masquerade.data.boundary import boundary_problems
+from masquerade.data.encode import SPACE
 from masquerade.data.schema import Attribute, AttributeKind, Schema
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.data.taxonomy_csv import outline_of_rows
-from masquerade.data.taxonomy_outline import Outline, refuse
-from masquerade.errors import TaxonomyError
+from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.errors import Problem, TaxonomyError, shown
+
+# --- taxonomy outline ---------------------------------------------------------------------------------------
+# The outline of a taxonomy file: which name is under which, and on which line.
+#
+# Every format is read as paths from a leaf to the root; here the paths become one tree, or a list of
+# problems.
+
+MAX_LEVELS = 100  # deeper than any real taxonomy; a file beyond it is a mistake
+_MAX_PROBLEMS = 20
+_MARKED = re.compile(r"\*\s*([^*\s](?:[^*]*[^*\s])?)\s*\*")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A name in a file, and its line."""
+
+    name: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{shown(self.name)} (line {self.line})"
+
+
+PlacePath = Sequence[Place]  # from a leaf to the root
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A valid tree of names: each but the root has exactly one parent."""
+
+    root: str
+    children: Mapping[str, Sequence[str]]  # of inner nodes, in the order of the file
+    lines: Mapping[str, int]  # the first line of each name
+    marked: Sequence[
+        str
+    ] = ()  # as maximal allowed generalisations: *name*, as "Constrained k-Anonymity" draws them
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The names without children, in the order of the file."""
+        return tuple(name for name in self.lines if name not in self.children)
+
+    def place(self, name: str) -> Place:
+        """Return a name with its line."""
+        return Place(name, self.lines[name])
+
+    def branch(self) -> Branch:
+        """Convert the outline into nested branches."""
+
+        def grow(name: str) -> Branch:  # at most MAX_LEVELS deep
+            return Branch(name, tuple(grow(child) for child in self.children.get(name, ())))
+
+        return grow(self.root)
+
+
+def refuse(source: str, problems: Sequence[Problem]) -> None:
+    """Raise one error with all problems of a file, if there are any."""
+    if not problems:
+        return
+    shown_first = list(problems[:_MAX_PROBLEMS])
+    if len(problems) > _MAX_PROBLEMS:
+        shown_first.append(Problem(f"{len(problems) - _MAX_PROBLEMS} more problems like these"))
+    raise TaxonomyError(*(problem.at(source=source) for problem in shown_first))
+
+
+def outline(paths: Iterable[PlacePath], source: str, known_problems: Sequence[Problem] = ()) -> Outline:
+    """Build the tree that the paths describe; repeated paths are harmless.
+
+    Raise one error with all problems, those that the file's reader already found first.
+    """
+    parents: dict[str, Place] = {}
+    roots: dict[str, Place] = {}
+    leaves: dict[str, Place] = {}
+    inner: dict[str, Place] = {}
+    children: dict[str, dict[str, None]] = {}
+    problems = dict.fromkeys(known_problems)  # in order, each once
+    marked: dict[str, None] = {}
+    for path in paths:
+        path = _without_padding([_unmarked(place, marked) for place in path])
+        if len(path) > MAX_LEVELS:
+            text = f"{len(path)} levels; allowed are at most {MAX_LEVELS}"
+            problems[Problem(text, line=path[0].line)] = None
+            continue
+        if problem := _repetition(path):
+            problems[problem] = None
+            continue
+        leaves.setdefault(path[0].name, path[0])
+        roots.setdefault(path[-1].name, path[-1])
+        for child, parent in pairwise(path):
+            inner.setdefault(parent.name, parent)
+            known = parents.setdefault(child.name, Place(parent.name, child.line))
+            if known.name != parent.name:
+                both = f"{known} and {Place(parent.name, child.line)}"
+                problems[Problem(f"{shown(child.name)} stands under two parents: {both}")] = None
+            else:
+                children.setdefault(parent.name, {})[child.name] = None
+    for name in leaves:
+        if name in inner:
+            text = f"{leaves[name]} is a leaf, and {inner[name]} an inner node; it can be one of them"
+            problems[Problem(text)] = None
+    for cycle in _cycles(parents):
+        text = f"{shown(cycle[0])} is its own ancestor: {' under '.join(map(shown, cycle))}"
+        problems[Problem(text)] = None
+    if problem := _several_roots(list(roots.values())):
+        problems[problem] = None
+    if not problems and not roots:
+        problems[Problem("the file is empty; expected is one row a leaf: leaf;parent;…;root")] = None
+    refuse(source, list(problems))
+    lines = {place.name: place.line for places in (leaves, inner) for place in places.values()}
+    below = {name: tuple(names) for name, names in children.items()}
+    return Outline(next(iter(roots)), below, lines, tuple(marked))
+
+
+def _unmarked(place: Place, marked: dict[str, None]) -> Place:
+    """Return a name without the asterisks around it, which mark it; one that holds more of them is a name as it is."""
+    found = _MARKED.fullmatch(place.name)
+    if found is None:
+        return place
+    marked[found[1]] = None
+    return Place(found[1], place.line)
+
+
+def _without_padding(path: PlacePath) -> PlacePath:
+    """Merge repeated names, with which short branches are padded (`Other;Other;*`), into one node."""
+    return [place for at, place in enumerate(path) if at == 0 or place.name != path[at - 1].name]
+
+
+def _repetition(path: PlacePath) -> Problem | None:
+    seen: dict[str, Place] = {}
+    for place in path:
+        if place.name in seen:
+            text = f"{shown(place.name)} is its own ancestor: it stands in one path twice"
+            return Problem(text, line=seen[place.name].line)
+        seen[place.name] = place
+    return None
+
+
+def _cycles(parents: Mapping[str, Place]) -> list[list[str]]:
+    """Find each cycle of names, in which every name is a child of the next."""
+    cycles: list[list[str]] = []
+    settled: set[str] = set()
+    for start in parents:
+        trail: dict[str, None] = {}
+        name = start
+        while name in parents and name not in settled and name not in trail:
+            trail[name] = None
+            name = parents[name].name
+        if name in trail:
+            circle = list(trail)
+            circle = circle[circle.index(name) :]
+            cycles.append([*circle, name])
+        settled.update(trail)
+    return cycles
+
+
+def _several_roots(roots: Sequence[Place]) -> Problem | None:
+    if len(roots) < 2:
+        return None
+    first, others = roots[0], roots[1:]
+    named = ", ".join(map(str, others[:4])) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
+    count = "two" if len(roots) == 2 else str(len(roots))
+    return Problem(f"{count} roots: {first} and {named}; all paths must end in one root")
+
+
+# --- taxonomy csv -------------------------------------------------------------------------------------------
+# Taxonomies as rows `leaf;parent;…;root`, as ARX writes them; rows may differ in depth.
+
+
+def outline_of_rows(text: str, source: str) -> Outline:
+    """Build the tree that the rows describe."""
+    if ";" not in text and "," in text:
+        text = 'there is no ";" in it, but ","; rows are leaf;parent;…;root, separated by ";"'
+        refuse(source, [Problem(text)])
+    problems: list[Problem] = []
+    paths: list[PlacePath] = []
+    for line, cells in _rows(text, source):
+        while cells and not cells[-1]:  # spreadsheets fill short rows with empty cells
+            cells.pop()
+        if not cells:
+            problems.append(Problem("all cells are empty", line=line))
+        elif "" in cells:
+            before = f"cell {cells.index('') + 1} is empty, before {shown(cells[-1])}"
+            problems.append(Problem(f"{before}; a short row just has fewer cells", line=line))
+        else:
+            paths.append([Place(cell, line) for cell in cells])
+    return outline(paths, source, problems)
+
+
+def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each non-blank row with its starting line."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=";", skipinitialspace=True, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            refuse(source, [Problem(str(error), line=line)])
+            raise  # unreachable: refuse has raised
+        if row is None:
+            return
+        cells = [cell.strip(SPACE) for cell in row]
+        if cells and cells != [""]:
+            yield line, cells
+
+
+# --- taxonomy files -----------------------------------------------------------------------------------------
 
 Taxonomies = str | Path | Mapping[str, Taxonomy | str | Path]  # a folder of files, or each column's
 
 
 def _outline_of_yaml(text: str, source: str) -> Outline:
     # The parser takes longer to load than most jobs to run.
-    from masquerade.data.taxonomy_yaml import outline_of_yaml
 
     return outline_of_yaml(text, source)
 
@@ -124,3 +335,145 @@ def with_taxonomies(schema: Schema, taxonomies: Taxonomies) -> Schema:
         return replace(known, taxonomy=read_taxonomy(Path(given), known.kind))
 
     return Schema((attribute(each) for each in schema), schema.identifiers)
+
+
+# --- taxonomy yaml ------------------------------------------------------------------------------------------
+# Taxonomies as nested YAML: a node is a key, and its children are a mapping, a list, or a single leaf.
+#
+#     Any-job:
+#       White-collar: [Manager, Lawyer]
+#       Blue-collar:
+#         - Baker
+#         - Technical: [Welder, Electrician]
+#
+# Names are kept exactly as written (`no`, `007` and `1.0` are names like any other), so the file is read as
+# a stream of events, and nothing in it is resolved: no types, no tags, no anchors.
+
+_NOTHING = ("", "~", "null")  # given as a key's children: it has none
+
+
+def outline_of_yaml(text: str, source: str) -> Outline:
+    """Build the tree that the document describes."""
+    reader = _Reader(source)
+    paths = [path for event in _events(text, source) for path in reader.read(event)]
+    if reader.documents == 0:
+        refuse(source, [Problem("the file is empty; expected is one key, the root, over its children")])
+    return outline(paths, source, reader.problems)
+
+
+def _events(text: str, source: str) -> Iterator[Any]:
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # CBaseLoader needs a C library
+    try:
+        yield from yaml.parse(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark is not None else None
+        advice = '; quote a name that begins with "*" or "&"' if "alias" in str(error.context) else ""
+        text = f"not YAML: {error.problem or error.context}{advice}"
+        raise TaxonomyError.about(source, text, line=line) from None
+    except yaml.reader.ReaderError as error:
+        number = text.count("\n", 0, error.position) + 1
+        raise TaxonomyError.about(source, f"not YAML: {error.reason}", line=number) from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        raise TaxonomyError.about(source, f"not YAML: {' '.join(str(error).split())}") from None
+
+
+@dataclass
+class _Level:
+    """A mapping or list that is being read."""
+
+    line: int
+    is_list: bool
+    keys: dict[str, int] = field(default_factory=dict)
+    open_key: bool = False  # a key was read, and its children come next
+    empty: bool = True
+
+
+class _Reader:
+    """Turns events into paths: the open keys are the ancestors of the next node."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.problems: list[Problem] = []
+        self.documents = 0
+        self._levels: list[_Level] = []
+        self._ancestors: list[Place] = []
+
+    def read(self, event: Any) -> Iterator[PlacePath]:
+        """Yield the paths that this event completes."""
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.DocumentStartEvent):
+            self.documents += 1
+            if self.documents > 1:
+                self._stop(line, "a second document begins; a taxonomy is one")
+        elif isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            self._stop(line, 'anchors and aliases ("&", "*") have no place in a taxonomy; quote such a name')
+        elif isinstance(event, yaml.ScalarEvent):
+            yield from self._scalar(event, line)
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            self._begin(isinstance(event, yaml.SequenceStartEvent), line)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            yield from self._end()
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> Iterator[PlacePath]:
+        if not self._levels:
+            self._stop(line, "expected is one key, the root, over its children")
+        level = self._levels[-1]
+        name = event.value.strip(SPACE)
+        place = Place(name, line)
+        if level.open_key:
+            plain = event.implicit[0]
+            nothing = plain and name in _NOTHING
+            yield self._path() if nothing else self._path(self._named(place))
+            self._close_key()
+        elif level.is_list:
+            level.empty = False
+            yield self._path(self._named(place))
+        else:
+            level.empty = False
+            self._named(place)
+            if name in level.keys:
+                text = f"the key {shown(name)} stands already in line {level.keys[name]}"
+                self.problems.append(Problem(text, line=line))
+            level.keys[name] = line
+            level.open_key = True
+            self._ancestors.append(place)
+            if len(self._ancestors) > MAX_LEVELS:
+                self._stop(line, f"more than {MAX_LEVELS} levels; allowed are at most {MAX_LEVELS}")
+
+    def _begin(self, is_list: bool, line: int) -> None:
+        if not self._levels and is_list:
+            self._stop(line, "a list at the top; expected is one key, the root, over its children")
+        if self._levels:
+            above = self._levels[-1]
+            above.empty = False
+            if above.is_list and is_list:
+                self._stop(line, "a list directly in a list; expected is a leaf, or a key over its children")
+            if not above.is_list and not above.open_key:
+                self._stop(line, "a key that is no plain name; expected is a name over its children")
+        self._levels.append(_Level(line, is_list))
+
+    def _end(self) -> Iterator[PlacePath]:
+        level = self._levels.pop()
+        if level.empty:
+            if not self._ancestors:
+                self._stop(level.line, "no key at all; expected is one key, the root, over its children")
+            yield self._path()
+        if self._levels and self._levels[-1].open_key:
+            self._close_key()
+
+    def _close_key(self) -> None:
+        self._levels[-1].open_key = False
+        self._ancestors.pop()
+
+    def _path(self, *leaf: Place) -> PlacePath:
+        return [*leaf, *reversed(self._ancestors)]
+
+    def _named(self, place: Place) -> Place:
+        if not place.name:
+            self.problems.append(Problem("an empty name", line=place.line))
+        return place
+
+    def _stop(self, line: int, problem: str) -> None:
+        """Raise the problems found so far, because the rest of the file cannot be interpreted."""
+        refuse(self.source, [*self.problems, Problem(problem, line=line)])

@@ -8,18 +8,20 @@ for what kernels make on the way, all threads together, and a quarter for what i
 
 from __future__ import annotations
 
+import ctypes
 import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.engine.allocation import allocate_plainly, return_free_memory
 from masquerade.engine.chunks import (
     Arrays,
     Chunk,
@@ -31,8 +33,67 @@ from masquerade.engine.chunks import (
     one_for_each,
     summed,
 )
-from masquerade.engine.memory_size import LEAST_MEMORY, size_text
 from masquerade.errors import ParameterError, Problem
+
+# --- allocation ---------------------------------------------------------------------------------------------
+# Give memory back to the system after each pass, so that a process holds what it uses, and little more.
+#
+# The C library keeps what is freed for later, in a heap of each thread, and Arrow has an allocator of its
+# own that keeps even more. Within a pass that is good: the next array takes the place of the last. After
+# many passes it adds a third to the memory of a process that makes and drops large arrays of different
+# sizes.
+
+
+def allocate_plainly() -> None:
+    """Have Arrow ask the C library for memory, as numpy does, from now on."""
+    pa.set_memory_pool(pa.system_memory_pool())
+
+
+def return_free_memory() -> None:
+    """Return what is free to the system."""
+    pa.default_memory_pool().release_unused()
+    _trim()(0)
+
+
+@cache
+def _trim() -> Callable[[int], object]:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):  # not the GNU C library; others return memory by themselves
+        return lambda _: None
+
+
+# --- memory size --------------------------------------------------------------------------------------------
+# Sizes of memory as a job file writes them, and the least that an engine takes.
+
+LEAST_MEMORY = 512 << 20  # Python, Arrow and numpy take a third of that before any row is read
+_UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+
+
+def size_text(size: int, *, whole: bool = False) -> str:
+    """Write a number of bytes as a job file does: `512MB`, `8GB`; with `whole`, the next larger one in few digits."""
+    if whole:
+        parts = 1024 if size < 1 << 30 else 10
+        size = -(-size * parts // (1 << 30)) * (1 << 30) // parts
+    for unit, value in reversed(_UNITS.items()):
+        if size >= value:
+            return f"{size // value}{unit}" if size % value == 0 else f"{size / value:.1f}{unit}"
+    return f"{size}B"
+
+
+def read_size(text: str) -> int:
+    """Read `512MB` or `1.5 GB`; raise ValueError if it is no size."""
+    written = text.strip().upper()
+    for unit, value in _UNITS.items():
+        if written.endswith(unit):
+            number = float(written.removesuffix(unit))
+            if not 0 < number < 1 << 40:
+                raise ValueError(text)
+            return int(number * value)
+    raise ValueError(text)
+
+
+# --- local --------------------------------------------------------------------------------------------------
 
 Result = TypeVar("Result")
 

@@ -13,10 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from masquerade.engine.chunks import Chunk, Chunks, Engine, Kernel
+from masquerade.engine.chunks import Chunk, Chunks, Engine, Kernel, SparseCounts
 from masquerade.engine.counts import Counts
 from masquerade.engine.here import Here
-from masquerade.engine.sparse import SparseCounts
 
 _BYTES_PER_KEY = 64  # while counts of chunks are added up
 _SAMPLED = 1 << 12  # keys by which ranges are cut

@@ -7,15 +7,91 @@ read without it, so that one mistake does not hide the others.
 from __future__ import annotations
 
 import copy
+import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import ErrorDetails
 
-from masquerade.errors import Bug, Key, ParameterError, Problem, hint, nearest, written
+from masquerade.errors import (
+    BadInput,
+    Bug,
+    JobError,
+    Key,
+    MasqueradeError,
+    ParameterError,
+    Problem,
+    hint,
+    nearest,
+    one_line,
+    written,
+)
 from masquerade.forms.declared import shown_value
-from masquerade.forms.problems import Problems
+from masquerade.forms.decoders import json_decoder
+
+# --- problems -----------------------------------------------------------------------------------------------
+# The problems of one file or form, gathered while it is read and raised together.
+#
+# A key that cannot be read is **broken**; problems that only follow from it are left out.
+
+
+class Problems:
+    """The problems of one source; with a `prefix`, of a table inside it."""
+
+    def __init__(self, source: str, prefix: Key = ()) -> None:
+        self.source, self.prefix = source, prefix
+        self.found: list[Problem] = []
+        self._broken: set[Key] = set()
+
+    def add(self, key: Key, problem: Problem | str) -> None:
+        """Record a problem, unless it only follows from a broken key."""
+        if not self.about(key):
+            self._remember(key, problem)
+
+    def broken(self, key: Key, problem: Problem | str, *, meant: Key | None = None) -> None:
+        """Record a key that cannot be read; for an unknown key, `meant` is the key that was probably meant."""
+        self._remember(key, problem)
+        self._broken.add(meant or key)
+
+    def about(self, key: Key) -> bool:
+        """Return whether a key is broken, lies inside a broken one, or holds one."""
+        return any(key[: len(other)] == other or other[: len(key)] == key for other in self._broken)
+
+    @contextmanager
+    def collecting(self, key: Key) -> Iterator[None]:
+        """Turn the errors of the block into problems below a key."""
+        try:
+            yield
+        except MasqueradeError as error:
+            self.collect(error, key)
+
+    def collect(self, error: MasqueradeError, key: Key = ()) -> None:
+        """Record the problems of an error below a key."""
+        for problem in error.problems:
+            below = problem.within(self.source, key).key
+            if not self.about(below):
+                self.found.append(problem.within(self.source, (*self.prefix, *key)))
+
+    def broken_by(self, part: Problems) -> None:
+        """Take over the problems of a table inside; it counts as broken."""
+        self.found += part.found
+        self._broken.add(part.prefix)
+
+    def settle(self, kind: type[BadInput] = JobError) -> None:
+        """Raise one error with all problems, without duplicates, if there are any."""
+        if self.found:
+            once = {one_line(str(problem)): problem for problem in self.found}
+            raise kind(*once.values())
+
+    def _remember(self, key: Key, problem: Problem | str) -> None:
+        given = problem if isinstance(problem, Problem) else Problem(problem)
+        self.found.append(given.at(source=self.source, key=(*self.prefix, *key)))
+
+
+# --- form ---------------------------------------------------------------------------------------------------
 
 Read = TypeVar("Read", bound="Form")
 
@@ -193,3 +269,97 @@ def _take_out(form: type[BaseModel], content: Any, where: Key) -> None:
         content[last] = {}  # entries are identified by their index
     else:
         content.pop(last, None)  # may be removed already, for another part
+
+
+# --- json ---------------------------------------------------------------------------------------------------
+# Read JSON that others wrote into typed structures.
+
+
+def read_json(data: bytes, kind: Any, source: str) -> Any:
+    """Decode JSON as one of msgspec's types; ParameterError, which names the source, when it is no such thing."""
+    try:
+        return json_decoder(kind).decode(data)
+    except (ValueError, RecursionError) as error:  # msgspec's errors, and text that is not UTF-8
+        raise ParameterError(f"{source}: {one_line(str(error))}") from None
+
+
+# --- pydantic words -----------------------------------------------------------------------------------------
+# Translate pydantic's errors into this project's wording: "must be …".
+
+_WHOLE, _NUMBER = "must be a whole number", "must be a number"
+_MUST_BE: Mapping[str, str] = {
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be above {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be below {lt}",
+    "int_parsing": _WHOLE,
+    "int_parsing_size": "must be a smaller number",
+    "int_type": _WHOLE,
+    "int_from_float": _WHOLE,
+    "float_parsing": _NUMBER,
+    "float_type": _NUMBER,
+    "finite_number": "must be a finite number",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "string_type": "must be a text",
+    "string_unicode": "must be a text; it holds characters that are none",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match {pattern}",
+    "enum": "must be one of {expected}",
+    "literal_error": "must be one of {expected}",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+}
+
+
+def must_be(fault: Mapping[str, Any]) -> str:
+    """Describe what is allowed, for a pydantic error. Never include the value: it may be a password."""
+    context = fault.get("ctx") or {}
+    if fault["type"] == "value_error":  # the validator's own message
+        return str(context.get("error", fault["msg"])).removesuffix(".")
+    words = _MUST_BE.get(fault["type"])
+    return words.format(**context) if words is not None else str(fault["msg"])
+
+
+# --- toml ---------------------------------------------------------------------------------------------------
+# Read TOML files, reporting the line of a syntax error.
+
+_MOST_BYTES = 16 << 20  # a larger file is probably the table, named by mistake
+
+
+def read_toml(path: Path, what: str = "job file", error: type[BadInput] = JobError) -> dict[str, Any]:
+    """Read a TOML file; `what` names its kind in error messages."""
+
+    def wrong(text: str, line: int | None = None) -> BadInput:
+        return error(Problem(text, source=str(path), line=line))
+
+    try:
+        if path.is_file() and path.stat().st_size > _MOST_BYTES:
+            raise wrong(f"{path.stat().st_size} bytes; a {what} has at most {_MOST_BYTES}")
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise wrong(f"no such {what}{_neighbour(path)}") from None
+    except IsADirectoryError:
+        raise wrong(f"a folder, where a {what} is expected") from None
+    except UnicodeDecodeError as caught:
+        line = caught.object.count(b"\n", 0, caught.start) + 1
+        raise wrong("the text is not UTF-8; save the file as UTF-8", line) from None
+    except (OSError, ValueError) as caught:  # ValueError: an impossible path
+        reason = caught.strerror if isinstance(caught, OSError) and caught.strerror else caught
+        raise wrong(f"cannot be read: {reason}") from None
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise wrong("not valid TOML: nested too deeply") from None
+    except ValueError as caught:  # from tomllib, or a number with too many digits for Python
+        raise wrong(f"not valid TOML: {caught}") from None
+
+
+def _neighbour(path: Path) -> str:
+    try:
+        return hint(path.name, [each.name for each in path.parent.glob("*.toml")])
+    except (OSError, ValueError):
+        return ""

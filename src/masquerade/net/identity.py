@@ -1,13 +1,16 @@
 """A node's identity, a certificate and its private key, and the small authority that issues them for trials.
 
 Keys are ECDSA on P-256, which every TLS library supports. A certificate names its party as a DNS name; peers pin the
-certificate itself (net/trust.py), so an authority's signature alone grants no access.
+certificate itself (net/identity.py), so an authority's signature alone grants no access.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,8 +29,17 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from masquerade.errors import ParameterError, shown
-from masquerade.files import PRIVATE, make_folder, read_file, read_secret, write_new
+from masquerade.errors import ParameterError, PeerRefused, hint, shown
+from masquerade.files import (
+    PRIVATE,
+    FolderLook,
+    look_at,
+    make_folder,
+    read_file,
+    read_secret,
+    write_new,
+    write_whole,
+)
 
 CERTIFICATE_FILE = "identity.pem"
 KEY_FILE = "key.pem"
@@ -283,3 +295,202 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+# --- trust --------------------------------------------------------------------------------------------------
+# Whom a node trusts: for each peer's name, the one certificate that it must present.
+#
+# The store is the node's own: no coordinator, authority or system store adds to it. One that was loaded
+# from a folder follows it: a peer whose file is added, replaced or removed is trusted, or not, from then
+# on.
+
+SUFFIX = ".pem"
+
+
+class TrustStore:
+    """Peer names with their pinned certificates (PEM)."""
+
+    def __init__(self, pins: Mapping[str, bytes]) -> None:
+        self._folder: Path | None = None
+        self._look: FolderLook = ()
+        self._read: dict[str, bytes] = {}
+        for name, pem in pins.items():
+            self._read[check_name(name)] = _checked(pem, name, f"the certificate of {name}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the trusted peers."""
+        return tuple(self._pins)
+
+    def pin(self, peer: str) -> bytes:
+        """Return the certificate that a peer must present; PeerRefused when it is unknown."""
+        if peer not in self._pins:
+            known = ", ".join(self._pins) or "nobody"
+            raise PeerRefused(
+                peer,
+                f"is not in our trust store, which knows {known}{hint(peer, self._pins)};"
+                " add its certificate once you have compared the fingerprint with its steward",
+            )
+        return self._pins[peer]
+
+    def owner(self, certificate: bytes) -> str | None:
+        """Return the peer whose pinned certificate (PEM or DER) this is, if any."""
+        der = _der(certificate)
+        return next((name for name, pem in self._pins.items() if _der(pem) == der), None)
+
+    def fingerprint(self, peer: str) -> str:
+        """Return the fingerprint of a peer's pinned certificate."""
+        return fingerprint(self.pin(peer))
+
+    def save(self, folder: Path) -> None:
+        """Write one `<peer>.pem` per peer; never overwrite files."""
+        make_folder(folder)
+        for name, pem in self._pins.items():
+            write_new(folder / f"{name}{SUFFIX}", pem)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read the store in a folder: each `<peer>.pem` is that peer's certificate."""
+        try:
+            there = folder.is_dir()
+        except OSError as error:  # such as a name that is too long
+            raise ParameterError(f"{folder}: cannot be read: {error.strerror}") from None
+        if not there:
+            raise ParameterError(f"{folder}: there is no such folder; a trust store has one .pem file a peer")
+        store = cls({})
+        store._folder, store._look = folder, look_at(folder, SUFFIX)
+        for path in sorted(folder.glob(f"*{SUFFIX}")):
+            name, pem = _read(path)
+            store._read[name] = pem
+        return store
+
+    @property
+    def _pins(self) -> Mapping[str, bytes]:
+        """The certificates as they are now. A file that cannot be read trusts nobody; the others count."""
+        if self._folder is None or (look := look_at(self._folder, SUFFIX)) == self._look:
+            return self._read
+        found: dict[str, bytes] = {}
+        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
+            with suppress(ParameterError):  # half copied, say; it is looked at again when it changes
+                name, pem = _read(path)
+                found[name] = pem
+        self._read, self._look = found, look
+        return found
+
+
+def add_to_store(
+    certificate: Path, store: Path, *, expected: str | None = None, replace: bool = False
+) -> tuple[str, str]:
+    """Save a peer's certificate in a store, under the name that is in it; return that name and the fingerprint.
+
+    A fingerprint other than the expected one, and another certificate under that name, are refused.
+    """
+    pem = read_file(certificate)
+    name = party_of(pem, str(certificate))
+    pem = _checked(pem, name, str(certificate))
+    found, path = fingerprint(pem), store / f"{name}{SUFFIX}"
+    if expected is not None and _digits(expected) != _digits(found):
+        raise ParameterError(
+            f"{certificate}: the fingerprint is {found}, not the expected one; do not trust it"
+        )
+    make_folder(store)
+    if path.exists() and (before := read_file(path)) != pem and not replace:
+        text = f"{path}: holds another certificate, {fingerprint(_checked(before, name, str(path)))}"
+        raise ParameterError(f"{text}; ask {name} why it changed, and replace it with --replace")
+    write_whole(path, pem)
+    return name, found
+
+
+def _read(path: Path) -> tuple[str, bytes]:
+    try:
+        name = check_name(path.stem)
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from None
+    return name, _checked(read_file(path), name, str(path))
+
+
+def _digits(written: str) -> str:
+    return "".join(sign for sign in written.upper() if sign in "0123456789ABCDEF")
+
+
+def _checked(pem: bytes, name: str, place: str) -> bytes:
+    """Return the one certificate in `pem`, which must be for this party, in canonical PEM."""
+    party = party_of(pem, place)
+    if party != name:
+        raise ParameterError(f"{place}: the certificate is for party {shown(party)}, not for {shown(name)}")
+    if len(x509.load_pem_x509_certificates(pem)) != 1:
+        raise ParameterError(f"{place}: more than one certificate; exactly the peer's own belongs there")
+    return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.PEM)
+
+
+def _der(certificate: bytes) -> bytes:
+    if certificate.lstrip().startswith(b"-----"):
+        return x509.load_pem_x509_certificate(certificate).public_bytes(Encoding.DER)
+    return certificate
+
+
+# --- trial --------------------------------------------------------------------------------------------------
+# Make the identities and trust stores of all parties of a trial in one place.
+
+AUTHORITY_FILE = "ca.pem"
+TRUST_FOLDER = "trust"
+
+
+def trial_identities(names: Sequence[str], days: int = 30) -> tuple[bytes, dict[str, Identity]]:
+    """Make an authority, whose key is discarded; return its certificate (PEM) and each party's identity."""
+    _check_names(names)
+    if len(names) < 2:
+        raise ParameterError("at least two parties are needed")
+    authority = make_authority(days=days)
+    return authority.certificate, {name: issue(authority, name, days) for name in names}
+
+
+def make_trial(folder: Path, names: Sequence[str], days: int = 30) -> dict[str, Identity]:
+    """Write `ca.pem` and, for each party, a folder with its identity, its key and a trust store of all others.
+
+    A folder that holds a trial already gets these parties as well: they and those who are there trust each other.
+    """
+    extends = (folder / AUTHORITY_FILE).exists()
+    before = _certificates(folder) if extends else {}
+    if extends:
+        _check_names(names)
+        identities = {name: self_signed(name, days) for name in names}  # the authority's key is gone
+    else:
+        certificate, identities = trial_identities(names, days)
+    taken = [folder / name for name in names if (folder / name).exists()]
+    if taken:  # before anything is written
+        raise ParameterError(
+            f"{taken[0]}: exists already, and is not overwritten; name new parties alone, or take another folder"
+        )
+    make_folder(folder)
+    made = {name: identity.certificate for name, identity in identities.items()}
+    with ExitStack() as undo:  # all of it or nothing, so that the same command can be tried again
+        if not extends:
+            undo.callback((folder / AUTHORITY_FILE).unlink, missing_ok=True)
+            write_new(folder / AUTHORITY_FILE, certificate)
+        for name, identity in identities.items():
+            undo.callback(shutil.rmtree, folder / name, ignore_errors=True)
+            identity.save(folder / name)
+            others = {other: pem for other, pem in (before | made).items() if other != name}
+            TrustStore(others).save(folder / name / TRUST_FOLDER)
+        for name in before:
+            store = folder / name / TRUST_FOLDER
+            for new in (store / f"{each}{SUFFIX}" for each in made):
+                if not new.exists():
+                    undo.callback(new.unlink, missing_ok=True)
+            TrustStore(made).save(store)
+        undo.pop_all()
+    return identities
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for name in names:
+        check_name(name)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ParameterError(f"party {twice[0]} is named twice; each party needs a name of its own")
+
+
+def _certificates(folder: Path) -> dict[str, bytes]:
+    """The certificates of the parties whose folders are in a trial's."""
+    return {path.parent.name: read_file(path) for path in sorted(folder.glob(f"*/{CERTIFICATE_FILE}"))}

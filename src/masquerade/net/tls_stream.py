@@ -15,12 +15,10 @@ import struct
 from collections import deque
 from contextlib import suppress
 
-from masquerade.net.framing import MOST_FRAME
-from masquerade.net.identity import Identity
-from masquerade.net.stream_channel import StreamBroke
+from masquerade.net.identity import Identity, TrustStore
+from masquerade.net.stream_channel import MOST_FRAME, StreamBroke
 from masquerade.net.tls import accepting, dialling
 from masquerade.net.transport import Handler, Server
-from masquerade.net.trust import TrustStore
 
 HANDSHAKE = 5.0  # seconds; whoever connects and says nothing does not stay
 MOST_CONNECTIONS = 256  # far more than a session has peers

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from masquerade.net.channel import Node
-from masquerade.net.identity import Identity
+from masquerade.net.identity import Identity, TrustStore
 from masquerade.net.probe import Diagnosis
 from masquerade.net.stream_channel import FrameStream
-from masquerade.net.trust import TrustStore
 
 
 class AcceptedStream(FrameStream, Protocol):

@@ -8,21 +8,40 @@ the people in the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import math
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from math import inf
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.column import Coded
+from masquerade.data.boundary import Boundary, named_boundary
+from masquerade.data.coarsening import pruned
+from masquerade.data.column import Coded, allowed_cells, released_range
+from masquerade.data.continuum import ANYTHING, MISSING_CELL, read_interval
 from masquerade.data.encode import distinct, is_text, texts
-from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts, weighted_counts
-from masquerade.engine.numbering import group_rows, rows_by_rank
-from masquerade.errors import DataError, ParameterError, Problem, RequirementViolated, one_line
-from masquerade.privacy.requirement import GroupRequirement, Requirement
+from masquerade.data.fingerprints import fingerprints, mixed
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.table import Origin, Table, columns_of
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.engine.chunks import Engine
+from masquerade.engine.counts import (
+    Counts,
+    Flags,
+    Ints,
+    Rows,
+    first_rows,
+    group_rows,
+    rows_by_rank,
+    value_counts,
+    weighted_counts,
+)
+from masquerade.errors import DataError, ParameterError, Problem, RequirementViolated, one_line, shown
+from masquerade.privacy.requirement import GroupRequirement, Requirement, plural
 
 # How many counts of (group, sensitive value) pairs are held at a time: 64 MB.
 _CELLS_AT_A_TIME = 1 << 23
@@ -268,3 +287,517 @@ def _quoted(cell: str) -> str:
 def _json_number(value: Any) -> float | int | None:
     number = value.item()
     return number if np.isfinite(number) else None
+
+
+# --- boundary check -----------------------------------------------------------------------------------------
+# Cells beyond their boundary: counted with the original beside them, or as far as a release alone tells.
+#
+# A release alone tells a violation for certain when its cell is beyond the boundary of every value that it
+# covers. Where one maximal allowed generalisation is above another, a cell may be allowed for some of its
+# values and not for others: such cells are counted apart, as possible ones. Boundaries by width follow from
+# the original's values; without it they are not checked.
+
+
+@dataclass(frozen=True)
+class Violations:
+    """The cells of a release that are beyond a boundary, by attribute."""
+
+    certain: Mapping[str, int] = field(default_factory=dict)
+    possible: Mapping[str, int] = field(
+        default_factory=dict
+    )  # beyond that of some value, and allowed for others
+    unchecked: tuple[str, ...] = ()  # attributes whose boundaries follow from the original
+    finer: Mapping[str, int] = field(default_factory=dict)  # than a release may show
+
+    @property
+    def cells(self) -> dict[str, int]:
+        """The cells of each attribute that are beyond its boundaries for certain, in either direction."""
+        names = dict.fromkeys([*self.certain, *self.finer])
+        return {name: self.certain.get(name, 0) + self.finer.get(name, 0) for name in names}
+
+    def and_those(self, others: Violations) -> Violations:
+        """These, and those of other attributes."""
+        return Violations(
+            {**self.certain, **others.certain},
+            {**self.possible, **others.possible},
+            (*self.unchecked, *others.unchecked),
+            {**self.finer, **others.finer},
+        )
+
+    def summary(self) -> dict[str, object]:
+        """The entries of a JSON summary; none where there are no boundaries."""
+        told: dict[str, object] = {}
+        if self.certain or self.unchecked:
+            told = {
+                "violations": sum(self.certain.values()),
+                "possible_violations": sum(self.possible.values()),
+                "unchecked_boundaries": list(self.unchecked),
+            }
+        return told | ({"too_fine": sum(self.finer.values())} if self.finer else {})
+
+
+def violations_alone(release: Table, names: Sequence[str], times: Counts | None = None) -> Violations:
+    """Count the cells of these attributes that are beyond a boundary of the release's own schema.
+
+    `times` is how often each row occurs, where equal rows are given once.
+    """
+    certain: dict[str, int] = {}
+    possible: dict[str, int] = {}
+    unchecked = []
+    for attribute in release.schema:
+        if attribute.name not in names or not attribute.is_bounded:
+            continue
+        if attribute.max_width is not None:
+            unchecked.append(attribute.name)
+            continue
+        coded = release.coded(attribute.name)
+        counts = _times_of(coded, times).tolist()
+        surely, maybe = _beyond(attribute, coded.labels, release)
+        certain[attribute.name] = sum(counts[code] for code in surely)
+        possible[attribute.name] = sum(counts[code] for code in maybe if code not in surely)
+    finer = {
+        attribute.name: _too_fine(attribute, release, times)
+        for attribute in release.schema
+        if attribute.name in names and attribute.is_coarsened
+    }
+    return Violations(certain, possible, tuple(unchecked), finer)
+
+
+def _times_of(coded: Coded, times: Counts | None) -> Counts:
+    """Return how often each value occurs."""
+    if times is None:
+        return value_counts(coded.codes, len(coded.labels))
+    return weighted_counts(coded.codes, times, len(coded.labels)).astype(np.int64)
+
+
+def _too_fine(attribute: Attribute, release: Table, times: Counts | None) -> int:
+    """Count the cells that are finer than the attribute may be shown."""
+    coded = release.coded(attribute.name)
+    counts = _times_of(coded, times).tolist()
+    return sum(
+        count
+        for label, count in zip(coded.labels, counts, strict=True)
+        if label != MISSING_CELL and not _coarse_enough(attribute, label)
+    )
+
+
+def _coarse_enough(attribute: Attribute, label: str) -> bool:
+    if isinstance(attribute.taxonomy, Taxonomy):
+        return pruned(attribute.taxonomy, attribute.min_generalization)[0].range_of(label) is not None
+    assert attribute.min_width is not None
+    interval = read_interval(label, "date" if attribute.kind == "date" else "continuous")
+    outer = (-inf, inf, attribute.lower, attribute.upper)
+    width = attribute.min_width
+    return label == ANYTHING or (
+        interval is not None and all(end in outer or end % width == 0 for end in interval)
+    )
+
+
+def _beyond(attribute: Attribute, labels: Sequence[str], release: Table) -> tuple[set[int], set[int]]:
+    """Return the cells that are beyond the boundary of all values that they cover, and of some of them."""
+    boundary = _boundary(attribute, labels)
+    surely, maybe = set(), set()
+    for code, label in enumerate(labels):
+        covered = released_range(boundary.domain, label)
+        if covered is None:
+            column = release.coded(attribute.name)
+            row = int((column.codes == code).argmax())
+            text = (
+                f"{shown(label)} is no value of the attribute; allowed are {allowed_cells(boundary.domain)}"
+            )
+            raise DataError(release.problem(text, row, attribute.name))
+        if boundary.possibly_exceeded(*covered):
+            maybe.add(code)
+            if boundary.certainly_exceeded(*covered):
+                surely.add(code)
+    return surely, maybe
+
+
+def _boundary(attribute: Attribute, labels: Sequence[str]) -> Boundary:
+    """Return an attribute's boundary; the values of a flat taxonomy are those that are named, and those that occur."""
+    taxonomy = attribute.taxonomy
+    if not isinstance(taxonomy, Taxonomy):
+        top = Taxonomy.flat([]).root.name
+        values = sorted({*labels, *attribute.max_generalization} - {top})
+        taxonomy = Taxonomy.flat(values)
+        if len(values) < 2:  # a single value is its own root
+            return named_boundary(taxonomy, [taxonomy.nodes[0].name])
+    elif MISSING_CELL in labels and MISSING_CELL not in taxonomy.rank:  # kept as a value of its own
+        taxonomy = taxonomy.with_missing(MISSING_CELL)
+    found = attribute.boundary(taxonomy)
+    assert found is not None
+    return found
+
+
+def with_violations(
+    verdicts: Sequence[Verdict], cells: Mapping[str, int], source: str
+) -> tuple[Verdict, ...]:
+    """Return the verdicts, where a requirement that is about boundaries holds only without cells beyond them."""
+    return tuple(_judged_by_cells(verdict, cells, source) for verdict in verdicts)
+
+
+def _judged_by_cells(verdict: Verdict, cells: Mapping[str, int], source: str) -> Verdict:
+    part = verdict.requirement
+    if not part.within_boundaries:
+        return verdict
+    beyond = {name: cells[name] for name in part.qid if cells.get(name)}
+    total = sum(beyond.values())
+    if not total:
+        return replace(verdict, violations=0)
+    listed = ", ".join(f"{plural(count, 'cell')} of {name}" for name, count in beyond.items())
+    text = verdict.violation or one_line(
+        f"{source}: {part} does not hold: beyond their boundary are {listed}"
+    )
+    return replace(verdict, holds=False, violations=total, violation=text)
+
+
+# --- checking -----------------------------------------------------------------------------------------------
+# The independent check of a finished release: count its cells where they lie, then judge the groups.
+#
+# A table at hand is judged as it is. Of a release in many parts, each part tells which different rows it
+# has, and how often each. There may be as many as records (groups are small, and a check against providers
+# looks at who provided each record), so where all of them would be too many, groups are judged share by
+# share: a group belongs to the share that a fingerprint of its cells says, each share is counted in a pass
+# of its own, and the verdicts are put together.
+
+_BYTES_PER_ROW, _BYTES_PER_CELL = 128, 24  # while the different rows are added up and judged
+_PARTS_AT_ONCE = 32  # that are added up, if they have few different rows
+
+
+class Released(Protocol):
+    """Some rows of a release, which whoever counts them reads."""
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+
+    def read(self, columns: Sequence[str], coded: Sequence[str] = ()) -> pa.Table:
+        """Read these columns; text columns in `coded` are dictionary-encoded."""
+
+
+Complete = Callable[[Table, Sequence[Verdict], Counts | None, Whole | None], tuple[Verdict, ...]]
+
+
+class ReleasedRows:
+    """All rows of a finished release, each of which a person can read."""
+
+    def __init__(
+        self, name: str, columns: Sequence[str], rows: Table | tuple[Engine, Sequence[Released]]
+    ) -> None:
+        """`rows` is a table at hand, which needs no counting beforehand, or parts and the engine that counts them."""
+        self.name, self.columns = name, tuple(columns)
+        self._table = rows if isinstance(rows, Table) else None
+        self._counting = None if isinstance(rows, Table) else _Counting(*rows)
+
+    def verdicts(
+        self, requirement: Requirement, *, bind: bool = False, complete: Complete | None = None
+    ) -> tuple[Verdict, ...]:
+        """Return the verdicts on all rows; `bind` as for `verify`. `complete` adds what some models tell besides."""
+        judge = _Judge(self.name, bind, complete)
+        if self._table is not None:
+            return judge(self._table, requirement)
+        assert self._counting is not None
+        requirements = requirement.parts
+        alike: dict[tuple[tuple[str, ...], frozenset[str]], list[int]] = {}
+        for at, part in enumerate(requirements):
+            alike.setdefault((_looked_at(part), frozenset(part.qid)), []).append(at)
+        found: dict[int, tuple[Verdict, ...]] = {}
+        for (columns, _), places in alike.items():
+            own = [requirements[at] for at in places]
+            found |= zip(places, _judged_by_counts(self._counting, columns, own, judge), strict=True)
+        return tuple(verdict for at in range(len(requirements)) for verdict in found[at])
+
+    def violations(self, schema: Schema, names: Sequence[str]) -> Violations:
+        """Count the cells beyond boundaries of the schema, of the attributes with these names."""
+        if self._table is not None:
+            own = self._table.schema is schema
+            return violations_alone(self._table if own else self._table.with_schema(schema), names)
+        assert self._counting is not None
+        found = Violations()
+        for attribute in schema:
+            if attribute.name in names and (attribute.is_bounded or attribute.is_coarsened):
+                cells = self._counting.rows((attribute.name,))
+                table, times = cells.table((attribute.name,), self.name, schema)
+                found = found.and_those(violations_alone(table, [attribute.name], times))
+        return found
+
+
+def count_release(
+    engine: Engine, parts: Sequence[Released], requirement: Requirement, name: str, *, bind: bool = False
+) -> tuple[Verdict, ...]:
+    """Return the verdicts on all rows of a release in parts; `bind` as for `verify`."""
+    return ReleasedRows(name, (), (engine, parts)).verdicts(requirement, bind=bind)
+
+
+def count_groups(
+    engine: Engine, parts: Sequence[Released], qid: Sequence[str], names: Sequence[str]
+) -> tuple[Counts, dict[str, tuple[tuple[str, ...], Counts]]]:
+    """Count the groups of a release: the rows of each, and how often it has each value of some columns."""
+    counting = _Counting(engine, parts)
+    sizes, values = np.empty(0, np.int64), {}
+    for name in (None, *names):
+        columns = tuple(dict.fromkeys([*qid, *([name] if name is not None else [])]))
+        table, times = counting.rows(columns).table(columns, "release")
+        coded = [table.coded(each) for each in qid]
+        # All groups occur in each of these tables, with the same labels: so they have the same numbers.
+        groups, n_groups = group_rows([(each.codes, len(each.labels)) for each in coded], len(table))
+        if name is None:
+            sizes = weighted_counts(groups, times, n_groups).astype(np.int64)
+            continue
+        own = table.coded(name)
+        keys, n_values = groups * len(own.labels) + own.codes, len(own.labels)
+        histogram = weighted_counts(keys, times, n_groups * n_values).astype(np.int64)
+        values[name] = own.labels, histogram.reshape(n_groups, n_values)
+    return sizes, values
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Judges rows by a requirement."""
+
+    name: str
+    bind: bool
+    complete: Complete | None
+
+    def __call__(
+        self, table: Table, requirement: Requirement, times: Counts | None = None, whole: Whole | None = None
+    ) -> tuple[Verdict, ...]:
+        verdicts = verify(table, requirement, bind=self.bind, times=times, whole=whole)
+        return verdicts if self.complete is None else self.complete(table, verdicts, times, whole)
+
+
+def _judged_by_counts(
+    counting: _Counting, columns: tuple[str, ...], parts: Sequence[GroupRequirement], judge: _Judge
+) -> list[tuple[Verdict, ...]]:
+    """Return the verdicts on requirements that look at the same columns and groups."""
+    most = counting.most_rows(columns)
+    rows, seen = counting.some_rows(columns, most)
+    if rows.n_rows <= most:
+        table, times = rows.table(columns, judge.name)
+        return [judge(table, part, times) for part in parts]
+    whole = counting.whole(parts)
+    shares = math.ceil(rows.n_rows / seen / most)
+    judged: list[list[tuple[Verdict, ...]]] = []
+    for share in range(shares):
+        rows = counting.rows(columns, _Share(tuple(parts[0].qid), share, shares, counting.secret))
+        table, times = rows.table(columns, judge.name)
+        of_share = [judge(table, part, times, whole) for part in parts]
+        judged.append([_located(verdicts, rows.firsts) for verdicts in of_share])
+    return [_put_together(verdicts) for verdicts in zip(*judged, strict=True)]
+
+
+def _located(verdicts: Sequence[Verdict], firsts: Counts) -> tuple[Verdict, ...]:
+    """Return verdicts whose row is that of the whole release."""
+    return tuple(
+        verdict if verdict.row is None else replace(verdict, row=int(firsts[verdict.row]))
+        for verdict in verdicts
+    )
+
+
+def _put_together(several: Sequence[tuple[Verdict, ...]]) -> tuple[Verdict, ...]:
+    """Return one verdict on all groups, of those on each share of them; for each requirement."""
+    return tuple(
+        _of_all([each for each in own if each.groups] or own[:1]) for own in zip(*several, strict=True)
+    )
+
+
+def _of_all(verdicts: Sequence[Verdict]) -> Verdict:
+    first = min(verdicts, key=lambda each: (each.holds, each.row or 0))  # violating, and before all others
+    values = [each.value for each in verdicts]
+    told = [value for value in values if value is not None]  # None is infinite
+    smallest = first.requirement.worst == "smallest"
+    value = min(told, default=None) if smallest else max(told) if len(told) == len(values) else None
+    checks = None if first.checks is None else sum(each.checks or 0 for each in verdicts)
+    return replace(first, value=value, groups=sum(each.groups for each in verdicts), checks=checks)
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Which groups are counted."""
+
+    qid: tuple[str, ...]
+    share: int
+    shares: int
+    secret: int
+
+    def rows(self, cells: pa.Table) -> NDArray[np.intp]:
+        """Return the rows of these groups."""
+        labels = np.zeros(cells.num_rows, np.uint64)
+        for name in self.qid:
+            labels = mixed(labels ^ fingerprints(cells.column(name), self.secret))
+        return np.flatnonzero(labels % np.uint64(self.shares) == np.uint64(self.share))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Different rows in the order in which they first occur, how often each occurs, and where first."""
+
+    cells: pa.Table
+    times: Counts
+    firsts: Counts
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.times.size)
+
+    @classmethod
+    def of(cls, cells: pa.Table, times: Counts, firsts: Counts) -> _Rows:
+        """Find the different ones among rows that are in order."""
+        coded = (distinct(column) for column in cells.columns)
+        labels, n_rows = group_rows(((codes, len(values)) for codes, values in coded), cells.num_rows)
+        first = first_rows(labels, n_rows)
+        order = np.argsort(first)
+        counted = weighted_counts(labels, times, n_rows).astype(np.int64)
+        return cls(cells.take(pa.array(first[order])), counted[order], firsts[first[order]])
+
+    @classmethod
+    def sum_of(cls, several: Sequence[_Rows]) -> _Rows:
+        """Add up the rows of parts, which are in order."""
+        if len(several) == 1:
+            return several[0]
+        cells = pa.concat_tables([each.cells for each in several]).unify_dictionaries()
+        return cls.of(
+            cells,
+            np.concatenate([each.times for each in several]),
+            np.concatenate([each.firsts for each in several]),
+        )
+
+    def table(self, columns: Sequence[str], name: str, schema: Schema | None = None) -> tuple[Table, Counts]:
+        """Return the rows as a table whose errors name their places in the release, and how often each occurs."""
+        return Table(
+            self.cells.select(list(columns)), schema, origin=_Places(name, rows=self.firsts)
+        ), self.times
+
+
+@dataclass(frozen=True, eq=False)
+class _Places(Origin):
+    """Where the different rows of a release are first."""
+
+    rows: Counts | None = None
+
+    def problem(self, text: str, row: int, column: str = "") -> Problem:
+        """Describe a problem with the first of the rows that are equal to this one."""
+        assert self.rows is not None
+        return super().problem(text, int(self.rows[row]), column)
+
+
+class _Counting:
+    """Counts the different rows of all parts."""
+
+    def __init__(self, engine: Engine, parts: Sequence[Released]) -> None:
+        self.secret = secrets.randbits(
+            64
+        )  # so that nobody can write a release whose groups are all in one share
+        self._engine, self._parts = engine, tuple(part for part in parts if part.rows)
+        self._sizes = [part.rows for part in self._parts]
+        self._starts = np.cumsum([0, *self._sizes]).tolist()
+
+    def most_rows(self, columns: Sequence[str]) -> int:
+        """Return how many different rows may be held at once."""
+        return max(1, self._engine.summing_memory // (_BYTES_PER_ROW + _BYTES_PER_CELL * len(columns)))
+
+    def rows(self, columns: tuple[str, ...], share: _Share | None = None) -> _Rows:
+        """Return the different rows of all parts, or those of a share of the groups."""
+        return self.some_rows(columns, sum(self._sizes), share)[0]
+
+    def some_rows(
+        self, columns: tuple[str, ...], most: int, share: _Share | None = None
+    ) -> tuple[_Rows, float]:
+        """Return the different rows of all parts, or of the first that have too many; and the share that was read."""
+        found: list[_Rows] = []
+        done, at_once = 0, 1
+        while done < len(self._parts):
+            some = range(done, min(done + at_once, len(self._parts)))
+            counted = self._engine.run(
+                [_CountRows(self._parts[each], columns, self._starts[each], share) for each in some]
+            )
+            done = some.stop
+            found = [_Rows.sum_of([*found, *counted])]
+            if found[0].n_rows > most:
+                break
+            held = self.most_rows(columns) // max(1, *(each.n_rows for each in counted))
+            at_once = min(max(held, 1), _PARTS_AT_ONCE)
+        return found[0], self._starts[done] / self._starts[-1]
+
+    def whole(self, parts: Sequence[GroupRequirement]) -> Whole:
+        """Return what the release as a whole has of the columns that requirements call sensitive."""
+        values: dict[str, tuple[tuple[str, ...], Counts]] = {}
+        for name in dict.fromkeys(_sensitive_of(parts)):
+            columns = columns_of(name)
+            table, times = self.rows(columns).table(columns, name)
+            coded = table.coded(name)
+            counts = weighted_counts(coded.codes, times, len(coded.labels)).astype(np.int64)
+            values[name] = (coded.labels, counts)
+        return Whole(sum(self._sizes), values)
+
+
+@dataclass(frozen=True)
+class _CountRows:
+    """Counts the different rows of a part."""
+
+    part: Released
+    columns: tuple[str, ...]
+    start: int  # where the part begins in the release
+    share: _Share | None = None
+
+    def __call__(self) -> _Rows:
+        read = self.part.read(self.columns, self.columns)
+        cells = pa.table({name: _encoded(read.column(name)) for name in self.columns})
+        firsts = np.arange(self.start, self.start + cells.num_rows)
+        if self.share is not None:
+            rows = self.share.rows(cells)
+            cells, firsts = cells.take(pa.array(rows)), firsts.take(rows)
+        return _Rows.of(cells, np.ones(cells.num_rows, np.int64), firsts)
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column whose texts are encoded, with an empty one for each that is missing: a file writes both alike."""
+    is_coded = pa.types.is_dictionary(column.type)
+    if not is_text(column.type.value_type if is_coded else column.type):
+        return column.cast(column.type.value_type) if is_coded else column
+    if is_coded and not column.null_count and not any(each.dictionary.null_count for each in column.chunks):
+        return column
+    plain = column.cast(column.type.value_type) if is_coded else column
+    return plain.fill_null("").dictionary_encode()
+
+
+def _sensitive_of(parts: Sequence[GroupRequirement]) -> list[str]:
+    every = (each for part in parts for each in (part, *part.wrapped))
+    return [each.sensitive for each in every if each.sensitive is not None]
+
+
+def _looked_at(part: GroupRequirement) -> tuple[str, ...]:
+    columns = (column for name in _sensitive_of([part]) for column in columns_of(name))
+    return tuple(dict.fromkeys([*part.qid, *columns]))
+
+
+# --- reidentification ---------------------------------------------------------------------------------------
+# The chance of finding a person's record in a release, for somebody who knows that person's quasi-
+# identifiers.
+#
+# All records of a group look alike, so it is 1 / size of the group (the prosecutor's risk of disclosure
+# control).
+
+
+@dataclass(frozen=True)
+class ReidentificationRisk:
+    """The chance of finding a record: of those in the smallest group, and the mean over all; 0 of an empty release."""
+
+    highest: float
+    mean: float  # the share of its records that somebody who guesses one in each group finds
+    unique: int  # records that are alone in their group
+
+    def summary(self) -> dict[str, float | int]:
+        """Return the entry of a JSON summary."""
+        return asdict(self)
+
+
+def reidentification_risk(group_sizes: Counts) -> ReidentificationRisk:
+    """Return the risk of a release with groups of these sizes, over the attributes of all QIDs together."""
+    if not group_sizes.size:
+        return ReidentificationRisk(0.0, 0.0, 0)
+    return ReidentificationRisk(
+        1 / int(group_sizes.min()),
+        group_sizes.size / int(group_sizes.sum()),
+        int(np.count_nonzero(group_sizes == 1)),
+    )

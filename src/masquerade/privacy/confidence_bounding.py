@@ -22,25 +22,68 @@ from masquerade.crypto.circuit import Builder, Circuit, Literal
 from masquerade.crypto.count_circuits import at_most, row_bounded
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number
-from masquerade.privacy.closest_fraction import largest_within
 from masquerade.privacy.m_privacy.constraint import (
     Constraint,
     largest_contributors,
     least_left,
     least_left_of_groups,
 )
-from masquerade.privacy.m_privacy.outcome import Outcome
-from masquerade.privacy.parameters import GIVEN_ONCE, limit, qid, requirement, sensitive, values
+from masquerade.privacy.m_privacy.search import Outcome
 from masquerade.privacy.requirement import (
+    GIVEN_ONCE,
     TOLERANCE,
     GroupRequirement,
     SharedCounts,
     SharedRow,
     beside,
+    limit,
+    qid,
+    requirement,
+    sensitive,
+    values,
 )
 
 if TYPE_CHECKING:
     from masquerade.privacy.sql import GroupTest, SqlWords
+
+# --- closest fraction ---------------------------------------------------------------------------------------
+# The closest fraction below a bound: it stands for the bound wherever fractions of counts are compared with
+# it.
+#
+# A share, a ratio or a distance of a group is a fraction whose denominator is at most the number of
+# records. So to compare it with the bound is to compare it with the largest such fraction within the bound,
+# and that takes whole numbers no longer than the counts.
+
+
+def largest_within(bound: Fraction, n_records: int) -> tuple[int, int]:
+    """Return the largest fraction, at most `bound`, whose denominator is at most `n_records`."""
+    whole = bound.numerator // bound.denominator
+    exact = bound - whole
+    below, above = (0, 1), (1, 1)
+    while below[1] + above[1] <= n_records:
+        # As many steps at once as one side allows: the fractions between two neighbours are their sums.
+        (a, b), (c, d) = below, above
+        middle = Fraction(a + c, b + d)
+        if middle <= exact:
+            gap = exact.denominator * c - exact.numerator * d
+            steps = (exact.numerator * b - exact.denominator * a) // gap if gap else n_records
+            steps = max(1, min(steps, (n_records - b) // d))
+            below = a + steps * c, b + steps * d
+        else:
+            gap = exact.numerator * b - exact.denominator * a
+            steps = (exact.denominator * c - exact.numerator * d - 1) // gap if gap else n_records
+            steps = max(1, min(steps, (n_records - d) // b))
+            above = c + steps * a, d + steps * b
+    return whole * below[1] + below[0], below[1]
+
+
+def largest_below(bound: Fraction, n_records: int) -> tuple[int, int]:
+    """Return the largest fraction, less than `bound` (above 0), whose denominator is at most `n_records`."""
+    # Two fractions differ by at least one over the product of their denominators.
+    return largest_within(bound - Fraction(1, n_records * bound.denominator), n_records)
+
+
+# --- confidence bounding ------------------------------------------------------------------------------------
 
 
 class MostShare(Constraint):

@@ -14,18 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.crypto.circuit import Builder, Circuit, Literal
-from masquerade.crypto.distribution_circuits import mixed, row_mixed
-from masquerade.crypto.fixed_log import log2, public_log2
+from masquerade.crypto.count_circuits import log2, mixed, public_log2, row_mixed
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number
-from masquerade.privacy.m_privacy.corners import CornerConstraint
-from masquerade.privacy.parameters import GIVEN_ONCE, limit, qid, requirement, sensitive
+from masquerade.privacy.m_privacy.constraint import CornerConstraint
 from masquerade.privacy.requirement import (
+    GIVEN_ONCE,
     TOLERANCE,
     GroupRequirement,
     SharedCounts,
     SharedRow,
     beside,
+    limit,
+    qid,
+    requirement,
+    sensitive,
 )
 
 if TYPE_CHECKING:

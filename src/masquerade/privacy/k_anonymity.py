@@ -13,20 +13,9 @@ from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import whole
-from masquerade.privacy.m_privacy.coalition_masks import Masks, Sums
-from masquerade.privacy.m_privacy.constraint import (
-    BreachTest,
-    Constraint,
-    least_left_of_groups,
-    sizes_of,
-)
-from masquerade.privacy.m_privacy.outcome import Outcome
-from masquerade.privacy.parameters import limit, qid, requirement
-from masquerade.privacy.requirement import (
-    GroupRequirement,
-    Thresholds,
-    plural,
-)
+from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint, least_left_of_groups, sizes_of
+from masquerade.privacy.m_privacy.search import Masks, Outcome, Sums
+from masquerade.privacy.requirement import GroupRequirement, Thresholds, limit, plural, qid, requirement
 
 if TYPE_CHECKING:
     from masquerade.privacy.sql import GroupTest, SqlWords
@@ -119,3 +108,22 @@ class KAnonymity(GroupRequirement):
     def complaint(self, figure: float, size: int) -> str:
         """Its size, and the size it needs."""
         return f"has {plural(size, 'record')}; at least {self.k} are required"
+
+
+# --- constrained k anonymity --------------------------------------------------------------------------------
+# Constrained k-anonymity: k-anonymity, and no value generalised beyond its boundary (Definition 6).
+#
+# Monotone under specialization, as k-anonymity is; the boundaries are the attributes' own
+# (`data/boundary.py`).
+
+
+@requirement
+class ConstrainedKAnonymity(KAnonymity):
+    """Groups of at least k records, whose values keep to the boundaries of their attributes."""
+
+    model: ClassVar[str] = "constrained-k-anonymity"
+    promise = "at least k records in each group, and no value generalised beyond its boundary"
+    within_boundaries = True
+
+    qid: Sequence[str] = qid()
+    k: int = limit(whole(), stricter="larger", symbol="k", example=5, help="records in each group, at least")

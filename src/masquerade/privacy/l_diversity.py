@@ -15,16 +15,18 @@ from masquerade.crypto.circuit import Circuit
 from masquerade.crypto.count_circuits import row_different, row_distinct
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import whole
-from masquerade.privacy.m_privacy.coalition_masks import Masks, Unions, everybody, popcount
-from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint
-from masquerade.privacy.m_privacy.outcome import Outcome
-from masquerade.privacy.m_privacy.surviving_values import worst_coalition
-from masquerade.privacy.parameters import GIVEN_ONCE, limit, qid, requirement, sensitive
+from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint, worst_coalition
+from masquerade.privacy.m_privacy.search import Masks, Outcome, Unions, everybody, popcount
 from masquerade.privacy.requirement import (
+    GIVEN_ONCE,
     GroupRequirement,
     SharedRow,
     Thresholds,
+    limit,
     plural,
+    qid,
+    requirement,
+    sensitive,
 )
 
 if TYPE_CHECKING:

@@ -19,19 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.crypto.circuit import Builder, Circuit, Literal
-from masquerade.crypto.distribution_circuits import recursive, row_recursive
+from masquerade.crypto.count_circuits import recursive, row_recursive
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number, whole
-from masquerade.privacy.closest_fraction import largest_below
-from masquerade.privacy.confidence_bounding import worst_share
+from masquerade.privacy.confidence_bounding import largest_below, worst_share
 from masquerade.privacy.m_privacy.constraint import Constraint, largest_contributors, least_left
-from masquerade.privacy.m_privacy.outcome import Outcome
-from masquerade.privacy.parameters import GIVEN_ONCE, limit, qid, requirement, sensitive
+from masquerade.privacy.m_privacy.search import Outcome
 from masquerade.privacy.requirement import (
+    GIVEN_ONCE,
     TOLERANCE,
     GroupRequirement,
     SharedCounts,
     SharedRow,
+    limit,
+    qid,
+    requirement,
+    sensitive,
     settled,
 )
 

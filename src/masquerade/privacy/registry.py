@@ -25,10 +25,10 @@ BUILT_IN = {
     "entropy-l-diversity": "privacy.entropy_l_diversity.EntropyLDiversity",
     "recursive-l-diversity": "privacy.recursive_l_diversity.RecursiveLDiversity",
     "t-closeness": "privacy.t_closeness.TCloseness",
-    "alpha-k-anonymity": "privacy.alpha_k_anonymity.AlphaKAnonymity",
+    "alpha-k-anonymity": "privacy.combined.AlphaKAnonymity",
     "confidence-bounding": "privacy.confidence_bounding.ConfidenceBounding",
-    "p-sensitive-k-anonymity": "privacy.p_sensitive_k_anonymity.PSensitiveKAnonymity",
-    "constrained-k-anonymity": "privacy.constrained_k_anonymity.ConstrainedKAnonymity",
+    "p-sensitive-k-anonymity": "privacy.combined.PSensitiveKAnonymity",
+    "constrained-k-anonymity": "privacy.k_anonymity.ConstrainedKAnonymity",
     M_PRIVACY: "privacy.m_privacy.requirement.MPrivateGroups",
 }
 

@@ -24,8 +24,8 @@ from typing import Any
 import pyarrow as pa
 
 from masquerade.data.file_kinds import PARQUET_SUFFIXES, is_parted
-from masquerade.data.parquet_names import listed_files
-from masquerade.data.product import columns_of
+from masquerade.data.read_parquet import listed_files
+from masquerade.data.table import columns_of
 from masquerade.errors import DataError, one_line
 from masquerade.privacy.check import Verdict
 from masquerade.privacy.requirement import TOLERANCE, GroupRequirement

@@ -10,8 +10,9 @@ value of a QID attribute or an intermediate partition.
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic
@@ -20,27 +21,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.anonymize.outcome import by_cut
-from masquerade.anonymize.preparation import refuse_violating_whole
+from masquerade.anonymize.publish import refuse_violating_whole
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.records import Records, codes_of, ranks_of
+from masquerade.data.released import by_cut
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Arrays, Chunk, Engine, Kernel, summed
 from masquerade.engine.counts import Counts, Ints, Rows
-from masquerade.errors import Bug, NoCommonRecords
-from masquerade.net.progress import OnStage, Stage
-from masquerade.net.script import Receive, Script, Send
-from masquerade.protocol.align import align
-from masquerade.protocol.attribute_terms import agreed_table
-from masquerade.protocol.classes import share_class
-from masquerade.protocol.columns import Columns, Received, ReportedStep, compact, write_columns
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.gain import own_part
-from masquerade.protocol.joint_histogram.pair import BackEnd
-from masquerade.protocol.listed_values import refuse_unknown_to
+from masquerade.errors import Bug, DataError, NoCommonRecords, ParameterError, PeerBrokeProtocol, Problem
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.progress import OnStage, Stage
+from masquerade.protocol.align.align import align, who_differs
+from masquerade.protocol.contract import Contract, agreed_table
+from masquerade.protocol.hand_in import Columns, Received, ReportedStep, compact, own_part, write_columns
 from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.protocol.own_chunks import COMMON, cells_of, counted_columns, in_common_order
-from masquerade.protocol.sensitive_checks import remote_parts
+from masquerade.protocol.pairs import BackEnd
+from masquerade.protocol.sensitive.checks import remote_parts
 from masquerade.utility.comparison import Answer, Comparison, Shown
 from masquerade.utility.losses import losses_of, shown_to_others
 from masquerade.utility.queries import (
@@ -50,6 +48,125 @@ from masquerade.utility.queries import (
     queries_of_holder,
     true_answers,
 )
+
+# --- classes ------------------------------------------------------------------------------------------------
+# The class of the common records, which all parties of a mashup share.
+#
+# Either every party holds it: then every two parties test whether theirs are equal, and learn that one bit
+# (protocol/align/align.py). Where two differ, all parties stop, since nobody can be equal to both; nobody
+# is told how many records differ, nor which. Or one party shares it with the others, because the contract
+# says so.
+
+
+class ClassColumn(Message, tag="class-column", frozen=True):
+    """The sender's classes of the common records: labels, and four bytes per record."""
+
+    labels: tuple[str, ...]
+    codes: bytes
+
+
+def share_class(me: str, contract: Contract, own: Coded | None, n_rows: int) -> Script[Coded | None]:
+    """Return the class of the common records, the same for all parties; None when the contract has none."""
+    name = contract.class_name
+    if name is None:
+        return None
+    if contract.class_from is None:
+        assert own is not None
+        yield from insist_on_same_classes(me, contract, own, n_rows)
+        return own
+    if contract.class_from == me:
+        assert own is not None
+        yield Send(tuple(party for party in contract.parties if party != me), _column(own))
+        return own
+    return _coded((yield Receive(contract.class_from, ClassColumn)), contract.class_from, name, n_rows)
+
+
+def insist_on_same_classes(me: str, contract: Contract, own: Coded, n_rows: int) -> Script[None]:
+    """Test with every other party whether it has the same classes; DataError where one has others."""
+    number, session = contract.parties.index(me), b"same classes\0" + contract.hash
+    different = yield from who_differs(number, contract.parties, _digest(own), session)
+    if different:
+        raise DataError(
+            f"class {contract.class_name}: {me} has other classes than {', '.join(different)} for some of the {n_rows} "
+            "common records; agree on them, or let one party share its class"
+        )
+
+
+def _digest(coded: Coded) -> bytes:
+    digest = hashlib.sha256(len(coded.labels).to_bytes(4, "little"))
+    for label in coded.labels:
+        digest.update(len(label.encode()).to_bytes(4, "little") + label.encode())
+    digest.update(coded.codes.astype("<u4").tobytes())
+    return digest.digest()
+
+
+def _column(coded: Coded) -> ClassColumn:
+    return ClassColumn(coded.labels, coded.codes.astype("<u4").tobytes())
+
+
+def _coded(message: ClassColumn, sender: str, name: str, n_rows: int) -> Coded:
+    codes = np.frombuffer(message.codes, "<u4") if len(message.codes) == 4 * n_rows else None
+    if codes is None or (codes.size and int(codes.max()) >= len(message.labels)):
+        raise PeerBrokeProtocol(sender, f"sent classes that do not fit the {n_rows} common records")
+    return Coded(name, codes.astype(np.int32), tuple(message.labels))
+
+
+# --- listed values ------------------------------------------------------------------------------------------
+# Refuse sensitive values that a requirement lists and no record has: a typing error would disable the
+# requirement.
+#
+# The holder of the sensitive attribute looks for them in its whole table, before its first message; a
+# trusted third party looks in the records of all providers. The error names values that were asked for, and
+# no others.
+#
+# A value that the holder's table has, but no common record, is fine: the requirement holds for it as it is,
+# and refusing it would reveal something about people who are not in common. There a mashup goes on where
+# `anonymize` would refuse the joined table.
+
+# Returns the values of a column, wherever its rows are.
+Values = Callable[[str], Coded]
+
+
+def refuse_unknown_values(
+    parts: Iterable[GroupRequirement], values_of: Values, who: str = "nobody has a record"
+) -> None:
+    """Raise a problem for each requirement that lists values which no record of the table has.
+
+    Another is a requirement with a taxonomy that lacks values of the table: the holder finds that out before its first
+    message, too. The requirement is the problem's owner. `who` says whose table it is: "the clinic has no record".
+    """
+    problems = []
+    for part in parts:
+        listed = part.values or ()
+        known = set(values_of(part.sensitive).labels) if listed and part.sensitive is not None else set()
+        if unknown := [f'"{value}"' for value in listed if value not in known]:
+            lacking = f"{who} with {part.sensitive} = {' or '.join(unknown)}"
+            text = f"{lacking}; a bound on a value that is nowhere binds nothing"
+            problems.append(Problem(text, owner=str(part)))
+        if part.sensitive is not None and part.needs_taxonomy(part.parameters()):
+            try:
+                part.bind(values_of(part.sensitive).labels)
+            except ParameterError as error:
+                problems += [each.at(owner=str(part), key=("taxonomy",)) for each in error.problems]
+    if problems:
+        raise ParameterError(*problems)
+
+
+def refuse_unknown_to(name: str, contract: Contract, values_of: Values) -> None:
+    """Do the same for one party of a mashup and its own table, for the sensitive values that it hands in.
+
+    Providers of the same columns are not checked: another provider may have the value.
+    """
+    if contract.provider is not None:
+        return
+    own = {column.name for column in contract.columns_of(name)}
+    if contract.class_holder == name and contract.class_name is not None:
+        own.add(contract.class_name)
+    judged = [part for part in contract.parts if part.sensitive in own]
+    refuse_unknown_values(judged, values_of, f"{name} has no record")
+
+
+# --- common records -----------------------------------------------------------------------------------------
 
 _BYTES_PER_CELL = 16
 

@@ -8,21 +8,199 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, get_args
 
 import msgspec
 
+from masquerade.data.continuum import Number, read_number
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.table import Table
+from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError
 from masquerade.forms.declared import read_declared, without_floats
-from masquerade.forms.json import read_json
+from masquerade.forms.form import read_json
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
-from masquerade.protocol.alignment_ways import BY_SIZE
-from masquerade.protocol.arrangement import Arrangement
-from masquerade.protocol.attribute_terms import AttributeTerms
-from masquerade.protocol.method_choice import MethodChoice
+from masquerade.privacy.requirement import (
+    Conjunction,
+    Covers,
+    GroupRequirement,
+    Requirement,
+    covers,
+    covers_against_insiders,
+    without_redundant,
+)
+from masquerade.protocol.align.alignment_ways import BY_SIZE
+
+# --- arrangement --------------------------------------------------------------------------------------------
+# How the parties of a session hold their data, and what follows from that for methods, contracts and
+# requests.
+#
+# What the service makes of it (who can take part, what an offer must have, what it costs) is in
+# `service/kinds/`.
+
+PROVIDER = "provider"  # the default name of the column that names each record's provider
+Arrangement = Literal["vertical", "horizontal"]
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What one arrangement means.
+
+    Where the parties have different people, all requirements are wrapped in m-privacy, with m = 0 as well: m grows
+    during a negotiation, and a part that was left out before as implied would be missing then.
+    """
+
+    columns: str  # of the parties, compared with each other, in words
+    provider: str | None  # the column that names each record's provider, where records have one
+    default_m: int  # how many parties may collude, unless a request says so
+    covers: Covers  # whether one requirement implies another
+
+
+ARRANGEMENTS: Mapping[Arrangement, Holding] = {
+    "vertical": Holding("different columns", None, 0, covers),
+    "horizontal": Holding("the same columns", PROVIDER, 1, covers_against_insiders),
+}
+
+
+# --- attribute terms ----------------------------------------------------------------------------------------
+# What is agreed about an attribute besides its holder: how general its values become at most, and what it
+# weighs.
+#
+# Written as canonical JSON has it (decimals are texts). A party's own schema may say something else, or
+# mark nodes of a taxonomy: in a session the contract counts.
+
+
+class AttributeTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The terms of one attribute; what is not said is as in any release."""
+
+    name: str
+    max_generalization: tuple[str, ...] = ()  # the nodes up to which values may be generalised
+    max_width: str | None = None  # of intervals of numbers without a taxonomy
+    min_generalization: tuple[str, ...] = ()  # the finest values that a release shows
+    min_width: str | None = None
+    weight: str | None = None  # its priority
+
+    @classmethod
+    def of(cls, attribute: Attribute) -> Self:
+        """Return what a schema says of an attribute, be it in a job or by the marks of a taxonomy's file."""
+        marked = attribute.taxonomy.allowed if isinstance(attribute.taxonomy, Taxonomy) else ()
+        return cls(
+            attribute.name,
+            attribute.max_generalization or marked,
+            _text(attribute.max_width),
+            attribute.min_generalization,
+            _text(attribute.min_width),
+            None if attribute.weight == 1 else repr(attribute.weight),
+        ).named_by(attribute)
+
+    def named_by(self, attribute: Attribute) -> Self:
+        """Return the same with each node by the one name that all parties know it by: the lowest of a chain."""
+        tree = attribute.taxonomy
+        if not isinstance(tree, Taxonomy):
+            return self
+        most, least = (
+            tuple(dict.fromkeys(node.name if (node := tree.called(name)) else name for name in names))
+            for names in (self.max_generalization, self.min_generalization)
+        )
+        return msgspec.structs.replace(self, max_generalization=most, min_generalization=least)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether anything is agreed."""
+        return self != type(self)(self.name)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is a limit to how far its values may be generalised."""
+        return bool(self.max_generalization) or self.max_width is not None
+
+    @property
+    def priority(self) -> float:
+        """Its weight."""
+        return 1.0 if self.weight is None else float(self.weight)
+
+    def applied(self, attribute: Attribute) -> Attribute:
+        """Return the attribute with these terms in place of its own."""
+        taxonomy = attribute.taxonomy
+        if isinstance(taxonomy, Taxonomy) and taxonomy.allowed:
+            taxonomy = replace(taxonomy, allowed=())
+        return replace(
+            attribute,
+            taxonomy=taxonomy,
+            max_generalization=self.max_generalization,
+            max_width=_number(self.max_width),
+            min_generalization=self.min_generalization,
+            min_width=_number(self.min_width),
+            weight=self.priority,
+        )
+
+
+def terms_of(schema: Iterable[Attribute]) -> tuple[AttributeTerms, ...]:
+    """Return the terms of the attributes about which a schema says something."""
+    return tuple(terms for each in schema if (terms := AttributeTerms.of(each)).says_something)
+
+
+def agreed_table(table: Table, terms: Iterable[AttributeTerms]) -> Table:
+    """Return a party's table with the agreed terms in place of those of its own schema."""
+    schema = agreed_schema(table.schema, terms)
+    return table if schema == table.schema else table.with_schema(schema)
+
+
+def agreed_schema(own: Schema, terms: Iterable[AttributeTerms]) -> Schema:
+    """Return a schema with the agreed terms in place of its own."""
+    agreed = {each.name: each for each in terms}
+    return Schema(
+        (agreed.get(each.name, AttributeTerms(each.name)).applied(each) for each in own), own.identifiers
+    )
+
+
+def _text(number: Number | None) -> str | None:
+    return None if number is None else repr(number)
+
+
+def _number(written: str | None) -> Number | None:
+    return None if written is None else read_number(written)
+
+
+# --- method choice ------------------------------------------------------------------------------------------
+# Why a contract has the method that it has, where nobody named one: data that all parties sign.
+
+
+class PassedOver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A method that would have been preferred, and why it was not taken."""
+
+    method: dict[str, Any]  # as a contract has it
+    refuses: tuple[str, ...] = ()  # what of the contract it cannot do
+    not_allowed_by: tuple[str, ...] = ()  # the parties whose policy does not have it
+
+
+class MethodChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The reason for the method taken, and the methods preferred to it, in their order."""
+
+    because: str
+    passed_over: tuple[PassedOver, ...] = ()
+
+    def summary(self) -> dict[str, Any]:
+        """Return the entry in the JSON summary."""
+        written: dict[str, Any] = msgspec.to_builtins(self)
+        return written
+
+
+def chosen_lines(choice: Mapping[str, Any]) -> list[str]:
+    """Say for a person why a method was taken, given a choice as JSON has it: a line for each reason."""
+    lines = [str(choice.get("because"))]
+    for each in choice.get("passed_over") or ():
+        name = each["method"]["name"]
+        lines += [f"not {name}: {reason}" for reason in each.get("refuses") or ()]
+        if by := each.get("not_allowed_by"):
+            lines.append(f"not {name}: not allowed by {', '.join(by)}")
+    return list(dict.fromkeys(lines))  # a method may be passed over with several settings
+
+
+# --- contract -----------------------------------------------------------------------------------------------
 
 # Identifiers of one party: more than enough for a country, and too few to try all nine-digit numbers.
 MOST_RECORDS = 20_000_000
@@ -82,7 +260,7 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def aligned_by(self) -> str:
-        """The way in which common records are found (protocol/align.py), if the arrangement is vertical."""
+        """The way in which common records are found (protocol/align/align.py), if the arrangement is vertical."""
         return str(self.method.get("align", BY_SIZE))
 
     @property
@@ -159,3 +337,63 @@ def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
     if made is None:
         raise ParameterError(*problems).within(f"contract: {model.model}")
     return made
+
+
+# --- product ------------------------------------------------------------------------------------------------
+# What parties make together, a table, a model or an answer, and what follows from that for whoever grants
+# or keeps it.
+#
+# A method declares which one it makes (`AskedMethod.makes`). What a policy must say about each is in
+# `service/agree/policy.py`, and what publishing does with each in `service/coordinator/release_files.py`.
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """One kind of thing that comes out of a session."""
+
+    name: str
+    files: Mapping[str, str]  # by format; the digest is of the first
+    # Whether records leave, in groups: only then do requirements, boundaries and colluders mean something, and a
+    # further one can be intersected with the first.
+    has_groups: bool = False
+    every_run_counts: bool = False  # a ledger has a line for every run, not for every agreement
+    comes: str = "makes a table"  # what a method does that makes it, after its name
+    shows: str = ""  # without groups: what is released instead of records, for whoever signs
+    figure: str = ""  # without groups: the key that only its summary has
+    counted: str = "{:,} rows"  # how many records it is of, in words
+
+    @property
+    def formats(self) -> str:
+        """The formats, in words."""
+        return " and ".join(self.files)
+
+
+TABLE = Product("table", {"csv": "release.csv", "parquet": "release.parquet"}, has_groups=True)
+MODEL = Product(
+    "model",
+    {"json": "model.json"},
+    comes="learns a model",
+    shows="no record is released: the parties learn a model",
+    figure="model",
+    counted="a model of {:,} records",
+)
+ANSWER = Product(
+    "answer",
+    {"json": "answer.json"},
+    every_run_counts=True,  # a peer may make up another column each time
+    comes="answers a question",
+    shows="no record is released: the parties answer a question with ratios",
+    figure="ratios",
+    counted="over {:,} common records",
+)
+PRODUCTS = (TABLE, MODEL, ANSWER)
+
+
+def product_in(summary: Mapping[str, Any]) -> Product:
+    """Return the product that a published summary describes."""
+    return next((each for each in PRODUCTS if each.figure and each.figure in summary), TABLE)
+
+
+def product_of(file: str) -> Product:
+    """Return the product that a file of this name belongs to."""
+    return next(each for each in PRODUCTS if file in each.files.values())

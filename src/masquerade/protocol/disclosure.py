@@ -10,7 +10,7 @@ from masquerade.data.schema import Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.remote_sensitive import least_size, remote_qid
+from masquerade.protocol.sensitive.checks import least_size, remote_qid
 
 OTHERS, COORDINATOR, RECIPIENTS = "other parties", "coordinator", "recipients"
 

@@ -34,12 +34,10 @@ from masquerade.data.records import (
 from masquerade.data.schema import Schema
 from masquerade.data.table import Missing, Origin
 from masquerade.engine.chunks import Arrays, Chunk, Engine
-from masquerade.engine.counts import Counts, Ints, Rows, value_counts
-from masquerade.engine.numbering import rows_by_rank
+from masquerade.engine.counts import Counts, Ints, Rows, rows_by_rank, value_counts
 from masquerade.errors import DataError
-from masquerade.protocol.attribute_terms import agreed_schema
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.identifiers import Identifiers, identifiers
+from masquerade.protocol.align.identifiers import Identifiers, identifiers
+from masquerade.protocol.contract import Contract, agreed_schema
 
 COMMON = "the common records"  # as errors call them
 _PLACE = "place"  # of a row among the common records

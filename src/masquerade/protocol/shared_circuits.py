@@ -16,7 +16,7 @@ from masquerade.crypto.bits import Bits
 from masquerade.crypto.gmw import SharedEvaluation, ZeroShares, opened, share_message
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.blaming import blaming
+from masquerade.protocol.pairs import blaming
 
 
 class Masked(Message, tag="shared-masked", frozen=True):

@@ -1,6 +1,6 @@
 """Sort records under sharing: nobody learns their order, their keys, or which of them are equal.
 
-A sorting network (`crypto/sorting_network.py`) compares the same places whatever the keys are; its comparisons and
+A sorting network (`crypto/circuit.py`) compares the same places whatever the keys are; its comparisons and
 exchanges are circuits on shares. Afterwards equal keys stand side by side, and a place is **linked** if its key is that
 of the place before it.
 
@@ -17,10 +17,9 @@ import numpy as np
 
 from masquerade.crypto import words
 from masquerade.crypto.bits import Bits
-from masquerade.crypto.circuit import Builder, Circuit
-from masquerade.crypto.sorting_network import layers
+from masquerade.crypto.circuit import Builder, Circuit, layers
 from masquerade.net.script import Script
-from masquerade.protocol.collaborate.shared_bits import SharedBits
+from masquerade.protocol.providers.shared_counts import SharedBits
 
 
 def sort_shared(

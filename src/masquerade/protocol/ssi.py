@@ -22,21 +22,20 @@ from typing import Literal
 
 import numpy as np
 
-from masquerade.crypto import okamoto_uchiyama, paillier
+from masquerade.crypto import homomorphic
 from masquerade.crypto.bits import Bits, as_bits
 from masquerade.crypto.circuit import Circuit, to_bits
 from masquerade.crypto.count_circuits import fewer_in_common, less_than_public
 from masquerade.crypto.homomorphic import STATISTICAL_BITS, PublicKey, SecretKey
 from masquerade.errors import ParameterError
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.blaming import blaming
-from masquerade.protocol.joint_histogram.pair import Pair, read_outputs
+from masquerade.protocol.pairs import Pair, blaming, read_outputs
 
 Scheme = Literal["okamoto-uchiyama", "paillier"]
 
 _READ_KEY: dict[Scheme, Callable[[bytes], PublicKey]] = {
-    "okamoto-uchiyama": okamoto_uchiyama.OkamotoUchiyamaPublic.from_bytes,
-    "paillier": paillier.PaillierPublic.from_bytes,
+    "okamoto-uchiyama": homomorphic.OkamotoUchiyamaPublic.from_bytes,
+    "paillier": homomorphic.PaillierPublic.from_bytes,
 }
 
 
@@ -55,7 +54,11 @@ class EncryptedShare(Message, tag="ssi-share", frozen=True):
 
 def new_key(scheme: Scheme = "okamoto-uchiyama", bits: int = 2048) -> SecretKey:
     """Generate a key pair for P1 (step 1a)."""
-    return okamoto_uchiyama.generate(bits) if scheme == "okamoto-uchiyama" else paillier.generate(bits)
+    return (
+        homomorphic.generate_okamoto_uchiyama(bits)
+        if scheme == "okamoto-uchiyama"
+        else homomorphic.generate_paillier(bits)
+    )
 
 
 def ssi_first(pair: Pair, own: Bits, threshold: int, key: SecretKey) -> Script[int]:

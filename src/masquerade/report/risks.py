@@ -10,10 +10,10 @@ from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.report.charts import Bar, bar_chart
-from masquerade.report.wording import figure, percent
+from masquerade.report.verdict import figure, percent
 from masquerade.risk.attacks.attack import Finding, GroupCounts, Scene
 from masquerade.risk.attacks.registry import attack
-from masquerade.risk.greedy_key import greedy_key
+from masquerade.risk.keys import greedy_key
 from masquerade.risk.separation import CodedRows, SeparatedRows
 
 _MOST_SETS = 12

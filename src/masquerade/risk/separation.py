@@ -6,7 +6,7 @@ differ. Both grow with the set. The pairs told apart are moreover submodular: a 
 are chosen.
 
 A search adds one column after the other to a `Separation`: that of all rows (`SeparatedRows`), or that of a sample of
-pairs (`sampled_pairs.py`). Columns are numbers.
+pairs (`sampling.py`). Columns are numbers.
 
 **One chunk.** The greedy algorithms ask again and again how many groups there would be with one more column. So every
 row carries the label of its group, and one more column is one more digit of the label: label · values + value. Counting
@@ -33,12 +33,19 @@ from masquerade.data.encode import Codes
 from masquerade.data.fingerprints import Fingerprints, coded_fingerprints, equal_cells, mixed
 from masquerade.data.records import Parted, TablePart, rows_of_chunks
 from masquerade.data.table import Table
-from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine
-from masquerade.engine.counts import Counts, Ints, Rows, value_counts, weighted_counts
+from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine, SparseCounts
+from masquerade.engine.counts import (
+    Counts,
+    Ints,
+    Rows,
+    distinct_values,
+    occurring,
+    renumber,
+    value_counts,
+    weighted_counts,
+)
 from masquerade.engine.here import Here
-from masquerade.engine.numbering import distinct_values, occurring, renumber
 from masquerade.engine.shares import counted_shares
-from masquerade.engine.sparse import SparseCounts
 
 Measure = Literal["distinct", "separation"]
 MEASURES: tuple[Measure, ...] = ("distinct", "separation")

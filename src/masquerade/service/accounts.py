@@ -1,4 +1,4 @@
-"""Who may use the coordinator: passwords, API tokens, roles. How guessing is slowed down is in lockout.py.
+"""Who may use the coordinator: passwords, API tokens, roles. How guessing is slowed down is in accounts.py.
 
 A sign-in takes the same steps whatever is wrong: look the name up, verify one Argon2 hash (for an unknown name, one
 that no password has), count the guess. The answer is the same as well, so neither reveals which names exist.
@@ -11,21 +11,142 @@ import os
 import secrets
 import threading
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from contextvars import ContextVar
 from copy import copy
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import ARGON2_VERSION
 
-from masquerade.errors import Conflict, NotAllowed, ParameterError
-from masquerade.service.account_log import AccountLog
-from masquerade.service.lockout import Lockout, Source
+from masquerade.errors import Conflict, MasqueradeError, NotAllowed, ParameterError
 from masquerade.service.resources import Role, User
 from masquerade.service.store import ApiToken, Guard, Store
-from masquerade.service.store.checks import user_name
+from masquerade.service.store.database import user_name
 from masquerade.service.token_scopes import Scope, TokenKind
+
+# --- account log --------------------------------------------------------------------------------------------
+# Logging of sign-ins and account changes: all go to the process log, changes and lock-outs to the audit log
+# as well.
+#
+# Neither log ever holds a password, a token, or a name without an account: a user may have typed the
+# password there.
+
+ACCOUNT = "account"  # the audit log's event
+client_address: ContextVar[str | None] = ContextVar("client_address", default=None)
+"""Where the request that is being answered comes from."""
+
+Append = Callable[[str, Mapping[str, Any]], object]
+
+
+class AccountLog:
+    """Write to a structured log and, with `append`, to an audit log, where they are given.
+
+    `by` is the user who makes the changes; without it, users are taken to change their own accounts.
+    """
+
+    def __init__(self, log: Any = None, append: Append | None = None, by: str | None = None) -> None:
+        self._log, self._append, self._by = log, append, by
+
+    def acting_as(self, by: str) -> AccountLog:
+        """Return the same log with changes attributed to this user."""
+        return AccountLog(self._log, self._append, by)
+
+    def note(self, event: str, user: str | None, **more: Any) -> None:
+        """Write an event to the process log only."""
+        if self._log is not None:
+            self._log.info(event, user=user, address=client_address.get(), **more)
+
+    def record(self, what: str, user: str | None, **more: Any) -> None:
+        """Write a change to both logs."""
+        by = self._by or user
+        self.note(what, user, by=by, **more)
+        if self._append is not None:
+            fields = {"what": what, "user": user, "by": by, "address": client_address.get(), **more}
+            self._append(ACCOUNT, fields)
+
+    def record_lockout(self, user: str | None) -> None:
+        """Record that a source has to wait for its next guess at a name.
+
+        A failure to write the audit log is not shown to the client that guesses.
+        """
+        try:
+            self.record("locked out", user)
+        except (MasqueradeError, OSError) as error:
+            self.note("audit log not written", user, problem=type(error).__name__)
+
+
+# --- lockout ------------------------------------------------------------------------------------------------
+# How guessing at passwords is slowed down, so that it leads nowhere and keeps nobody else out.
+#
+# A guess is judged by its **source**: the address that it comes from, or a browser in which that user has
+# signed in before. An account is never closed: the right password opens it from every source that has not
+# to wait itself.
+#
+#     a source          after 5 wrong guesses it waits for a minute, then twice as long each time, up to an hour
+#     all addresses     after 100 wrong guesses in a day at one account, an address waits for a day after each
+#
+# So n addresses have at most 200 + n guesses at an account in any 24 hours (100 in each of two days that
+# meet, and then one each), and a known browser, which nobody else's guesses slow down, at most 150.
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where guesses come from: an address or the like; `known` for a browser in which the user has signed in before."""
+
+    name: str
+    known: bool = False
+
+
+@dataclass(frozen=True)
+class Lockout:
+    """The rule above: `failures` within `window`, waits from `first` to `longest`, `crowd` failures a day by all."""
+
+    failures: int = 5
+    window: timedelta = timedelta(minutes=15)
+    first: timedelta = timedelta(minutes=1)
+    longest: timedelta = timedelta(hours=1)
+    crowd: int = 100
+
+    def __post_init__(self) -> None:
+        if min(self.failures, self.crowd) < 1 or min(self.window, self.first, self.longest) <= timedelta(0):
+            raise ParameterError("a lock-out needs at least 1 failure and times above 0")
+
+    def judge(
+        self, own: Guard, crowd: Guard, right: bool, now: datetime, *, known: bool = False
+    ) -> tuple[Guard | None, Guard | None, bool]:
+        """Return the guards of the source and of all addresses after a guess, and whether the guess succeeds.
+
+        No guess of a source that has to wait succeeds, and none counts.
+        """
+        everybody = crowd if crowd.failures and now - crowd.since < _DAY else None
+        if own.locked_until is not None and now < own.locked_until:
+            return own, everybody, False
+        if right:
+            return None, everybody, True
+        if known:
+            return self._slowed(own, now), everybody, False
+        before = everybody or Guard(0, 0, now, None)
+        everybody = replace(before, failures=before.failures + 1)
+        if everybody.failures > self.crowd:
+            return Guard(0, own.lockouts + 1, now, now + _DAY), everybody, False
+        return self._slowed(own, now), everybody, False
+
+    def _slowed(self, own: Guard, now: datetime) -> Guard:
+        fresh = own.failures == 0 or now - own.since > self.window
+        failures = 1 if fresh else own.failures + 1
+        if failures < self.failures:
+            return replace(own, failures=failures, since=now if fresh else own.since, locked_until=None)
+        wait = min(self.first * 2 ** min(own.lockouts, 30), self.longest)
+        return Guard(0, own.lockouts + 1, now, now + wait)
+
+
+# --- accounts -----------------------------------------------------------------------------------------------
 
 TOKEN_PREFIX = "mq_"  # noqa: S105 - what a secret scanner looks for
 SHORTEST_PASSWORD = 12

@@ -18,13 +18,21 @@ from typing import Self
 
 import msgspec
 
-from masquerade.audit.chain import ChainCheck, LineError, Record, read_line
-from masquerade.audit.chained_file import RECOVERED, ChainedFile, reading
-from masquerade.audit.head import head_path, read_head
+from masquerade.audit.chained_file import (
+    RECOVERED,
+    ChainCheck,
+    ChainedFile,
+    LineError,
+    Record,
+    head_path,
+    read_head,
+    read_line,
+    reading,
+)
 from masquerade.errors import DataError, ParameterError, Problem, one_line
 from masquerade.forms.decoders import convert
 from masquerade.methods import product_of
-from masquerade.service.terms import Deal, Terms
+from masquerade.service.agree.terms import Deal, Terms
 
 _RELEASE, _DECLINED = "release", "declined"
 _Key = tuple[

@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
-from masquerade.service.card import SchemaCard, declare_exactly
-from masquerade.service.problem_document import ProblemData
+from masquerade.service.cards import SchemaCard, declare_exactly
 from masquerade.service.session_states import Status
 from masquerade.service.token_scopes import Scope, TokenKind
+from masquerade.service.wire.problems import ProblemData
 
 Item = TypeVar("Item")
 _STATUSES = {each.value: each for each in Status}

@@ -13,15 +13,12 @@ from typing import Annotated, Any, Self, TypeVar
 from pydantic import Field, PlainValidator, PrivateAttr
 
 from masquerade.errors import Key, ParameterError
-from masquerade.forms.form import Form, key, read_form
-from masquerade.forms.problems import Problems
-from masquerade.forms.toml import read_toml
+from masquerade.forms.form import Form, Problems, key, read_form, read_toml
 from masquerade.net.channel import Node, Timings, is_host
-from masquerade.net.identity import Identity
-from masquerade.net.trust import TrustStore
-from masquerade.service.connections import ConnectionLimits
-from masquerade.service.form_values import Duration
+from masquerade.net.identity import Identity, TrustStore
+from masquerade.service.agree.request import Duration
 from masquerade.service.plain_text import places_not_plain
+from masquerade.service.wire.serving import ConnectionLimits
 
 ADDRESS = 'an address host:port, such as "127.0.0.1:7001"'
 HOST = 'the name or number of a host, without a port, such as "bank.example"'

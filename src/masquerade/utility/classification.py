@@ -17,21 +17,120 @@ records.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.data.column import Generalised
-from masquerade.data.table import Table
+from masquerade.data.continuum import Continuum
+from masquerade.data.encode import distinct, encode, texts
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.table import Origin, Table
 from masquerade.engine.counts import Counts, Rows
 from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.features import Features, raw_features, released_features
-from masquerade.utility.pruning import pruned_labels
+
+# --- features -----------------------------------------------------------------------------------------------
+# Encode columns as numeric features for a decision tree.
+#
+# Order matters to a tree: numbers and intervals keep theirs, categories are one-hot encoded.
+
+Features = NDArray[np.float32]  # one row per record
+
+# With more categories, one-hot columns would cost more memory than they are worth to a tree.
+_MOST_CATEGORIES = 256
+
+
+def raw_features(table: Table, name: str) -> Features:
+    """Encode a raw attribute: numbers as numbers, categories one-hot."""
+    kind = table.schema[name].kind
+    if kind == "categorical":
+        coded = table.coded(name)
+        return _one_column_each(coded.codes, len(coded.labels))
+    # A taxonomy of fixed intervals would hide the numbers: encode without it.
+    column = encode(Attribute(name, kind), table.cells(name), table.problem, keep_missing=table.keeps_missing)
+    assert isinstance(column.domain, Continuum)
+    numbers = column.domain.values.astype(np.float32)
+    if (
+        np.diff(numbers) <= 0
+    ).any():  # trees hold 32-bit numbers; where those coincide, the ranks still differ
+        numbers = np.arange(numbers.size, dtype=np.float32)
+    if column.domain.missing:  # below all numbers, where one more split finds it
+        numbers = np.concatenate([numbers[:1] - 1, numbers]) if numbers.size else np.zeros(1, np.float32)
+    return numbers[column.ranks][:, np.newaxis]
+
+
+def released_features(column: Generalised, ordered: bool) -> Features:
+    """Encode a released attribute: intervals (`ordered`) by their order, categories one-hot."""
+    if not ordered:
+        return _one_column_each(column.codes, len(column.labels))
+    lo, hi = column.lo.astype(np.float32), column.hi.astype(np.float32)
+    order = np.lexsort((hi, lo))
+    if (lo[order][1:] >= hi[order][:-1]).all():
+        return lo[column.codes][:, np.newaxis]
+    return np.column_stack([lo, hi])[column.codes]  # overlapping intervals have no single order
+
+
+def _one_column_each(codes: NDArray[np.int32], n_codes: int) -> Features:
+    if n_codes <= 2 or n_codes > _MOST_CATEGORIES:  # of two columns, the second would only repeat the first
+        return codes.astype(np.float32)[:, np.newaxis]
+    columns: Features = (codes[:, np.newaxis] == np.arange(n_codes)).astype(np.float32)
+    return columns
+
+
+# --- pruning ------------------------------------------------------------------------------------------------
+# One grown decision tree, pruned to many sizes at once.
+#
+# Cost and complexity (Breiman et al.): a tree costs the bits that it takes to name the classes of its
+# training records, given the leaf that each falls into, and a price for each leaf. The cheapest subtree is
+# found from the bottom up: a node becomes a leaf when its children cost no less. Pruning a grown tree for
+# many prices takes far less time than growing it again, so the price can be chosen by cross-validation for
+# every tree.
+
+Labels = NDArray[np.intp]
+
+
+def pruned_labels(tree: Any, bits_per_leaf: Sequence[float]) -> Labels:
+    """Return the class predicted at each node of the grown tree (row) after pruning at each price (column).
+
+    `tree` is the `tree_` of a scikit-learn classifier with entropy as criterion.
+    """
+    left, right = tree.children_left, tree.children_right
+    levels = _levels(left, right)
+    price = np.asarray(bits_per_leaf, np.float64)
+    as_leaf = (tree.impurity * tree.n_node_samples)[:, np.newaxis] + price
+    cost = as_leaf.copy()
+    is_leaf = np.ones(cost.shape, bool)
+    for nodes in reversed(levels):
+        inner = nodes[left[nodes] >= 0]
+        below = cost[left[inner]] + cost[right[inner]]
+        is_leaf[inner] = as_leaf[inner] <= below
+        cost[inner] = np.minimum(as_leaf[inner], below)
+    labels: Labels = np.repeat(tree.value[:, 0, :].argmax(axis=1)[:, np.newaxis], price.size, axis=1)
+    for nodes in levels:
+        inner = nodes[left[nodes] >= 0]
+        for children in (left[inner], right[inner]):  # nodes below a leaf take its class
+            labels[children] = np.where(is_leaf[inner], labels[inner], labels[children])
+            is_leaf[children] |= is_leaf[inner]
+    return labels
+
+
+def _levels(left: Labels, right: Labels) -> list[Labels]:
+    """Return the nodes by depth, the root first."""
+    levels = [np.zeros(1, np.intp)]
+    while levels[-1].size:
+        inner = levels[-1][left[levels[-1]] >= 0]
+        levels.append(np.concatenate([left[inner], right[inner]]))
+    return levels[:-1]
+
+
+# --- classification -----------------------------------------------------------------------------------------
 
 BITS_PER_LEAF = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 24.0, 48.0)
 _TUNING_FOLDS = 3
@@ -220,3 +319,93 @@ def _require_sklearn() -> None:
             'classification errors need scikit-learn; install it with pip install "masquerade[mining]", '
             "or leave them out (--folds 0)"
         )
+
+
+# --- release error ------------------------------------------------------------------------------------------
+# What a release is worth to somebody who classifies: a decision tree learns from a part of its rows and is
+# judged on the others, several times. Only the release is looked at: whoever assembles it has nothing else.
+
+SPLITS = 3  # seeded, and of rows in one order: the same release is judged the same, however it was shuffled
+HELD_OUT = 1 / 3
+MOST_ROWS = 50_000  # as many tell enough
+_TUNED_ON = (
+    12_000  # records by which the price of a leaf is chosen, which takes as many trees as all splits together
+)
+_FEWEST_ROWS = 6
+_INTERVAL = re.compile(r"\[(-inf|[^\s,]+), ([^\s,]+)\)")
+
+
+def release_error(release: pa.Table, class_name: str) -> float | None:
+    """The share of held-out rows whose class is misjudged; None when there are too few rows to tell."""
+    if release.num_rows < _FEWEST_ROWS:
+        return None
+    return error_of(_prepared(_in_one_order(release), class_name), class_name)
+
+
+def error_of(table: Table, class_name: str) -> float | None:
+    """The same of any table, by the kinds of its attributes."""
+    if len(table) < _FEWEST_ROWS:
+        return None
+    if len(table) > MOST_ROWS:
+        table = table.take(np.arange(MOST_ROWS))
+    marked = [np.random.default_rng(seed).random(len(table)) >= HELD_OUT for seed in range(SPLITS)]
+    marked = [train for train in marked if train.any() and not train.all()]
+    if not marked:
+        return None
+    task = Classification(table, class_name, train=marked[0])
+    task.tune(np.flatnonzero(marked[0])[:_TUNED_ON])
+    task.splits = [(np.flatnonzero(train), np.flatnonzero(~train)) for train in marked]
+    return task.base_error
+
+
+def _in_one_order(release: pa.Table) -> pa.Table:
+    """At most MOST_ROWS rows, in an order that depends on nothing but the release's content."""
+    names = sorted(release.column_names)
+    order = np.lexsort([_by_text(release.column(name)) for name in names])
+    mixed = order[np.random.default_rng(SPLITS).permutation(len(order))[:MOST_ROWS]]
+    return release.select(names).take(mixed)
+
+
+def _by_text(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Each row's place among the distinct values, ordered by their texts."""
+    codes, values = distinct(column)
+    labels = [(label is None, label or "") for label in texts(values).to_pylist()]
+    places = np.empty(len(labels), np.int64)
+    places[sorted(range(len(labels)), key=labels.__getitem__)] = np.arange(len(labels))
+    return places[codes]
+
+
+def _prepared(release: pa.Table, class_name: str) -> Table:
+    """Intervals as numbers in their order, numbers as numbers, all else as categories."""
+    cells = {name: _ordered(release.column(name)) for name in release.column_names if name != class_name}
+    kinds = [
+        Attribute(name, "continuous" if _numbers(cell) else "categorical") for name, cell in cells.items()
+    ]
+    whole = pa.table({**cells, class_name: release.column(class_name)})
+    return Table(whole, Schema(kinds), origin=Origin("the release"))
+
+
+def _numbers(column: pa.ChunkedArray) -> bool:
+    kind = column.type
+    return not column.null_count and bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    codes, values = distinct(column)
+    labels = texts(values).to_pylist()
+    matches = [_INTERVAL.fullmatch(label) if label is not None else None for label in labels]
+    if not labels or not all(matches):
+        return column
+    rank = {
+        each: number for number, each in enumerate(sorted({_key(m[1]) for m in matches if m is not None}))
+    }
+    places = np.array([rank[_key(m[1])] for m in matches if m is not None], np.int64)
+    return pa.chunked_array([pa.array(places[codes])])
+
+
+def _key(start: str) -> tuple[float, str]:
+    """Numbers by their value, dates by their text; minus infinity before all."""
+    try:
+        return float(start), ""
+    except ValueError:
+        return 0.0, start

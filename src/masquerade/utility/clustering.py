@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from masquerade.data.column import Generalised
 from masquerade.data.table import Table
 from masquerade.engine.counts import value_counts, weighted_counts, which_occur
-from masquerade.utility.naive_bayes import Category, Feature, raw_feature, released_feature
+from masquerade.utility.accuracy import Category, Feature, raw_feature, released_feature
 
 _MOST_ROWS = 5_000  # as many show the structure
 _MOST_CATEGORIES = 64

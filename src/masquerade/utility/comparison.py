@@ -19,18 +19,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.column import Coded, Column, Generalised, allowed_cells, released_range
 from masquerade.data.continuum import MISSING_CELL
 from masquerade.data.encode import missing_rows
-from masquerade.data.records import Records, codes_of, ranks_of
-from masquerade.data.released_range import allowed_cells, released_range
+from masquerade.data.records import Records, codes_of, ranks_of, with_products
 from masquerade.data.table import Table
-from masquerade.engine.chunks import Arrays, Chunk, Kernel
-from masquerade.engine.counts import Counts, Ints, Rows, value_counts
-from masquerade.engine.numbering import group_rows, look_up
+from masquerade.engine.chunks import Arrays, Chunk, Kernel, SparseCounts
+from masquerade.engine.counts import Counts, Ints, Rows, group_rows, look_up, value_counts
 from masquerade.engine.shares import counted_keys, counted_shares
-from masquerade.engine.sparse import SparseCounts
 from masquerade.errors import DataError
+from masquerade.privacy.requirement import GroupRequirement, Requirement
 
 Answer = TypeVar("Answer")
 Groups = tuple[tuple[str, ...], Counts]  # of a column: its values, and how often each group has each
@@ -44,7 +42,7 @@ _BYTES_PER_CELL = 16  # of such a table, with what is made of it
 
 
 class Released(Protocol):
-    """What a method made of records (`anonymize/outcome.py`)."""
+    """What a method made of records (`data/released.py`)."""
 
     @property
     def columns(self) -> tuple[Generalised, ...]:
@@ -560,3 +558,44 @@ class _NumberKeys:
     def __call__(self, chunk: Chunk) -> Arrays:
         numbers = look_up(self.keys(chunk), self.found, np.arange(self.found.size), self.keys.bound)
         return {self.name: numbers.astype(np.int32)}
+
+
+# --- sensitive values ---------------------------------------------------------------------------------------
+# How often each sensitive value occurred before rows were suppressed.
+#
+# The difference from the release is what the suppressed rows have. So it is shown only where those rows,
+# taken as one group, satisfy every requirement themselves: then it shows no more of them than a group of
+# the release shows of its own.
+
+CountsBefore = Mapping[str, Mapping[str, int]]  # by column and value
+
+
+def counts_before(
+    records: Records, comparison: Comparison, requirement: Requirement, names: Iterable[str]
+) -> CountsBefore:
+    """Count the values of these columns over all complete rows; nothing where they may not be shown or add nothing."""
+    if not comparison.suppressed:
+        return {}
+    # Products are numbered as when the method ran.
+    records = with_products(records, (part.sensitive for part in requirement.parts))
+    if not all(_satisfied(records, comparison, part) for part in requirement.parts):
+        return {}
+    return {
+        name: dict(zip(records.coded[name].labels, records.whole[name][0].tolist(), strict=True))
+        for name in names
+    }
+
+
+def _satisfied(records: Records, comparison: Comparison, part: GroupRequirement) -> bool:
+    """Return whether the suppressed rows satisfy the requirement as a group of their own."""
+    if part.sensitive is None:
+        rest: Counts = np.array([[comparison.suppressed]], np.int64)
+        return bool(part.holds(rest, np.array([[len(records)]], np.int64))[0])
+    coded = _with_codes(records, part.sensitive)
+    whole = records.whole[part.sensitive]
+    rest = whole - comparison.value_counts([coded])[0].reshape(1, -1)
+    return bool(part.holds(rest, whole, coded.labels)[0])
+
+
+def _with_codes(records: Records, name: str) -> Coded:
+    return records.coded[name] if records.table is None else records.table.coded(name)

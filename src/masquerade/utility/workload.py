@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,14 +24,40 @@ from numpy.typing import NDArray
 from masquerade.data.column import Domain, Generalised
 from masquerade.data.continuum import MISSING_CELL, Continuum, Kind, read_interval, read_number
 from masquerade.data.encode import encode
-from masquerade.data.query_condition import All, Compared, Condition, Not, Some, comparisons
-from masquerade.data.query_log import QueryLog
+from masquerade.data.query_log import All, Compared, Condition, Not, QueryLog, Some, comparisons
 from masquerade.data.records import KEPT, TablePart, Wanted, complete_rows
 from masquerade.data.schema import Attribute, AttributeKind
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Chunk
 from masquerade.engine.counts import Counts, Flags, Rows
+from masquerade.errors import BadInput, Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import file, optional
 from masquerade.utility.comparison import Comparison, Released
+
+# --- workload key -------------------------------------------------------------------------------------------
+# The key `workload` of methods that look at the queries which a release will be asked.
+
+WORKLOAD = "workload"
+
+
+def workload(help: str) -> Any:
+    """Declare the parameter `workload`."""
+    return parameter(optional(file('a file of SQL queries, such as "queries.sql"')), None, help=help)
+
+
+def workload_problems(path: str | None) -> Iterator[Problem]:
+    """Say what is wrong with the file, if one is named."""
+    if path is not None:
+        from masquerade.data.query_log import kept_query_log  # few jobs have one
+
+        try:
+            kept_query_log(path)
+        except BadInput as error:
+            yield from (problem.within("", (WORKLOAD,)) for problem in error.problems)
+
+
+# --- workload -----------------------------------------------------------------------------------------------
 
 _DECIMALS = 4
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fuzz.oracle import allowing, scratch
+from masquerade.client import settings as client
 from masquerade.errors import ParameterError
-from masquerade.library.client import settings as client
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.node.settings import Settings as NodeSettings
 from service.party_nodes import Folder

@@ -7,10 +7,10 @@ import msgspec
 from fuzz.oracle import allowing
 from masquerade.errors import ParameterError
 from masquerade.methods import method_of
-from masquerade.net.trust import TrustStore
+from masquerade.net.identity import TrustStore
 from masquerade.protocol.contract import Contract
-from masquerade.service.signing import SignedContract, draw_up, refusals, signers
-from masquerade.service.terms import Deal, strictest
+from masquerade.service.agree.signing import SignedContract, draw_up, refusals, signers
+from masquerade.service.agree.terms import Deal, strictest
 from service.parties import dealt, request
 from service.party_nodes import PEOPLE, trust_of
 

@@ -9,8 +9,10 @@ import msgspec
 from fuzz.oracle import PEER, allowing
 from fuzz.served import RUNNER
 from masquerade.errors import AnswerIsNo, MasqueradeError, ParameterError, PeerError, Problem, restored
-from masquerade.net.progress import Stage
-from masquerade.service.control import (
+from masquerade.progress import Stage
+from masquerade.service.agree.offers import Offer, Refusal
+from masquerade.service.wire.control import (
+    ControlLink,
     Health,
     Parties,
     Pending,
@@ -21,9 +23,7 @@ from masquerade.service.control import (
     SeenStep,
     Signature,
 )
-from masquerade.service.control_link import ControlLink
-from masquerade.service.offers import Offer, Refusal
-from masquerade.service.problem_document import rendered
+from masquerade.service.wire.problems import rendered
 from service.parties import BANK, offer, policy, request
 
 KINDS: tuple[Any, ...] = (

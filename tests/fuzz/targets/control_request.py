@@ -8,16 +8,23 @@ from fuzz.oracle import PEER, accept, scratch
 from fuzz.served import RUNNER, ask
 from fuzz.targets.contract import signed_contract
 from masquerade.audit.log import AuditLog
-from masquerade.service.clock import SYSTEM_CLOCK
-from masquerade.service.control import AskOffer, AskSignature, Prepare, Published, PublishedDataset, Start
-from masquerade.service.coordinator.party_server import party_app
+from masquerade.service.coordinator.directory import party_app
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.mutual_tls import _CALLER
-from masquerade.service.node.control_server import control_app
+from masquerade.service.logs import SYSTEM_CLOCK
 from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.node import PartyNode
+from masquerade.service.node.serving import control_app
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
+from masquerade.service.wire.control import (
+    AskOffer,
+    AskSignature,
+    Prepare,
+    Published,
+    PublishedDataset,
+    Start,
+)
+from masquerade.service.wire.peers import _CALLER
 from service.api_server import make_coordinator
 from service.parties import BANK
 from service.party_nodes import Folder, wish

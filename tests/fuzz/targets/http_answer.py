@@ -7,9 +7,9 @@ from typing import Any
 
 from fuzz.oracle import allowing
 from fuzz.targets.http_request import answered
+from masquerade.client.events import Following
+from masquerade.client.transport import COORDINATOR, Answer, read, refusal, told_date, told_pause
 from masquerade.errors import MasqueradeError, PeerError
-from masquerade.library.client.event_stream import Following
-from masquerade.library.client.exchange import COORDINATOR, Answer, read, refusal, told_date, told_pause
 from masquerade.service.resources import (
     IssuedToken,
     LedgerPage,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fuzz.oracle import allowing, scratch
 from job.job_files import write_job
 from masquerade.errors import JobError
-from masquerade.job.contributions import check_parties, contract_of
-from masquerade.job.plan import Plan
+from masquerade.jobs.parties import check_parties, contract_of
+from masquerade.jobs.plan import Plan
 
 FOLDER = scratch()
 write_job(FOLDER)

@@ -8,15 +8,14 @@ from importlib import import_module
 
 import pyarrow as pa
 
-import masquerade.protocol
 from fuzz.oracle import PEER, allowing
 from fuzz.targets.session import METHODS, scripts_of
+from masquerade import protocol as masquerade
 from masquerade.errors import PeerError
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Message, decode, encode
-from masquerade.protocol.collaborate.messages import Records, Rows, read_rows
-from masquerade.protocol.collaborate.written_schema import read_schema
-from masquerade.protocol.columns import Columns, read_columns, write_columns
+from masquerade.protocol.hand_in import Columns, read_columns, write_columns
+from masquerade.protocol.providers.messages import Records, Rows, read_rows, read_schema
 
 for module in pkgutil.walk_packages(masquerade.protocol.__path__, "masquerade.protocol."):
     import_module(module.name)

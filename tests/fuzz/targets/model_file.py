@@ -6,9 +6,9 @@ import json
 
 from fuzz.oracle import allowing, scratch
 from masquerade.errors import DataError, PeerBrokeProtocol
-from masquerade.library.estimators import load_model
 from masquerade.methods import learning_methods
-from masquerade.protocol.learn.handing_in import read_model
+from masquerade.protocol.learn.frame import read_model
+from masquerade.surface.estimators import load_model
 
 PATH = scratch() / "model.json"
 TREE = {"attribute": "wind", "children": {"weak": {"label": "yes"}, "strong": {"label": "no"}}}

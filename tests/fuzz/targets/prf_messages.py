@@ -8,11 +8,19 @@ from fuzz.oracle import PEER, allowing
 from masquerade.crypto.key_value_store import Shape
 from masquerade.crypto.oblivious_prf import ANSWER_BYTES, ItemStore, PrfReceiver, PrfSender
 from masquerade.errors import PeerError
-from masquerade.protocol.blaming import blaming
-from masquerade.protocol.oprf_alignment import CommonPlaces, PrfValues, _places, _sorted_values
-from masquerade.protocol.oprf_exchange import Items
-from masquerade.protocol.oprf_star import CommonValues, ShareStore, _named_rows, _slots
-from masquerade.protocol.prf_values import Values
+from masquerade.protocol.align.oprf import (
+    CommonPlaces,
+    CommonValues,
+    Items,
+    PrfValues,
+    ShareStore,
+    Values,
+    _named_rows,
+    _places,
+    _slots,
+    _sorted_values,
+)
+from masquerade.protocol.pairs import blaming
 
 ITEMS = Items.of([b"one", b"two", b"three"], b"fuzz")
 OWN = Values(np.array([9, 5, 7], np.uint64), np.zeros(3, np.uint64))

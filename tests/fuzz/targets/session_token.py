@@ -6,7 +6,7 @@ import msgspec
 
 from fuzz.oracle import allowing
 from masquerade.errors import NotAllowed
-from masquerade.service.session_tokens import Claims, Nonces, TokenIssuer, TokenVerifier, _encoded, _signed
+from masquerade.service.agree.signing import Claims, Nonces, TokenIssuer, TokenVerifier, _encoded, _signed
 from service.party_nodes import PEOPLE
 
 COORDINATOR = PEOPLE["coordinator"]

@@ -8,8 +8,7 @@ import numpy as np
 
 from fuzz.oracle import allowing
 from masquerade.errors import DataError
-from masquerade.protocol.learn.projection import Projection
-from masquerade.protocol.learn.site_key import SiteKey
+from masquerade.protocol.learn.projection import Projection, SiteKey
 
 NUMBERS = Projection(np.array([[0.5, -1.0]]), np.array([2.0, 0.5]), np.zeros(2), np.ones(2))
 

@@ -14,8 +14,8 @@ import sqlalchemy.event
 import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, LiveApi
 from masquerade.net.identity import self_signed
+from masquerade.service.agree.request import read_request
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.request import read_request
 from masquerade.service.resources import Session
 from masquerade.service.session_states import Status
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from masquerade.client.events import MOST_BYTES, Following, Message, StreamReader
+from masquerade.client.transport import TooMany
 from masquerade.errors import PeerBrokeProtocol, PeerRefused, PeerUnreachable
-from masquerade.library.client.event_stream import MOST_BYTES, Following, Message, StreamReader
-from masquerade.library.client.exchange import TooMany
 
 GONE = PeerUnreachable("coordinator", "nobody answers")
 

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from library.scripted_server import Reply, problem, scripted
+from masquerade.client.transport import Address, Answer, refusal, told_pause
 from masquerade.errors import MasqueradeError
-from masquerade.library.client.address import Address
-from masquerade.library.client.exchange import Answer, refusal, told_pause
 from masquerade.service.resources import PublishedRelease, Session
 from masquerade.service.session_states import Status
 

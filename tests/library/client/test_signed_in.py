@@ -7,8 +7,7 @@ from collections.abc import Coroutine, Generator
 from contextlib import suppress
 from typing import Any
 
-from masquerade.library.client.exchange import Answer, Ask
-from masquerade.library.client.signed_in import Caller
+from masquerade.client.transport import Answer, Ask, Caller
 
 
 class Step:

@@ -1,10 +1,10 @@
 """Cheapest box first: local recoding that makes the group that loses least, then the next, of what is left.
 
-algorithm.py   the method: its parameters, what it refuses, how tables too large for one search are cut into blocks
-levels.py      how far each value of an attribute can be raised, what that loses, and what covers several values
+method.py   the method: its parameters, what it refuses, how tables too large for one search are cut into blocks
+space.py      how far each value of an attribute can be raised, what that loses, and what covers several values
 space.py       the distinct records, and the boxes that a vector of levels cuts them into
-vectors.py     which vectors of levels are searched: all of them, or those learned from samples
-search.py      the search itself: the cheapest box that satisfies, again and again
+method.py     which vectors of levels are searched: all of them, or those learned from samples
+method.py      the search itself: the cheapest box that satisfies, again and again
 groups.py      groups of records: what they span, count and lose
-leftovers.py   what no box took: each joins the group that it makes dearer least
+groups.py   what no box took: each joins the group that it makes dearer least
 """

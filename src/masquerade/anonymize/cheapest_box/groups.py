@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade.anonymize.cheapest_box.levels import Levels
-from masquerade.anonymize.cheapest_box.space import Records
-from masquerade.anonymize.mondrian.judge import Histograms
-from masquerade.engine.counts import Counts
-from masquerade.engine.numbering import group_rows
+from masquerade.anonymize.cheapest_box.space import Levels, Records
+from masquerade.anonymize.mondrian.judge import Histograms, Judge
+from masquerade.engine.counts import Counts, Flags, Rows, group_rows, occurring
 
 NONE = -1  # the group of records that no box took
 
@@ -76,3 +74,134 @@ def merged_by_cells(levels: Sequence[Levels], records: Records, groups: Counts) 
     number, n_groups = group_rows(ends, lo.shape[1])
     groups = number[groups]
     return groups, Groups(levels, records, groups, n_groups)
+
+
+# --- leftovers ----------------------------------------------------------------------------------------------
+# Records that no box took: each joins the group that it makes dearer least, and whatever then is left is
+# one group.
+
+_CHOICES = 64  # groups that a record may join, the cheapest first
+_AT_A_TIME = 1 << 22  # pairs of a record and a group
+
+
+def place_leftovers(
+    levels: Sequence[Levels], records: Records, groups: Counts, n_groups: int, judge: Judge
+) -> Counts:
+    """Return each record's group, when everybody has one and every group satisfies."""
+    groups = groups.copy()
+    if n_groups and (groups == NONE).any():
+        join_cheapest(levels, records, groups, n_groups, judge)
+    rest = groups == NONE
+    if rest.any():
+        groups[rest] = n_groups
+        _merge_until_satisfied(levels, records, groups, n_groups, judge)
+    return groups
+
+
+def with_everybody(
+    levels: Sequence[Levels], records: Records, groups: Counts, n_groups: int, judge: Judge
+) -> tuple[Counts, Counts, Counts]:
+    """Return each record's group, when everybody has one, and the ranks `[lo, hi)` of its cells, attribute × group."""
+    while True:
+        groups = place_leftovers(levels, records, groups, n_groups, judge)
+        groups, made = merged_by_cells(levels, records, groups)
+        # Groups with equal cells are one, which may violate what is not monotone.
+        good = judge.holds(made.counts)
+        if good.all():
+            return groups, *made.cells()
+        groups = np.where(good[groups], (np.cumsum(good) - 1)[groups], NONE)
+        n_groups = int(good.sum())
+
+
+def join_cheapest(
+    levels: Sequence[Levels], records: Records, groups: Counts, n_groups: int, judge: Judge
+) -> None:
+    """In rounds: every record asks for its cheapest group, and every group takes the cheapest of those that ask."""
+    state = Groups(levels, records, groups, n_groups)
+    waiting = np.flatnonzero(groups == NONE)
+    while waiting.size:
+        choices = _choices(state, records, waiting)
+        progress = False
+        while waiting.size:
+            ask, wanted, increase = _asks(state, records, waiting, choices, judge)
+            if not ask.size:
+                break
+            order = np.lexsort((ask, increase, wanted))
+            ask, wanted = ask[order], wanted[order]
+            first = np.flatnonzero(np.diff(wanted, prepend=-1))  # the cheapest of each group
+            taken, into = waiting[ask[first]], wanted[first]
+            ranks = records.ranks[:, taken]
+            state.add(into, ranks, ranks, tuple(each[taken] for each in records.counts))
+            groups[taken] = into
+            kept = np.ones(waiting.size, bool)
+            kept[ask[first]] = False
+            waiting, choices = waiting[kept], choices[kept]
+            progress = True
+        if not progress:
+            return
+
+
+def _choices(state: Groups, records: Records, waiting: Rows) -> Counts:
+    """Return the groups that each record would make dearer least, as record × choice."""
+    n_groups = state.sizes.size
+    n_choices = min(_CHOICES, n_groups)
+    found = []
+    step = max(1, _AT_A_TIME // n_groups)
+    everyone = np.arange(n_groups)
+    for start in range(0, waiting.size, step):
+        some = waiting[start : start + step]
+        ranks = np.repeat(records.ranks[:, some], n_groups, axis=1)
+        increase = state.increase(
+            ranks, ranks, np.repeat(records.sizes[some], n_groups), np.tile(everyone, some.size)
+        ).reshape(some.size, n_groups)
+        found.append(np.argsort(increase, axis=1, kind="stable")[:, :n_choices])
+    return np.concatenate(found)
+
+
+def _asks(
+    state: Groups, records: Records, waiting: Rows, choices: Counts, judge: Judge
+) -> tuple[Counts, Counts, Counts]:
+    """Return who asks (as index of `waiting`), for which group, and how much dearer that gets."""
+    n_choices = choices.shape[1]
+    who, wanted = np.repeat(np.arange(waiting.size), n_choices), choices.ravel()
+    record = waiting[who]
+    increase = state.increase(
+        records.ranks[:, record], records.ranks[:, record], records.sizes[record], wanted
+    )
+    good: Flags = judge.holds(state.with_more(wanted, tuple(each[record] for each in records.counts)))
+    increase = np.where(good, increase, np.iinfo(np.int64).max).reshape(-1, n_choices)
+    best = increase.argmin(axis=1)
+    least = increase[np.arange(waiting.size), best]
+    ask = np.flatnonzero(least < np.iinfo(np.int64).max)
+    return ask, choices[ask, best[ask]], least[ask]
+
+
+def _merge_until_satisfied(
+    levels: Sequence[Levels], records: Records, groups: Counts, rest: int, judge: Judge
+) -> None:
+    """Let the last group, of all that is left, take in the group that costs least, until it satisfies."""
+    state = Groups(levels, records, groups, rest + 1)
+    alive = np.ones(rest + 1, bool)
+    alive[rest] = False
+    into = np.arange(rest + 1)
+    itself = np.array([rest])
+    while alive.any() and not judge.holds(tuple(each[itself] for each in state.counts))[0]:
+        others = np.flatnonzero(alive)
+        first, last = state.first[:, itself], state.last[:, itself]
+        increase = state.increase(first, last, state.sizes[itself], others)
+        good = judge.holds(state.with_more(others, tuple(each[itself] for each in state.counts)))
+        best = int(np.where(good | ~good.any(), increase, np.iinfo(np.int64).max).argmin())
+        taken = others[[best]]
+        state.add(
+            itself, state.first[:, taken], state.last[:, taken], tuple(each[taken] for each in state.counts)
+        )
+        into[taken], alive[taken] = rest, False
+    groups[:] = _consecutive(into[groups], rest + 1)
+
+
+def _consecutive(groups: Counts, bound: int) -> Counts:
+    """Return the groups with numbers of which each is somebody's."""
+    found, _ = occurring(groups, bound)
+    number = np.zeros(bound, np.int64)
+    number[found] = np.arange(found.size)
+    return number[groups]

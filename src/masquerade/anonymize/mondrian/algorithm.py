@@ -2,11 +2,11 @@
 
 LeFevre, DeWitt and Ramakrishnan's multidimensional partitioning: each group is cut where it suits that group, so one
 column may hold a value and its ancestor. Equal records are always in one group. Along a taxonomy a group is cut into
-the children of the lowest node that covers it, along numbers beside the median. See `parts.py` for which cuts
+the children of the lowest node that covers it, along numbers beside the median. See `cuts.py` for which cuts
 are allowed, and `choose` for which of them is made.
 
 The requirements may be over different QIDs: each is judged on the groups of its own. QIDs without a common attribute
-are cut apart from each other; those with one in two ways, of which the better is kept (`qids.py`).
+are cut apart from each other; those with one in two ways, of which the better is kept (`method.py`).
 """
 
 from __future__ import annotations
@@ -15,43 +15,40 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from masquerade.anonymize.chunked.multidimensional import Dimensions, released_in_chunks
-from masquerade.anonymize.chunked.qids import cut_by_value_in_chunks
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.mondrian.candidates import Choice
-from masquerade.anonymize.mondrian.choices import (
+from masquerade.anonymize.mondrian.cuts import Choice
+from masquerade.anonymize.mondrian.judge import Merge
+from masquerade.anonymize.mondrian.method import (
     BY_CLASS,
     CLASS_FIRST,
+    GAIN,
     INFORMATION_GAIN,
     MERGE_HELP,
     OR_BY_CLASS,
-    MondrianVariant,
-    choice_named,
-    strict,
-)
-from masquerade.anonymize.mondrian.judge import Merge
-from masquerade.anonymize.mondrian.priority import (
-    GAIN,
     USUAL_PRIORITY,
+    MondrianVariant,
     by_priority,
+    choice_named,
+    linked,
     priority,
     priority_problems,
+    strict,
 )
-from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
-from masquerade.anonymize.mondrian.qids import linked
-from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.preparation import prepare
-from masquerade.anonymize.workload_key import workload, workload_problems
+from masquerade.anonymize.mondrian.multidimensional import Dimensions, released_in_chunks
+from masquerade.anonymize.mondrian.providers import ProviderAwareMondrian, may_cut_providers
+from masquerade.anonymize.mondrian.qids import cut_by_value_in_chunks
+from masquerade.anonymize.publish import prepare
 from masquerade.data.column import Coded, Column
 from masquerade.data.query_log import kept_query_log
 from masquerade.data.records import Records
+from masquerade.data.released import OnStep, Outcome
 from masquerade.data.schema import Schema
 from masquerade.engine.counts import Counts
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
 from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
-from masquerade.utility.workload import edges_of
+from masquerade.utility.workload import edges_of, workload, workload_problems
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Mondrian(MondrianVariant):
     """
 
     seconds_per_million: ClassVar[float] = 0.5
-    both_ways: ClassVar[bool] = True  # of cutting QIDs that share attributes are tried; see `qids.py`
+    both_ways: ClassVar[bool] = True  # of cutting QIDs that share attributes are tried; see `method.py`
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {},
         {"choose": CLASS_FIRST},

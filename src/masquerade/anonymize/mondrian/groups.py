@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, TaxonomyAxis
 from masquerade.anonymize.mondrian.tally import Tally
 from masquerade.data.column import Column, Generalised
-from masquerade.engine.counts import Counts, Flags
-from masquerade.engine.numbering import renumber
+from masquerade.engine.counts import Counts, Flags, renumber
 
 Cells = NDArray[np.int64]  # dimension × (lo, hi) × group
 

@@ -14,10 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from masquerade.anonymize.mondrian.axes import Axis, Shares
-from masquerade.anonymize.mondrian.candidates import Choice, Cuts
+from masquerade.anonymize.mondrian.cuts import Choice, Cuts
 from masquerade.anonymize.mondrian.groups import Cells
-from masquerade.engine.counts import Counts, Flags, value_counts
-from masquerade.engine.numbering import renumber
+from masquerade.engine.counts import Counts, Flags, renumber, value_counts
 
 
 class CutGroups:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from masquerade.data.column import Coded
 from masquerade.engine.counts import Counts, Ints, Rows
-from masquerade.privacy.m_privacy.group_check import GroupCheck
-from masquerade.privacy.m_privacy.provider_counts import ProviderCounts
+from masquerade.privacy.m_privacy.groups import GroupCheck, ProviderCounts
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import GroupRequirement
 

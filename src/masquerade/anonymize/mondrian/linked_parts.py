@@ -1,4 +1,4 @@
-"""Which cuts of linked records are allowed, and which of their slots stay together: `parts.py` for several QIDs.
+"""Which cuts of linked records are allowed, and which of their slots stay together: `cuts.py` for several QIDs.
 
 A part is judged by all groups that it makes, of each QID with the attribute; what they are is known to whoever has the
 records, or their counts. So here parts are labels of slots, and `Satisfied` says which labels are good.

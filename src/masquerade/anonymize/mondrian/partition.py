@@ -13,20 +13,19 @@ import numpy as np
 
 from masquerade.anonymize.boundaries import start_groups
 from masquerade.anonymize.mondrian.axes import Axis, Batch, TaxonomyAxis
-from masquerade.anonymize.mondrian.candidates import (
+from masquerade.anonymize.mondrian.cuts import (
     Candidates,
     Choice,
     HiddenCuts,
     best_axes,
     candidates_along,
+    taxonomy_candidates,
 )
 from masquerade.anonymize.mondrian.groups import Done, Open, Partition
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.tally import Tally
-from masquerade.anonymize.mondrian.taxonomy_candidates import taxonomy_candidates
 from masquerade.anonymize.mondrian.trees import Trees
-from masquerade.engine.counts import Counts, value_counts
-from masquerade.engine.numbering import rows_by_rank
+from masquerade.engine.counts import Counts, rows_by_rank, value_counts
 
 _ROWS_AT_A_TIME = 1 << 17  # what fits in a processor's cache
 COUNTS_AT_A_TIME = 1 << 22

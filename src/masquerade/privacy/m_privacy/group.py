@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
-from masquerade.privacy.m_privacy.coalition_masks import Masks, everybody, single
 from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint
+from masquerade.privacy.m_privacy.search import Masks, everybody, single
 
 
 class Group:

@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from masquerade.data.product import columns_of
-from masquerade.data.table import Table
-from masquerade.engine.counts import Counts
-from masquerade.engine.numbering import first_rows
+from masquerade.data.table import Table, columns_of
+from masquerade.engine.counts import Counts, first_rows
 from masquerade.forms.declared import checked, parameter_error
 from masquerade.forms.rules import number
 from masquerade.privacy.check import Reading, Verdict, Whole
-from masquerade.privacy.given_once import with_sensitive_given_once
-from masquerade.privacy.m_privacy.fitness import VERIFICATION_WEIGHT
+from masquerade.privacy.m_privacy.constraint import VERIFICATION_WEIGHT
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
 from masquerade.privacy.m_privacy.strategies import TOP_DOWN_FROM, Strategy, adaptive
+from masquerade.privacy.requirement import with_sensitive_given_once
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.product import Product, columns_of
+from masquerade.data.table import Product, columns_of
 from masquerade.engine.counts import Counts, weighted_counts
 from masquerade.forms.declared import Declared, parameter, parameter_error
 from masquerade.forms.rules import Rule, text, whole
 from masquerade.privacy.m_privacy.constraint import can_wrap, constraint_of
-from masquerade.privacy.m_privacy.group_check import GroupCheck
-from masquerade.privacy.m_privacy.provider_counts import ProviderCounts, provider_counts
+from masquerade.privacy.m_privacy.groups import GroupCheck, ProviderCounts, provider_counts
 from masquerade.privacy.m_privacy.strategies import Strategy, strategy_named
-from masquerade.privacy.parameters import requirement
-from masquerade.privacy.requirement import GroupRequirement, Requirement, plural
+from masquerade.privacy.requirement import GroupRequirement, Requirement, plural, requirement
 
 if TYPE_CHECKING:
     from masquerade.privacy.sql import GroupTest, SqlWords

@@ -17,13 +17,23 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.numbering import distinct_rows
+from masquerade.engine.counts import distinct_rows
 from masquerade.errors import ParameterError, hint
 from masquerade.privacy.m_privacy import VERIFICATIONS
-from masquerade.privacy.m_privacy.coalition_masks import Masks, bits, joined, members, of_size, within
-from masquerade.privacy.m_privacy.fitness import VERIFICATION_WEIGHT, score
+from masquerade.privacy.m_privacy.constraint import VERIFICATION_WEIGHT, score
 from masquerade.privacy.m_privacy.group import Group
-from masquerade.privacy.m_privacy.outcome import SEARCH_SECONDS, Outcome, TooManyCoalitions, first_breach
+from masquerade.privacy.m_privacy.search import (
+    SEARCH_SECONDS,
+    Masks,
+    Outcome,
+    TooManyCoalitions,
+    bits,
+    first_breach,
+    joined,
+    members,
+    of_size,
+    within,
+)
 
 TOP_DOWN_FROM = 0.85  # providers of this average fitness (about 15 records each) are verified top-down
 _MOST_COALITIONS = 1 << 22  # that a search may hold in memory

@@ -26,8 +26,8 @@ from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.files import PRIVATE, write_whole
 from masquerade.forms.decoders import msgpack_decoder
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.columns import write_columns
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.hand_in import write_columns
 
 
 class Remembered(Message, tag="dka-remembered", frozen=True):

@@ -28,18 +28,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from masquerade.crypto.homomorphic import SecretKey
-from masquerade.crypto.okamoto_uchiyama import OkamotoUchiyamaPublic, generate
+from masquerade.crypto.homomorphic import OkamotoUchiyamaPublic, SecretKey, generate_okamoto_uchiyama
 from masquerade.data.encode import distinct
 from masquerade.data.table import Origin, Table
-from masquerade.engine.counts import Counts, Rows
-from masquerade.engine.numbering import first_rows, group_rows
+from masquerade.engine.counts import Counts, Rows, first_rows, group_rows
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.privacy.check import insist, verify
 from masquerade.privacy.requirement import Requirement
-from masquerade.protocol.arrow_stream import BadStream, read_stream, write_stream
-from masquerade.protocol.blaming import blaming
+from masquerade.protocol.hand_in import BadStream, read_stream, write_stream
+from masquerade.protocol.pairs import blaming
 
 _BATCH = 1 << 14  # ciphertexts in one message: 4 MB
 
@@ -83,7 +81,7 @@ def join_first(
     """
     own = _plain(own)
     numbers, firsts = _numbered_rows(own)
-    key = generate() if key is None else key
+    key = generate_okamoto_uchiyama() if key is None else key
     public = key.public
     yield Send((peer,), JoinKey(public.to_bytes()))
     for part in _batches(own.num_rows):

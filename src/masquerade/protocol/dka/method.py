@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from masquerade.anonymize.datafly import without_steps
+from masquerade.anonymize.datafly import Datafly, without_steps
+from masquerade.anonymize.mondrian.algorithm import Mondrian
 from masquerade.anonymize.release import Release
+from masquerade.data.column import Column
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
@@ -16,10 +18,41 @@ from masquerade.net.script import Script, kind_of
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
+from masquerade.protocol.dka.anonymizers import ByMondrian, Descent, FullDomain
 from masquerade.protocol.dka.checkpoint import Notebook
-from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS, LocalAlgorithm
-from masquerade.protocol.method import Assembly, Proposal, Seat, proposal_of, refuse
-from masquerade.protocol.vertical_method import VerticalMethod
+from masquerade.protocol.dka.side import BottomUpSide, DataflySide, Side, TopDownSide
+from masquerade.protocol.method import Assembly, Proposal, Seat, VerticalMethod, proposal_of, refuse
+
+# --- local algorithms ---------------------------------------------------------------------------------------
+# The algorithms by which a party of DkA generalises its own columns: everything that `local` may say.
+
+
+@dataclass(frozen=True)
+class LocalAlgorithm:
+    """How a side starts."""
+
+    make: Callable[[Sequence[Column], int, int, bool], Side]
+    by_steps: bool = True  # whether attributes need taxonomies to climb along
+    opens_chi: bool = False  # whether which records pass is opened, and not only whether all do
+
+    def side(self, columns: Sequence[Column], n_records: int, k: int, *, only_sizes: bool = True) -> Side:
+        """Return a side of these columns; `only_sizes`: whether groups of k satisfy, whatever is in them."""
+        return self.make(columns, n_records, k, only_sizes)
+
+
+LOCAL_ALGORITHMS = {
+    Datafly.name: LocalAlgorithm(
+        lambda columns, n, k, only_sizes: DataflySide(columns, n, k, only_sizes=only_sizes), opens_chi=True
+    ),
+    "top-down": LocalAlgorithm(lambda columns, n, k, _: TopDownSide(Descent(columns, n, k), n, k)),
+    "full-domain": LocalAlgorithm(lambda columns, n, k, _: BottomUpSide(FullDomain(columns, n, k), n, k)),
+    Mondrian.name: LocalAlgorithm(
+        lambda columns, n, k, _: BottomUpSide(ByMondrian(columns, n, k), n, k), by_steps=False
+    ),
+}
+
+
+# --- method -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -108,7 +141,7 @@ class Dka(VerticalMethod):
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
         """Count how often the parties opened which records pass, or whether all do."""
-        from masquerade.protocol.dka.rounds import ChiShare
+        from masquerade.protocol.dka.side import ChiShare
 
         return list(sent).count(kind_of(ChiShare))
 

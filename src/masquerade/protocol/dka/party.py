@@ -3,7 +3,7 @@
 The records are joined on a hidden identifier (§1.2 of the paper): `align` gives all parties their common records in one
 order, and each hands its columns of the released ones to the assembler in that order. With `join = "parties"` two
 parties join them themselves, under encryption (`encrypted_join.py`), and hand in the joined table. Two parties test by
-a joint histogram (`joint_tests.py`), more by sorting under sharing (`sorted_tests.py`).
+a joint histogram (`checks.py`), more by sorting under sharing (`checks.py`).
 """
 
 from __future__ import annotations
@@ -12,26 +12,22 @@ import time
 
 import pyarrow as pa
 
-from masquerade.anonymize.preparation import hopeless_at_once, refuse_unreachable
+from masquerade.anonymize.publish import hopeless_at_once, refuse_unreachable
 from masquerade.data.table import Origin, Table
 from masquerade.errors import RequirementUnreachable
-from masquerade.net.progress import Stage
 from masquerade.net.script import Receive, Script, Send
-from masquerade.protocol.attribute_terms import agreed_table
-from masquerade.protocol.collaborate.shared_bits import prepare
-from masquerade.protocol.columns import Columns, Received, write_columns
+from masquerade.progress import Stage
 from masquerade.protocol.common_records import find_common_rows, handed_in, refuse_nobody
-from masquerade.protocol.contract import Contract
+from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start, notes_purpose
+from masquerade.protocol.dka.checks import PairTests, SortedTests, own_sensitive, prepare_sensitive_tests
 from masquerade.protocol.dka.encrypted_join import join_first, join_second
-from masquerade.protocol.dka.joint_tests import PairTests
-from masquerade.protocol.dka.local_algorithms import LocalAlgorithm
-from masquerade.protocol.dka.rounds import JointTests, play
-from masquerade.protocol.dka.sensitive_tests import own_sensitive, prepare_sensitive_tests
-from masquerade.protocol.dka.sorted_tests import SortedTests
-from masquerade.protocol.joint_histogram.pair import BackEnd, prepare_pair
+from masquerade.protocol.dka.method import LocalAlgorithm
+from masquerade.protocol.dka.side import JointTests, play
+from masquerade.protocol.hand_in import Columns, Received, write_columns
 from masquerade.protocol.method import ASSEMBLER, Seat
-from masquerade.protocol.pairwise_setup import exchange_nonces
+from masquerade.protocol.pairs import BackEnd, exchange_nonces, prepare_pair
+from masquerade.protocol.providers.shared_counts import prepare
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of, shown_to_others
 from masquerade.utility.queries import holders_error

@@ -11,13 +11,11 @@ import numpy as np
 
 from masquerade.anonymize.datafly import Datafly
 from masquerade.data.column import Coded, Column
-from masquerade.engine.counts import value_counts
-from masquerade.engine.numbering import group_rows
+from masquerade.engine.counts import group_rows, value_counts
 from masquerade.errors import ParameterError
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
-from masquerade.protocol.dka.rounds import OnRound
-from masquerade.protocol.dka.side import Opened, Side
+from masquerade.protocol.dka.method import LOCAL_ALGORITHMS
+from masquerade.protocol.dka.side import OnRound, Opened, Side
 
 
 def plain_dka(

@@ -1,7 +1,7 @@
 """One party's own work in DkA, between two tests: what the rounds ask of it, and the framework's two forms of it.
 
     side            a test opens                                 after it
-    `DataflySide`   for each record whether its group is good    who passed leaves; the others climb (`datafly_side.py`)
+    `DataflySide`   for each record whether its group is good    who passed leaves; the others climb (`side.py`)
     `BottomUpSide`  whether all records' groups are              if not, everybody goes one step further (Algorithm 4)
     `TopDownSide`   the same                                     as long as they are, one step down; else back (§7)
 
@@ -10,16 +10,28 @@ What was opened is all that a side ever hears, so that hearing the same again le
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.column import Generalised
+from masquerade.anonymize.datafly import BottomUpColumns
+from masquerade.crypto.bits import Bits, pack, unpack
+from masquerade.data.column import Column, Generalised
 from masquerade.engine.counts import Rows
-from masquerade.errors import Bug
-from masquerade.protocol.dka.anonymizers import LocalAnonymizer, TopDownAnonymizer
-from masquerade.protocol.dka.groups import Labels, labels_of, most_groups
+from masquerade.errors import Bug, PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.progress import OnStage, Stage, silent
+from masquerade.protocol.dka.anonymizers import (
+    Labels,
+    LocalAnonymizer,
+    TopDownAnonymizer,
+    labels_of,
+    most_groups,
+    refuse_few,
+)
 
 Opened = NDArray[np.bool_]
 Opening = Literal["each", "all", "end"]  # a bit a record; whether all pass; whether nobody has a further step
@@ -134,3 +146,168 @@ def _only(opened: Opened) -> bool:
     if opened.shape != (1,):
         raise Bug(f"{opened.size} answers to one question")
     return bool(opened[0])
+
+
+# --- datafly side -------------------------------------------------------------------------------------------
+# One party's own work in DkA-Datafly (Algorithm 6): everything between two tests, without the other
+# parties.
+#
+# The remaining records get more general from round to round; those that passed keep their values. Fewer
+# than k that are left at the end are suppressed, and so is a last group that fails though nobody can
+# generalise it further, as may happen where more than its size matters.
+
+
+class DataflySide:
+    """The columns of one party over the common records, as general as the rounds so far have made them."""
+
+    def __init__(self, columns: Sequence[Column], n_records: int, k: int, *, only_sizes: bool = True) -> None:
+        refuse_few(n_records, k)
+        self.k, self.n_records = k, n_records
+        self.bound = most_groups(n_records, k)  # of the first round, in every round
+        self.round = 0
+        self.generalised = BottomUpColumns(columns)
+        self.left: Rows = np.arange(n_records)
+        self._passed = np.zeros(n_records, bool)
+        self.opens: Opening = "each"
+        self.stuck = self._ended = False
+        self._only_sizes = only_sizes
+        self._generalise_locally()
+
+    def _generalise_locally(self) -> None:
+        """Run Datafly on the own columns alone: records in a group of k are not generalised further (step 1)."""
+        rest = self.left
+        while rest.size >= self.k:
+            rest = rest[labels_of(self.generalised, rest, self.k, self.bound) == self.bound]
+            if rest.size < self.k or self.generalised.climb(rest) is None:
+                break
+
+    @property
+    def over(self) -> bool:
+        """Whether too few records are left for another round (step 12), or none that can still pass."""
+        return self._ended or self.left.size < self.k
+
+    def labels(self) -> Labels:
+        """Return the own groups of the remaining records (step 6)."""
+        return labels_of(self.generalised, self.left, self.k, self.bound)
+
+    def hear(self, opened: Opened) -> None:
+        """Remove the records that pass (step 10), and generalise the others one step (step 11).
+
+        Records that one k cannot be reached for are fewer than k. Where more matters, the parties ask for the end.
+        """
+        if self.opens == "end":
+            self._ended, self.opens = bool(opened.all()), "each"
+            return
+        if opened.shape != self.left.shape:
+            raise Bug(f"{opened.size} answers for {self.left.size} records")
+        self.round += 1
+        self._passed[self.left[opened]] = True
+        self.left = self.left[~opened]
+        if not self.over:
+            self.stuck = self.generalised.climb(self.left) is None
+            self.opens = "each" if self._only_sizes else "end"
+
+    @property
+    def passed(self) -> Rows:
+        """The records that are released, in the common order."""
+        return np.flatnonzero(self._passed)
+
+    def released(self) -> tuple[Generalised, ...]:
+        """Return the columns of the released records."""
+        return self.generalised.released(self.passed)
+
+
+# --- rounds -------------------------------------------------------------------------------------------------
+# The rounds of DkA: test the joint groups, open what the side asks for, go on; for any side and any test.
+#
+#     Algorithm 6   DkA-Datafly (`side.py`): χ is opened, which says of the records that are left which pass.
+#                   They leave with the values that they have now, the others climb one step at each party
+#     Algorithm 4   the framework (`side.py`): one bit is opened, whether all records pass; if not, all go one step
+#                   further. Top-down (§7), also whether nobody has a finer step
+#
+# Who learns what: of the other parties' columns nothing but what the release shows, and what is opened.
+# That is χ of every round in Algorithm 6: which identified common people are released in which round.
+# Theorem 10's simulator needs χ: it does not follow from a release without identifiers (docs/leakage.md).
+# In Algorithm 4 it is the number of rounds, which each could tell from the release and its own table
+# (Algorithm 5's simulator does).
+#
+# Rounds of messages and cost are those of the test (`checks.py`). The label counts are padded to ⌊n/k⌋ of
+# the first round's n in every round.
+
+OnRound = Callable[[Opened], None]
+
+MOST_ROUNDS = 1_000
+"""Far more than all columns have levels. Whoever lets every test fail would otherwise keep the others for ever."""
+
+
+class ChiShare(Message, tag="dka-chi", frozen=True):
+    """A share of χ, one bit per remaining record, or of the one bit whether all pass."""
+
+    bits: bytes
+
+
+class JointTests(Protocol):
+    """What all parties compute together; every party calls the same in the same order."""
+
+    @property
+    def peers(self) -> Sequence[str]:
+        """The other parties."""
+
+    def good_groups(self, side: Tested, on_stage: OnStage) -> Script[Bits]:
+        """Return this party's XOR share of "the record's joint group is good", one bit a remaining record."""
+
+    def conjunction(self, share: Bits) -> Script[Bits]:
+        """Return this party's XOR share of the one bit whether all shared bits are set."""
+
+    def all_set(self, shares: Bits) -> Script[Bits]:
+        """Return this party's XOR share of the conjunction of each column."""
+
+    def unanimous(self, own: bool) -> Script[bool]:
+        """Return whether all parties say yes, and let nobody learn more."""
+
+
+def play(
+    tests: JointTests, side: Side, *, on_stage: OnStage = silent, on_round: OnRound | None = None
+) -> Script[None]:
+    """Run rounds to the end; the result is in `side`. `on_round` is called with everything that was opened."""
+    while not side.over:
+        if side.round == MOST_ROUNDS:
+            failing = f"let groups fail in {MOST_ROUNDS} rounds"
+            if len(tests.peers) == 1:
+                raise PeerBrokeProtocol(tests.peers[0], failing)
+            raise PeerBrokeProtocol("", f"{' or '.join(tests.peers)} {failing}")
+        opened = yield from _asked(tests, side, _numbered(side.round + 1, on_stage))
+        side.hear(opened)
+        if on_round is not None:
+            on_round(opened)
+
+
+def _asked(tests: JointTests, side: Side, on_stage: OnStage) -> Script[Opened]:
+    """Find out what the side asks for."""
+    if side.opens == "end":
+        return np.array([(yield from tests.unanimous(side.stuck))])
+    if side.k == 1:  # every group passes: no test is needed
+        return np.ones(side.left.size if side.opens == "each" else 1, bool)
+    share = yield from tests.good_groups(side, on_stage)
+    on_stage(Stage("opening"))
+    if side.opens == "all":
+        share = yield from tests.conjunction(share)
+    return (yield from open_shares(tests.peers, share)).astype(bool)
+
+
+def open_shares(peers: Sequence[str], share: Bits) -> Script[Bits]:
+    """Exchange XOR shares, and return the bits."""
+    message = pack(share).tobytes()
+    yield Send(tuple(peers), ChiShare(message))
+    for peer in peers:
+        theirs = yield Receive(peer, ChiShare)
+        if len(theirs.bits) != len(message):
+            raise PeerBrokeProtocol(
+                peer, f"sent {len(theirs.bits)} bytes of χ where {share.size} records have {len(message)}"
+            )
+        share = share ^ unpack(np.frombuffer(theirs.bits, np.uint8), share.size)
+    return share
+
+
+def _numbered(number: int, on_stage: OnStage) -> OnStage:
+    return lambda stage: on_stage(msgspec.structs.replace(stage, round=number))

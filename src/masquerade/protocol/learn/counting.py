@@ -18,18 +18,36 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto import words
+from masquerade.crypto.bits import Bits, digits
+from masquerade.crypto.circuit import Builder, Circuit
+from masquerade.crypto.logarithm import Precision, from_bits, main_offset, split_circuit
 from masquerade.crypto.rings import Elements, PowerOfTwo
 from masquerade.engine.counts import value_counts
+from masquerade.errors import ParameterError
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram.histogram import Bounds, joint_histogram
-from masquerade.protocol.joint_histogram.pair import Pair
-from masquerade.protocol.learn.arithmetic import lifted
-from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers
+from masquerade.protocol.learn.shared_numbers import (
+    RING,
+    SIDES,
+    SharedNumbers,
+    combined,
+    dropped_digits,
+    lifted,
+    lowest_circuit,
+    numbers_of,
+    prepare_shared_numbers,
+    stacked_digits,
+    weighted_logarithms,
+)
+from masquerade.protocol.learn.site import Site
+from masquerade.protocol.pairs import Pair, prepare_pair, read_outputs
+from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram
 
 Codes = NDArray[np.int64]
 
@@ -197,3 +215,208 @@ class SplitColumns(SharedCounts):
         cells = table[:-1, :-1].reshape(sizes)
         order = [[*parts[0], *parts[1]].index(name) for name in question.attributes]
         return cells.transpose(order).ravel()
+
+
+# --- calculators --------------------------------------------------------------------------------------------
+# What trees and nets are computed with, from shares of counts: between two parties, or among n sites.
+#
+#  TwoParties   garbled circuits and transfers between the two (`shared_numbers.py`): few messages
+#  ManySites    circuits on XOR shares and products between every two (`shared_numbers.py`): private against any n − 1
+#               curious sites, at a round for each layer of a circuit
+#
+# Both compute in whole numbers modulo 2^64 and give the same results, digit by digit.
+
+
+class Calculator(ABC):
+    """One party's side of the computations; all parties call the same methods in the same order."""
+
+    me: int
+
+    @abstractmethod
+    def answers(
+        self, counts: SharedCounts, questions: Sequence[Question], precision: Precision
+    ) -> Script[list[Elements]]:
+        """Return our shares of counts."""
+
+    @abstractmethod
+    def read(self, circuit: Circuit, shares: Elements, bits: int) -> Script[Mapping[str, Bits]]:
+        """Return the outputs of a circuit, which all learn, on the lowest digits of each column's shared numbers."""
+
+    @abstractmethod
+    def weighted_logarithms(self, shares: Elements, precision: Precision) -> Script[Elements]:
+        """Return our shares of x · ⌊σ · ln x / 2^d⌋, as `shared_numbers.py` defines it."""
+
+    def lowest(self, shares: Elements) -> Script[NDArray[np.int64]]:
+        """Return which of each column's shared numbers is the lowest, the first of equal ones; all learn that."""
+        found = yield from self.read(lowest_circuit(64, len(shares)), shares, 64)
+        return numbers_of(found["index"])
+
+    def plus(self, shares: Elements, number: int) -> Elements:
+        """Add a public number to shared ones: the first party does."""
+        return RING.add(shares, np.full_like(shares, number % RING.modulus)) if self.me == 0 else shares
+
+    def uncertainties(self, tables: Sequence[Elements], precision: Precision) -> Script[list[Elements]]:
+        """Return our shares of what each table's rows leave uncertain of its columns, in units of σ / 2^d.
+
+        Of shared counts N, that is Σ_r N(r) · ln N(r) − Σ_r Σ_c N(r, c) · ln N(r, c): the conditional entropy, times n.
+        """
+        terms = [np.concatenate((RING.total(table, axis=1), table.ravel())) for table in tables]
+        logs = yield from self.weighted_logarithms(np.concatenate(terms), precision)
+        parts = np.split(logs, np.cumsum([each.size for each in terms])[:-1])
+        return [
+            RING.subtract(RING.total(part[: len(table)]), RING.total(part[len(table) :]))
+            for part, table in zip(parts, tables, strict=True)
+        ]
+
+
+class TwoParties(Calculator):
+    """The side of one of two parties."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._pair, self.me = pair, pair.me
+
+    def answers(
+        self, counts: SharedCounts, questions: Sequence[Question], precision: Precision
+    ) -> Script[list[Elements]]:
+        """Count, jointly where each has some columns."""
+        return (yield from counts.answers(self._pair, questions, precision.ring))
+
+    def read(self, circuit: Circuit, shares: Elements, bits: int) -> Script[Mapping[str, Bits]]:
+        """Evaluate a garbled circuit that adds up both shares."""
+        inputs = {SIDES[self.me]: stacked_digits(shares, bits)}
+        return (yield from read_outputs(self._pair, circuit, shares.shape[1], inputs))
+
+    def weighted_logarithms(self, shares: Elements, precision: Precision) -> Script[Elements]:
+        """Take the logarithms of two parties."""
+        return (yield from weighted_logarithms(self._pair, shares, precision))
+
+
+class ManySites(Calculator):
+    """The side of one of n sites."""
+
+    def __init__(self, shared: SharedNumbers) -> None:
+        self._shared, self.me = shared, shared.me
+
+    def answers(
+        self, counts: SharedCounts, questions: Sequence[Question], precision: Precision
+    ) -> Script[list[Elements]]:
+        """Count, jointly where each has some columns."""
+        return (yield from counts.answers_among(self._shared, questions))
+
+    def read(self, circuit: Circuit, shares: Elements, bits: int) -> Script[Mapping[str, Bits]]:
+        """Add up all shares in one circuit, and give the sum to the other."""
+        added = yield from self._summed(shares.ravel(), bits)
+        stacked = added.reshape(bits, *shares.shape).transpose(1, 0, 2).reshape(-1, shares.shape[1])
+        inputs = {SIDES[0]: stacked, SIDES[1]: np.zeros_like(stacked)}
+        names = list(circuit.outputs)
+        rows = yield from self._shared.bits.open_from_shares(circuit, inputs, *names)
+        ends = np.cumsum([len(circuit.outputs[name]) for name in names])[:-1]
+        return dict(zip(names, np.split(rows, ends), strict=True))
+
+    def weighted_logarithms(self, shares: Elements, precision: Precision) -> Script[Elements]:
+        """Find the parts in a circuit, evaluate the series by products, drop digits in a circuit, multiply."""
+        if precision.ring_bits != RING.bits:
+            raise ParameterError(f"logarithms of n sites take a ring of {RING.bits} bits")
+        number = yield from self._summed(shares, precision.bits)
+        inputs = {SIDES[0]: number, SIDES[1]: np.zeros_like(number)}
+        bits = yield from self._shared.bits.evaluate_shares(split_circuit(precision.bits), inputs, "split")
+        main, epsilon = from_bits(precision, (yield from self._shared.from_digits(bits)))
+        power, series = epsilon, np.zeros_like(epsilon)
+        for at, coefficient in enumerate(precision.coefficients):
+            if at:
+                power = (yield from self._shared.products(epsilon, power[:, None]))[:, 0]
+            series = RING.add(series, combined(power[None, :], [coefficient], RING))
+        logs = self.plus(RING.add(main, series), main_offset(precision))
+        if dropped := dropped_digits(precision):
+            logs = yield from self._halved(logs, dropped)
+        return (yield from self._shared.products(shares, logs[:, None]))[:, 0]
+
+    def _halved(self, shares: Elements, times: int) -> Script[Elements]:
+        """Return our shares of shared numbers divided by 2^`times` and rounded down."""
+        bits = (yield from self._summed(shares, 64))[times:]
+        weights = [1 << place for place in range(len(bits))]
+        weights[-1] = -weights[-1]  # two's complement
+        return combined((yield from self._shared.from_digits(bits)), weights, RING)
+
+    def _summed(self, shares: Elements, bits: int) -> Script[Bits]:
+        """Return our XOR shares of the lowest digits of shared numbers, [digits, numbers]."""
+        shared = self._shared.bits
+        own = digits(shares, bits)
+        inputs = {f"provider {site}": shared.share(site, own) for site in range(len(shared.parties))}
+        return (yield from shared.evaluate_shares(_sum_circuit(len(shared.parties), bits), inputs, "sum"))
+
+
+@lru_cache(maxsize=16)
+def _sum_circuit(n_parties: int, bits: int) -> Circuit:
+    build = Builder()
+    build.output("sum", words.total(build, [build.input(f"provider {at}", bits) for at in range(n_parties)]))
+    return build.build()
+
+
+# --- counting sites -----------------------------------------------------------------------------------------
+# What methods that count values have in common: a party's side of the counts, and how exact logarithms can
+# be.
+
+_RING_BITS = 64
+_TERMS = (3, 2)  # as many as fit the ring
+
+
+def calculator_of(site: Site, use: str) -> Script[Calculator]:
+    """Set up what a party computes with: between two, or among several."""
+    if len(site.parties) == 2:
+        return TwoParties((yield from prepare_pair(site.me, site.parties, site.purpose(use))))
+    return ManySites((yield from prepare_shared_numbers(site.me, site.parties, site.purpose(use))))
+
+
+def shared_counts(site: Site, columns: Sequence[str]) -> SharedCounts:
+    """Return a party's side of the counts over these columns."""
+    sizes = {name: len(site.values[name]) for name in columns}
+    codes = {name: site.codes(name) for name in columns if site.holds(name)}
+    if site.arrangement == "horizontal":
+        return WholeRecords(codes, sizes, site.count_bits)
+    if not codes:  # it still has its place in every count
+        codes = {"": np.zeros(len(site.table), np.int64)}
+    holder = {name: site.holder(name) or 0 for name in columns}
+    return SplitColumns(codes, sizes, site.count_bits, holder)
+
+
+def precision_for(bits: int, terms: int | None) -> Precision:
+    """Return the precision of logarithms of counts below 2^`bits`, with `terms`, or with 3, or 2 for many records.
+
+    Wider than it need be, so that it is the same for all tables of fewer than 131,072 records, say.
+    """
+    for each in _TERMS if terms is None else (terms,):
+        if bits <= (widest := _widest(each)):
+            return Precision(widest, each)
+    most = (1 << _widest(terms or _TERMS[-1])) - 1
+    text = f"logarithms of {terms or _TERMS[-1]} terms are for at most {most:,} records, and there are more"
+    raise ParameterError(text if terms in (None, 2) else f"terms: {text}; take fewer, or leave it unset")
+
+
+def agreed_precision(site: Site, calculator: Calculator, terms: int | None) -> Script[Precision]:
+    """Return the precision that one table of all records has.
+
+    Where the parties' magnitudes leave it open, they open one bit: whether there are too many records for more terms.
+    """
+    least = site.most_bits
+    for each in _TERMS if terms is None else (terms,):
+        if least <= (widest := _widest(each)) < site.count_bits:
+            shares = np.array([[len(site.table)]], np.uint64)
+            found = yield from calculator.read(_reaches(site.count_bits, widest), shares, site.count_bits)
+            return precision_for(widest + 1 if found["reaches"][0, 0] else widest, terms)
+    return precision_for(least, terms)
+
+
+@cache
+def _reaches(bits: int, widest: int) -> Circuit:
+    """Return the circuit that says whether a shared number reaches 2^`widest`."""
+    build = Builder()
+    one, other = (build.input(name, bits) for name in SIDES)
+    build.output("reaches", [build.any_of(words.add(build, one, other)[widest:])])
+    return build.build()
+
+
+@cache
+def _widest(terms: int) -> int:
+    """Return how many bits counts may have for logarithms of `terms` terms."""
+    return max(n for n in range(2, 30) if Precision(n, terms, narrow=True).needed_bits <= _RING_BITS)

@@ -3,7 +3,7 @@
 Sums over those at risk at successive deaths differ by the few patients who left in between, so that whoever saw them
 saw patients. Here each site's own sums are its shares of those of all sites. In every step
 
-    1. a circuit on shares finds the reciprocal of each death's sum of weights (`crypto/reciprocal.py`);
+    1. a circuit on shares finds the reciprocal of each death's sum of weights (`crypto/circuits_library.py`);
     2. products on shares give what the gradient and the Hessian of Efron's partial likelihood add up over all deaths;
     3. these totals are rounded in a circuit and opened, and nothing else of the step is.
 
@@ -25,27 +25,307 @@ pair of sites 128·E transfers as long as p and p + q numbers, and for each pair
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import ceil, e, floor, log2
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.crypto.bits import digits
-from masquerade.crypto.reciprocal import MANTISSA, reciprocal_circuit
+from masquerade.crypto.circuits_library import MANTISSA, reciprocal_circuit
 from masquerade.crypto.rings import Elements
-from masquerade.engine.numbering import distinct_values
+from masquerade.engine.counts import distinct_rows, distinct_values, value_counts, weighted_counts
 from masquerade.errors import AnswerIsNo, ParameterError, Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import number, optional
 from masquerade.net.script import Script
-from masquerade.protocol.learn.aggregate import Aggregation, Numbers
-from masquerade.protocol.learn.arithmetic import combined
-from masquerade.protocol.learn.extremes import largest
+from masquerade.protocol.contract import Arrangement, Contract
+from masquerade.protocol.learn.frame import as_counts, result_of
 from masquerade.protocol.learn.identified import Columns, Determined, Moments, determined, refuse_one_sided
-from masquerade.protocol.learn.linear_models import agreed, moments, standard_errors
-from masquerade.protocol.learn.models.survival import Between
-from masquerade.protocol.learn.risk_sets import Deaths, Steps, Survival
-from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers
-from masquerade.protocol.learn.time_units import MOST_TIMES, ROUNDING
+from masquerade.protocol.learn.inference import (
+    Coefficient,
+    InferenceRow,
+    inference_by_attribute,
+    inference_rows,
+)
+from masquerade.protocol.learn.linear import (
+    agreed,
+    columns_of,
+    design,
+    given_ridge,
+    is_number,
+    moments,
+    read_coefficients,
+    read_errors,
+    standard_errors,
+    weighted_sum,
+)
+from masquerade.protocol.learn.method import SURVIVAL, LearningMethod
+from masquerade.protocol.learn.models import Cells, Model, NotAModel, concordant_pairs
+from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers, combined, prepare_shared_numbers
+from masquerade.protocol.learn.site import Site, durations_of, events_of
+from masquerade.protocol.learn.sums import Aggregation, Openings, alone, largest, prepare_aggregation
+from masquerade.protocol.providers.shared_counts import SharedBits
+
+# --- survival -----------------------------------------------------------------------------------------------
+# A Cox model: how much each attribute raises the hazard, and the hazard of an average record over time.
+
+Between = Literal["constant", "linear"]  # what the cumulative hazard is between two times
+
+_MOST_USUAL = 10  # times at which survival is told where none are asked for
+
+
+@dataclass(frozen=True)
+class CoxSurvival(Model):
+    """Coefficients by attribute, in its own unit, with their standard errors, given the penalty of `conditional_on`.
+
+    `baseline` has times, and the cumulative hazard until each of a record whose weighted sum is `center`, which is that
+    of the attributes' means. Between two times it is that of the earlier one, or changes evenly; files of before that
+    was said have few times, and are read as the latter.
+    """
+
+    coefficients: Mapping[str, Coefficient]
+    errors: Mapping[str, Coefficient]
+    center: float
+    baseline: tuple[tuple[float, float], ...]
+    unit: float = 1.0  # to whose multiples durations were rounded up
+    between_times: Between = "linear"
+    conditional_on: str = ""
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> Self:
+        """Read what `as_json` writes."""
+        coefficients = read_coefficients(written.get("coefficients"))
+        errors = read_errors(written, coefficients)
+        if not is_number(written.get("center")):
+            raise NotAModel("its center is no number")
+        if not is_number(written.get("unit", 1.0)):
+            raise NotAModel("its unit of time is no number")
+        between = written.get("between_times", "linear")
+        if between not in ("constant", "linear"):
+            raise NotAModel("its baseline is neither constant nor linear between times")
+        baseline, unit = read_baseline(written.get("baseline")), float(written.get("unit", 1.0))
+        given = str(written.get("conditional_on", ""))
+        return cls(
+            coefficients, errors, float(written["center"]), baseline, unit, cast(Between, between), given
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return coefficients and standard errors by attribute, and the baseline."""
+        return {
+            "coefficients": dict(self.coefficients),
+            "standard_errors": dict(self.errors),
+            "center": self.center,
+            "baseline": written_baseline(self.baseline),
+            "between_times": self.between_times,
+            "unit": self.unit,
+            **({"conditional_on": self.conditional_on} if self.conditional_on else {}),
+        }
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes in order."""
+        return tuple(self.coefficients)
+
+    def derived(self) -> dict[str, Any]:
+        """Return z, p and 95 % bounds by attribute."""
+        return inference_by_attribute(self.inference)
+
+    @property
+    def inference(self) -> tuple[InferenceRow, ...]:
+        """What is known of each coefficient."""
+        return tuple(inference_rows(self.coefficients, self.errors))
+
+    def risks(self, cells: Cells) -> Numbers:
+        """Return the logarithm of each record's hazard, relative to that of an average one."""
+        return weighted_sum(self.coefficients, cells) - self.center
+
+    def survival(self, cells: Cells, times: Sequence[float]) -> Numbers:
+        """Return each record's chance to live longer than each time, [records, times]."""
+        return survival_curves(self.baseline, self.risks(cells), times, self.between_times)
+
+
+def survival_curves(
+    baseline: Sequence[tuple[float, float]],
+    risks: Numbers,
+    times: Sequence[float],
+    between: Between = "constant",
+) -> Numbers:
+    """Return each record's chance to live longer than each time; the hazard stays as it is after the last one."""
+    known, hazards = (np.array([0.0, *each]) for each in zip(*baseline, strict=True))
+    asked = np.asarray(times, float)
+    if between == "linear":
+        until = np.interp(asked, known, hazards)
+    else:
+        until = hazards[np.searchsorted(known, asked, "right") - 1]
+    return np.asarray(np.exp(-np.exp(risks)[:, None] * until[None, :]))
+
+
+def usual_times(baseline: Sequence[tuple[float, float]]) -> tuple[float, ...]:
+    """Return the baseline's times, or of many about ten that are spread evenly from 0 to the last."""
+    times = np.array([time for time, _ in baseline])
+    if times.size > _MOST_USUAL:
+        even = times[-1] * np.arange(1, _MOST_USUAL + 1) / _MOST_USUAL
+        times = distinct_values(times[np.searchsorted(times, even)])[0]
+    return tuple(times.tolist())
+
+
+def written_baseline(baseline: Sequence[tuple[float, float]]) -> list[dict[str, float]]:
+    """Return the baseline as it is written."""
+    return [{"time": time, "cumulative_hazard": hazard} for time, hazard in baseline]
+
+
+def read_baseline(written: Any) -> tuple[tuple[float, float], ...]:
+    """Return the baseline; NotAModel unless times and hazards increase from 0 on."""
+    if not isinstance(written, list) or not written:
+        raise NotAModel("its baseline is no list of times")
+    found = []
+    for each in written:
+        if not isinstance(each, dict) or not all(
+            is_number(each.get(key)) for key in ("time", "cumulative_hazard")
+        ):
+            raise NotAModel("its baseline has no times and cumulative hazards")
+        found.append((float(each["time"]), float(each["cumulative_hazard"])))
+    if found[0][1] < 0 or any(a[0] >= b[0] or a[1] > b[1] for a, b in pairwise(found)):
+        raise NotAModel("its baseline does not increase")
+    return tuple(found)
+
+
+# --- risk sets ----------------------------------------------------------------------------------------------
+# A site's own sums over those at risk, at each death of all sites, as Efron counts tied ones.
+#
+# At a time with d deaths, the i-th of them counts the dead as at risk by 1 − (i − 1)/d. Every death is a
+# row here: the sums of weights, of weights times attributes, and of weights times products of two
+# attributes.
+
+Numbers = NDArray[np.float64]
+Steps = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Deaths:
+    """How many deaths all sites have at which time; `times` increase, and no count is 0."""
+
+    times: Steps
+    counts: Steps
+
+    @property
+    def total(self) -> int:
+        """The number of all deaths."""
+        return int(self.counts.sum())
+
+    @property
+    def at(self) -> NDArray[np.intp]:
+        """The time of each death, as an index."""
+        return np.repeat(np.arange(self.times.size), self.counts)
+
+    @property
+    def firsts(self) -> NDArray[np.intp]:
+        """The first death of each time."""
+        return np.cumsum(self.counts) - self.counts
+
+    @property
+    def less(self) -> Numbers:
+        """By how much the dead count less at each death: (i − 1)/d."""
+        order = np.arange(self.total) - self.firsts[self.at]
+        return np.asarray(order / self.counts[self.at])
+
+
+@dataclass(frozen=True)
+class Survival:
+    """Records that are followed up: attributes, the step of time at which each leaves, and whether by death."""
+
+    x: Numbers
+    steps: Steps
+    died: NDArray[np.bool_]
+
+    def standardised(self, known: Determined, every: Moments) -> Survival:
+        """Return the same patients with the columns to fit, each of mean 0 and deviation 1 over all sites."""
+        x = (self.x[:, known.kept] - every.mean[known.kept]) / every.deviation[known.kept]
+        return Survival(x, self.steps, self.died)
+
+    def death_counts(self, last: int) -> Numbers:
+        """Return how many died at each step from 0 to the last."""
+        return value_counts(self.steps[self.died], last + 1).astype(np.float64)
+
+    def sums(self, weights: Numbers, deaths: Deaths) -> tuple[Numbers, Numbers, Numbers]:
+        """Return at each death of all sites the sums of weights, with attributes, and with products of two."""
+        p = self.x.shape[1]
+        first, second = np.triu_indices(p)
+        terms = np.column_stack([np.ones(len(self.x)), self.x, self.x[:, first] * self.x[:, second]])
+        terms *= weights[:, None]
+        order = np.argsort(self.steps, kind="stable")
+        left = np.concatenate([np.cumsum(terms[order][::-1], axis=0)[::-1], np.zeros((1, terms.shape[1]))])
+        at_risk = left[np.searchsorted(self.steps[order], deaths.times)]
+        place = np.searchsorted(deaths.times, self.steps[self.died])
+        dead = np.column_stack(
+            [weighted_counts(place, term, deaths.times.size) for term in terms[self.died].T]
+        )
+        rows = at_risk[deaths.at] - deaths.less[:, None] * dead[deaths.at]
+        return np.maximum(rows[:, 0], 0.0), rows[:, 1 : p + 1], rows[:, p + 1 :]
+
+
+# --- time units ---------------------------------------------------------------------------------------------
+# Durations in whole units of time, rounded up; and the unit that sites agree on where none is set.
+#
+# That is 1 for whole durations, or the decimal fraction of which all sites' durations are multiples: then
+# nothing is rounded. Where the last death would be more than `MOST_TIMES` such units away, it is the
+# smallest multiple that counts fewer. All sites learn the unit, and nothing else of the durations (two
+# numbers in a circuit, `sums.py`).
+
+MOST_TIMES = 1 << 14
+_MOST_DECIMALS = 9
+ROUNDING = 1e-9  # of a unit
+
+
+def in_steps(durations: Numbers, unit: float) -> Steps:
+    """Return durations in whole units of time, rounded up."""
+    if not unit > 0:
+        raise ParameterError(f"a unit of time must be positive. Got {unit} instead.")
+    if durations.size and not (np.isfinite(durations).all() and durations.min() >= 0):
+        raise ParameterError("durations must be numbers of at least 0")
+    steps = durations / unit
+    near = np.rint(steps)
+    exact = np.abs(steps - near) <= ROUNDING * np.maximum(1.0, near)
+    return np.where(exact, near, np.ceil(steps)).astype(np.int64)
+
+
+def agreed_unit(shared: SharedBits, durations: Numbers, died: NDArray[np.bool_]) -> Script[float]:
+    """Return the unit of all sites' durations."""
+    decimals = yield from largest(shared, np.array([decimals_of(durations)], np.float64))
+    fine = int(decimals[0])
+    multiple = yield from largest(shared, np.array([_multiple(durations[died], fine)], np.float64))
+    return _unit(int(multiple[0]), fine)
+
+
+def own_unit(durations: Numbers, died: NDArray[np.bool_]) -> float:
+    """Return the unit of one table's durations."""
+    fine = decimals_of(durations)
+    return _unit(_multiple(durations[died], fine), fine)
+
+
+def decimals_of(durations: Numbers) -> int:
+    """Return how many decimals durations have, at most 9."""
+    for decimals in range(_MOST_DECIMALS):
+        scaled = durations * 10.0**decimals
+        if (np.abs(scaled - np.rint(scaled)) <= ROUNDING * np.maximum(1.0, scaled)).all():
+            return decimals
+    return _MOST_DECIMALS
+
+
+def _multiple(deaths: Numbers, decimals: int) -> int:
+    last = deaths.max(initial=0.0) * 10.0**decimals
+    return max(1, int(np.ceil(last / (MOST_TIMES - 1) - ROUNDING)))
+
+
+def _unit(multiple: int, decimals: int) -> float:
+    return float(multiple / 10**decimals)
+
+
+# --- cox ----------------------------------------------------------------------------------------------------
 
 MOST_STEPS = 30
 _SETTLED = 2e-5  # the last step, in deviations
@@ -342,3 +622,209 @@ class _Fit:
 def _fixed(numbers: Numbers, places: int) -> Elements:
     """Return numbers in fixed point, negative ones counted down from the modulus."""
     return np.asarray(np.rint(numbers * 2.0**places).astype(np.int64).view(np.uint64))
+
+
+# --- pooled cox ---------------------------------------------------------------------------------------------
+# Cox regression of one table, in the clear: the steps of `cox.py` without shares.
+
+_POOLED_SETTLED = 1e-9
+
+
+def pooled_cox(
+    records: Survival,
+    unit: float = 1.0,
+    curve: Curve | None = None,
+    ridge: float = 0.0,
+    columns: Columns | None = None,
+) -> CoxModel:
+    """Fit the model of these records; its baseline has every time at which somebody dies, unless `curve` has a step."""
+    every, curve = result_of(moments(alone(), records.x)), curve or Curve()
+    known = determined(columns or Columns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
+    standard = records.standardised(known, every)
+    found, counts = distinct_rows(records.steps[records.died][:, None])
+    deaths = Deaths(found[:, 0], counts)
+    if not deaths.total:
+        raise AnswerIsNo(NOBODY)
+    until, times = curve.times(deaths.times, unit)
+    dead = standard.x[records.died].sum(axis=0)
+    if not ridge:
+        refuse_one_sided(known, every, dead, deaths.total, events=True)
+    p = dead.size
+    at, before, best = np.zeros(p), np.zeros(p), np.inf
+    for step in range(1, MOST_STEPS + 1):
+        expected, information, hazards = _totals(standard, deaths, at, known)
+        gradient, hessian = dead - expected - ridge * at, information + ridge * np.eye(p)
+        direction = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+        decrement = float(gradient @ direction)
+        if decrement > best and decrement > 1e-6 * deaths.total:  # it went too far
+            direction = (before - at) / 2
+        else:
+            best, before = decrement, at
+        direction *= min(1.0, LONGEST / max(np.abs(direction).max(initial=0.0), 1e-300))
+        at = at + direction
+        if np.abs(direction).max(initial=0.0) <= _POOLED_SETTLED:
+            cumulative = np.append(np.cumsum(hazards), 0.0)[until]
+            told = curve.told(times, cumulative)
+            return fitted_model(known, every, at, hessian, told, unit, step, deaths.total)
+        if not np.abs(at).max() <= LARGE:
+            break
+    raise known.grows(at, FIRST)
+
+
+def _totals(
+    records: Survival, deaths: Deaths, at: Numbers, known: Determined
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the attributes expected over all deaths, their covariance, and the baseline hazard at each time."""
+    with np.errstate(over="ignore"):
+        weights = np.exp(records.x @ at)
+    if not np.isfinite(weights).all():
+        raise known.grows(at, FIRST)
+    zeroth, first, second = records.sums(weights, deaths)
+    means = first / zeroth[:, None]
+    covariance = np.zeros((at.size, at.size))
+    upper = np.triu_indices(at.size)
+    covariance[upper] = covariance.T[upper] = (second / zeroth[:, None]).sum(axis=0)
+    covariance -= means.T @ means
+    return means.sum(axis=0), covariance, deaths.counts / zeroth[deaths.firsts]
+
+
+# --- survival -----------------------------------------------------------------------------------------------
+# Cox regression as a method (`protocol/learn/cox.py`).
+
+_MOST_SHOWN = 200  # points of a curve that is drawn
+
+
+@dataclass(frozen=True)
+class CoxRegression(LearningMethod):
+    """Cox regression of n sites with the same columns: that of the pooled records, ties as Efron counts them.
+
+    Sums over those at risk stay shared among the sites, and so do the divisions by them; a step opens the gradient and
+    the Hessian over all deaths. Coefficients are unpenalised and in the attributes' own units. How many die at
+    which time, over all sites, is opened; times are counted in whole units, and durations rounded up to them.
+    """
+
+    name = "cox"
+    summary = "fits Cox regression of survival; n sites learn the sums of each step, and when deaths occur, not whose"
+    activity = "adding up over risk sets"
+    arrangements: ClassVar[tuple[Arrangement, ...]] = ("horizontal",)
+    roles = SURVIVAL
+    takes = "numbers"
+    learns = CoxSurvival
+    drop_outs = ("stop", "start-over")
+    must_stop = "each step needs everybody's shares, and the deaths of all sites are opened before the first"
+
+    unit: float | None = parameter(
+        optional(number(0, open_low=True)),
+        None,
+        help="durations are rounded up to multiples of this; a larger unit tells less of when somebody died. Unset: "
+        "1, or as fine as the durations are, but so that the last death is fewer than 16,384 units away",
+    )
+    survival_error: float = parameter(
+        number(0.0001, 0.1),
+        0.005,
+        help="how far the survival of any record may be from the pooled records' model; a smaller one shows sites and "
+        "readers of the model more of who was still followed up. One table has no such error",
+    )
+    baseline_step: float | None = parameter(
+        optional(number(0, open_low=True)),
+        None,
+        help="the baseline hazard is told at multiples of this, and is a straight line between them; a larger step "
+        "shows readers of the model less of when somebody died. Unset: whenever somebody dies",
+    )
+    ridge: float = parameter(
+        number(0),
+        0.0,
+        help="the weight of the squared coefficients of standardised attributes; 0: unpenalised",
+    )
+
+    def learn(self, site: Site) -> Script[Model]:
+        """Take Newton's steps on shares."""
+        purpose = site.purpose("cox sums")
+        sums = yield from prepare_aggregation(site.me, site.parties, purpose, site.openings)
+        shared = yield from prepare_shared_numbers(site.me, site.parties, site.purpose("cox"))
+        unit = self.unit
+        if unit is None:
+            openings = site.openings or Openings()
+            openings.under_way = True
+            unit = yield from agreed_unit(shared.bits, *survival_of(site))
+            openings.rounds, openings.under_way = openings.rounds + 1, False
+        records = survival_records(site, unit)
+        found = yield from cox_model(sums, shared, records, unit, self._curve, self.ridge, columns_of(site))
+        return self._model(found)
+
+    def alone(self, site: Site) -> Model:
+        """Take the same steps on one table."""
+        unit = self.unit or own_unit(*survival_of(site))
+        records = survival_records(site, unit)
+        return self._model(pooled_cox(records, unit, self._curve, self.ridge, columns_of(site)))
+
+    @property
+    def _curve(self) -> Curve:
+        return Curve(self.survival_error, self.baseline_step)
+
+    def _model(self, found: CoxModel) -> CoxSurvival:
+        return CoxSurvival(
+            found.determined.by_attribute(found.coefficients),
+            found.determined.by_attribute(found.errors),
+            found.center,
+            found.baseline,
+            found.unit,
+            self._curve.between,
+            given_ridge(self.ridge),
+        )
+
+    def counts(self, site: Site, model: Model) -> Script[Elements]:
+        """Count the pairs of this site's records that are ranked rightly, and all pairs."""
+        yield from ()
+        assert isinstance(model, CoxSurvival)
+        durations, died = survival_of(site)
+        return as_counts(concordant_pairs(model.risks(site.cells()), durations, died))
+
+    def metrics(
+        self, model: Model, n_records: int, counts: Sequence[int]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the concordance over pairs of records of the same site, and the survival of an average record."""
+        assert isinstance(model, CoxSurvival)
+        return concordance_metrics(counts, model.baseline)
+
+    def tells(self, contract: Contract, party: str) -> Iterator[str]:
+        """Yield the sums that are opened."""
+        others = ", ".join(name for name in contract.parties if name != party)
+        yield (
+            f"{others}: over all parties: the number of records, each attribute's mean and the products of each two, "
+            "how many die at each step of time, at every step of the fit gradient and Hessian, and whenever somebody "
+            f"dies the survival curve, to {self.survival_error:g}"
+        )
+        often = "whenever somebody died" if self.baseline_step is None else f"every {self.baseline_step:g}"
+        yield f"{others}, the coordinator and the recipients, in the model: that curve {often}"
+        if len(contract.parties) == 2:
+            yield f"{others}: as there are two parties, when {party}'s patients die, and its means and deviations"
+
+
+def concordance_metrics(
+    counts: Sequence[int], baseline: Sequence[tuple[float, float]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the concordance, and the curve of an average record's survival."""
+    right, pairs = counts
+    shown = distinct_values(np.linspace(0, len(baseline) - 1, _MOST_SHOWN).astype(int))[0].tolist()
+    curve = {
+        "times": [0.0, *(baseline[at][0] for at in shown)],
+        "shares": [1.0, *(float(np.exp(-baseline[at][1])) for at in shown)],
+    }
+    figures = {
+        "concordance": round(right / pairs, 6) if pairs else None,
+        "pairs": "of records of the same site",
+    }
+    return figures, {"survival": {"an average record": curve}}
+
+
+def survival_of(site: Site) -> tuple[Numbers, NDArray[np.bool_]]:
+    """Return this site's durations, and whose ended by the event."""
+    named = {column.role: column.name for column in site.contract.columns}
+    return durations_of(site.table, named["duration"]), events_of(site.table, named["event"])
+
+
+def survival_records(site: Site, unit: float) -> Survival:
+    """Return this site's records with durations in whole units of time."""
+    durations, died = survival_of(site)
+    return Survival(design(site), in_steps(durations, unit), died)

@@ -16,10 +16,10 @@ Rounds grow with the depth of the tree, not with its nodes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,10 +27,27 @@ from masquerade.crypto import words
 from masquerade.crypto.circuit import TRUE, Builder, Circuit
 from masquerade.crypto.logarithm import Precision
 from masquerade.crypto.rings import Elements
+from masquerade.engine.counts import pair_counts, value_counts
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import optional, whole
 from masquerade.net.script import Script
-from masquerade.protocol.learn.arithmetic import SIDES, numbers_of
-from masquerade.protocol.learn.calculators import Calculator
-from masquerade.protocol.learn.counting import Question, SharedCounts
+from masquerade.protocol.contract import Arrangement, Contract
+from masquerade.protocol.learn.counting import (
+    Calculator,
+    Codes,
+    Question,
+    SharedCounts,
+    agreed_precision,
+    calculator_of,
+    precision_for,
+    shared_counts,
+)
+from masquerade.protocol.learn.frame import COUNTS, as_counts
+from masquerade.protocol.learn.method import LearningMethod
+from masquerade.protocol.learn.models import Cells, Classifier, Model, NotAModel, Texts, Unseen
+from masquerade.protocol.learn.shared_numbers import SIDES, numbers_of, plain_weighted_logarithms
+from masquerade.protocol.learn.site import Site
+from masquerade.protocol.method import way_to_align
 
 
 @dataclass
@@ -150,3 +167,229 @@ def _label_circuit(n_classes: int, bits: int, always: bool) -> Circuit:
     build.output("leaf", [leaf])
     build.output("label", [build.both(bit, leaf) for bit in common])
     return build.build()
+
+
+# --- tree ---------------------------------------------------------------------------------------------------
+# A decision tree of categories, as ID3 grows it: {"attribute", "children" by value} or {"label"}.
+
+TreePath = tuple[tuple[str, str], ...]  # attributes and their values, from the root on
+
+
+@dataclass(frozen=True)
+class TreeModel(Classifier):
+    """A tree, nested as it is written."""
+
+    tree: dict[str, Any]
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> TreeModel:
+        """Read `{"tree": …}`."""
+        model = cls(written.get("tree"))  # type: ignore[arg-type] # checked now
+        _check(model.tree)
+        return model
+
+    def as_json(self) -> dict[str, Any]:
+        """Return `{"tree": …}`."""
+        return {"tree": self.tree}
+
+    @cached_property
+    def leaves(self) -> tuple[tuple[TreePath, str], ...]:
+        """Each leaf's path and label."""
+        return tuple(_leaves(self.tree))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels of its leaves, in order."""
+        return tuple(sorted({label for _, label in self.leaves}))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that it asks for, in the order of their first question."""
+        return tuple(dict.fromkeys(name for path, _ in self.leaves for name, _ in path))
+
+    @cached_property
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """The values of each attribute that it asks for, as far as its nodes know them."""
+        found: dict[str, dict[str, None]] = {}
+        for path, _ in self.leaves:
+            for name, value in path:
+                found.setdefault(name, {})[value] = None
+        return {name: tuple(values) for name, values in found.items()}
+
+    def predict(self, cells: Cells) -> Texts:
+        """Return each record's class; None where a node on its way does not know its value."""
+        return self._followed(cells)[0]
+
+    def unseen(self, cells: Cells) -> Unseen:
+        """Mark the records that stop on their way, by the attribute whose value the node there does not know."""
+        return self._followed(cells)[1]
+
+    def _followed(self, cells: Cells) -> tuple[Texts, Unseen]:
+        columns = {name: np.asarray(column, object) for name, column in cells.items()}
+        size = len(next(iter(columns.values()))) if columns else 1
+        found, unseen = np.empty(size, object), Unseen()
+        waiting = [(self.tree, np.arange(size))]
+        while waiting:
+            node, rows = waiting.pop()
+            if "label" in node:
+                found[rows] = node["label"]
+                continue
+            column, children = columns[node["attribute"]][rows], node["children"]
+            left = np.ones(rows.size, bool)
+            for value, child in children.items():
+                fits = column == value
+                left &= ~fits
+                waiting.append((child, rows[fits]))
+            if left.any():
+                unseen.setdefault(node["attribute"], np.zeros(size, bool))[rows[left]] = True
+        return found, unseen
+
+
+def _check(tree: Any) -> None:
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, dict):
+            raise NotAModel("a node of the tree is no table")
+        if isinstance(node.get("label"), str) and node.keys() == {"label"}:
+            continue
+        children = node.get("children")
+        if node.keys() != {"attribute", "children"} or not isinstance(node["attribute"], str):
+            raise NotAModel("a node of the tree has neither a label, nor an attribute and children")
+        if not isinstance(children, dict) or not children:
+            raise NotAModel("a node of the tree has no children")
+        waiting += children.values()
+
+
+def _leaves(tree: dict[str, Any]) -> Iterator[tuple[TreePath, str]]:
+    """Yield the leaves from left to right; in a loop, since a tree may be deeper than Python's stack."""
+    waiting: list[tuple[dict[str, Any], TreePath]] = [(tree, ())]
+    while waiting:
+        node, path = waiting.pop()
+        if "label" in node:
+            yield path, node["label"]
+            continue
+        below = [(child, (*path, (node["attribute"], value))) for value, child in node["children"].items()]
+        waiting += reversed(below)
+
+
+# --- pooled tree --------------------------------------------------------------------------------------------
+# ID3 on one table: the tree that the parties grow together, from the same logarithms, with nothing hidden.
+
+
+def pooled_tree(
+    codes: Mapping[str, Codes],
+    sizes: Mapping[str, int],
+    attributes: Sequence[str],
+    target: str,
+    precision: Precision,
+) -> Node:
+    """Return the tree for the class `target` by these attributes, the earlier first where two are equally good."""
+    root = Node()
+    everybody = np.arange(codes[target].size)
+    nobody = np.zeros(sizes[target], np.int64)
+    waiting = [(root, everybody, nobody)]
+    while waiting:
+        node, rows, above = waiting.pop()
+        classes = value_counts(codes[target][rows], sizes[target])
+        left = [name for name in attributes if name not in dict(node.path)]
+        if np.count_nonzero(classes) <= 1 or not left:
+            node.label = int(np.argmax(classes if classes.any() else above))
+            continue
+        tables = {
+            name: pair_counts(codes[name][rows], codes[target][rows], sizes[name], sizes[target])
+            for name in left
+        }
+        node.attribute = min(left, key=lambda name: _uncertain(tables[name], precision))
+        for value in range(sizes[node.attribute]):
+            child = Node((*node.path, (node.attribute, value)))
+            node.children.append(child)
+            waiting.append((child, rows[codes[node.attribute][rows] == value], classes))
+    return root
+
+
+def _uncertain(table: Codes, precision: Precision) -> int:
+    """Return what the values leave uncertain of the class, scaled as the protocol scales it."""
+    rows = plain_weighted_logarithms(table.sum(axis=1), precision).sum()
+    return int(rows - plain_weighted_logarithms(table.ravel(), precision).sum())
+
+
+# --- id3 ----------------------------------------------------------------------------------------------------
+# ID3 as a method: a decision tree of the parties' joint records (`protocol/learn/id3.py`).
+
+
+@dataclass(frozen=True)
+class Id3(LearningMethod):
+    """ID3 between parties, who have different records, or different columns of the same ones.
+
+    The tree is that of the pooled records. A node stops at one class, or when no attribute is left; the attribute that
+    leaves least uncertain is the next, the earlier of two equally good ones. Logarithms are those of the protocol, on
+    one table as well, so that rounding decides nowhere otherwise.
+    """
+
+    name = "id3"
+    summary = "grows a decision tree of categories; parties learn the tree alone"
+    activity = "growing the tree"
+    arrangements: ClassVar[tuple[Arrangement, ...]] = ("horizontal", "vertical")
+    takes = "values"
+    must_stop = "it computes on shares, of which nothing can be read without the lost one's"
+    learns = TreeModel
+
+    terms: int | None = parameter(
+        optional(whole(2, 5)),
+        None,
+        help="terms of the logarithm's series; more are more exact, and slower. Unset: 3, or 2 for many records",
+    )
+    align: str = way_to_align()
+
+    def learn(self, site: Site) -> Script[Model]:
+        """Grow the tree."""
+        calculator = yield from calculator_of(site, "id3")
+        target = site.contract.class_name
+        assert target is not None
+        counts = shared_counts(site, (*site.attributes, target))
+        precision = yield from agreed_precision(site, calculator, self.terms)
+        root = yield from decision_tree(calculator, counts, site.attributes, target, precision)
+        return TreeModel(root.as_tree(site.values, site.classes))
+
+    def alone(self, site: Site) -> Model:
+        """Grow the tree of one table."""
+        target = site.contract.class_name
+        assert target is not None
+        codes = {name: site.codes(name) for name in (*site.attributes, target)}
+        precision = precision_for(site.count_bits, self.terms)
+        sizes = {name: len(site.values[name]) for name in codes}
+        root = pooled_tree(codes, sizes, site.attributes, target, precision)
+        return TreeModel(root.as_tree(site.values, site.classes))
+
+    def counts(self, site: Site, model: Model) -> Script[Elements]:
+        """Return this party's share of how many records have the class that the tree says."""
+        assert isinstance(model, TreeModel)
+        if site.arrangement == "horizontal":
+            said = model.predict(site.cells())
+            had = np.array(site.classes, object)[site.codes(str(site.contract.class_name))]
+            return as_counts([np.count_nonzero(said == had)])
+        target = str(site.contract.class_name)
+        calculator = yield from calculator_of(site, "id3 accuracy")
+        counted = shared_counts(site, (*site.attributes, target))
+        place = {name: {value: at for at, value in enumerate(values)} for name, values in site.values.items()}
+        questions = [
+            Question((target,), tuple((name, place[name][value]) for name, value in path))
+            for path, _ in model.leaves
+        ]
+        shares = yield from calculator.answers(counted, questions, precision_for(site.most_bits, None))
+        right = [own[place[target][label]] for own, (_, label) in zip(shares, model.leaves, strict=True)]
+        return COUNTS.total(np.array(right, np.uint64)).reshape(1)
+
+    def metrics(
+        self, model: Model, n_records: int, counts: Sequence[int]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the accuracy."""
+        return {"accuracy": counts[0] / n_records}, {}
+
+    def tells(self, contract: Contract, party: str) -> Iterator[str]:
+        """Yield nothing more than the magnitude of the tables."""
+        others = ", ".join(name for name in contract.parties if name != party)
+        yield f"{others}: how many binary digits the number of {party}'s records has"
+        if contract.arrangement == "horizontal":
+            yield f"{others}: whether all parties have 131,072 records or more, where these digits leave it open"

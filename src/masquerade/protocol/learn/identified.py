@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.errors import AnswerIsNo, Problem, shown
-from masquerade.protocol.learn.models.inference import Coefficient
+from masquerade.protocol.learn.inference import Coefficient
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.intp]

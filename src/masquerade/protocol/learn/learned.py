@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from masquerade.protocol.learn.models.model import Model
+from masquerade.protocol.learn.models import Model
 
 
 @dataclass(frozen=True)

@@ -38,20 +38,17 @@ from masquerade.data.schema import Attribute, Schema
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, switch
-from masquerade.net.progress import OnStage, silent
 from masquerade.net.script import Message, Script
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.arrangement import ARRANGEMENTS, Arrangement
-from masquerade.protocol.contract import Contract
+from masquerade.progress import OnStage, silent
+from masquerade.protocol.contract import ARRANGEMENTS, MODEL, Arrangement, Contract
 from masquerade.protocol.disclosure import Disclosure
 from masquerade.protocol.learn import frame
-from masquerade.protocol.learn.drop_out import DropOut, fewest
-from masquerade.protocol.learn.handing_in import LearnedModel, as_counts
+from masquerade.protocol.learn.frame import DropOut, LearnedModel, as_counts, fewest
 from masquerade.protocol.learn.learned import Learned
-from masquerade.protocol.learn.models.model import Model
+from masquerade.protocol.learn.models import Model
 from masquerade.protocol.learn.site import Site, attributes_of
 from masquerade.protocol.method import Assembly, Proposal, RoleName, Seat, SessionMethod
-from masquerade.protocol.product import MODEL
 
 SURVIVAL: Mapping[RoleName, bool] = {"duration": True, "event": True}  # roles of methods that predict it
 

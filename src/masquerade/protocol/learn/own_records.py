@@ -8,12 +8,9 @@ from masquerade.data.table import Missing, Table
 from masquerade.errors import DataError
 from masquerade.protocol.contract import OUTCOMES, Contract
 from masquerade.protocol.learn.method import LearningMethod
-from masquerade.protocol.learn.numbers import cells_of
-from masquerade.protocol.learn.outcomes import READERS
-from masquerade.protocol.learn.site import attributes_of
-from masquerade.protocol.learn.values import own_codes
+from masquerade.protocol.learn.site import READERS, attributes_of, cells_of, own_codes
 
-_LARGEST = 1e30  # so that sums of squares have all their digits (`aggregate.py`)
+_LARGEST = 1e30  # so that sums of squares have all their digits (`sums.py`)
 
 
 def complete_records(

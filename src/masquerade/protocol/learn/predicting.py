@@ -2,7 +2,7 @@
 
 `inputs_of` names the attributes that a model asks for, and the values that it knows of those that have categories.
 `answers` applies it to the records whose values it knows, and says which are the others. A model of mapped records
-needs what its sites keep (`site_key.py`).
+needs what its sites keep (`projection.py`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.errors import ParameterError, hint, shown
-from masquerade.protocol.learn.models.linear import LinearClassifier, LogisticModel
-from masquerade.protocol.learn.models.model import Cells, Model, Numbers, Texts, Unseen, unseen_in
-from masquerade.protocol.learn.models.net import NetModel
-from masquerade.protocol.learn.models.projected import MappedCox, MappedSpaceModel, MappedSvm
-from masquerade.protocol.learn.models.survival import CoxSurvival, usual_times
-from masquerade.protocol.learn.models.tree import TreeModel
-from masquerade.protocol.learn.site_key import SiteKey
+from masquerade.protocol.learn.bayes_net import NetModel
+from masquerade.protocol.learn.cox import CoxSurvival, usual_times
+from masquerade.protocol.learn.id3 import TreeModel
+from masquerade.protocol.learn.linear import LinearClassifier, LogisticModel
+from masquerade.protocol.learn.models import Cells, Model, Numbers, Texts, Unseen, unseen_in
+from masquerade.protocol.learn.projected import MappedCox, MappedSpaceModel, MappedSvm
+from masquerade.protocol.learn.projection import SiteKey
 
 SHOWN = 10  # values, in a warning and in an error
 

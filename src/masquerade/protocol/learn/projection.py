@@ -4,7 +4,7 @@ Mangasarian and Wild's reduced kernel with completely random rows, as "Privacy-P
 Cancer Survival" (P3DM'08) has it for n sites: K(x, B') with B of m̄ < n rows from the normal distribution. Linear,
 x·B'; or Gaussian, exp(−width · ‖x − B_i‖²).
 
-The sites agree on B by common coins (`coin_toss.py`), on each attribute's mean by masked sums, to fill in what is
+The sites agree on B by common coins (`sums.py`), on each attribute's mean by masked sums, to fill in what is
 missing, and on its smallest and largest value by a circuit, to normalise it to [0, 1]. Each site learns these; **the
 smallest and the largest are somebody's values**. Of several matrices they may take the best, judged by sums alone: by
 how much of the outcome a linear regression on x·B' explains, which follows from all sites' first and second moments.
@@ -16,22 +16,230 @@ n − m̄ dimensions, and where its values are whole numbers, mostly altogether.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.errors import AnswerIsNo, ParameterError, Problem
-from masquerade.net.script import Script
-from masquerade.protocol.collaborate.shared_bits import SharedBits
-from masquerade.protocol.learn.aggregate import Aggregation
-from masquerade.protocol.learn.coin_toss import tossed
-from masquerade.protocol.learn.extremes import largest, smallest
+from masquerade.engine.counts import distinct_values
+from masquerade.errors import AnswerIsNo, DataError, ParameterError, PeerBrokeProtocol, Problem
+from masquerade.forms.form import read_json
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.learn.models import Cells, area_under_curve, concordance
+from masquerade.protocol.learn.newton_svm import newton_svm
+from masquerade.protocol.learn.sums import Aggregation, largest, smallest, tossed
+from masquerade.protocol.providers.shared_counts import SharedBits
+
+# --- projected ----------------------------------------------------------------------------------------------
+# PP-SVM and PP-Cox: a builder that is no site fits a model to records that the sites have mapped by their
+# common B.
+#
+#     site → builder    each record's K(x, B'), with its label, or with its duration and whether it ended by death
+#     builder → sites   the model: coefficients in the mapped space, and an intercept or a baseline hazard
+#
+# Who learns what: the builder every mapped record, from which site it is, and **its label or survival, in
+# the clear** (D is public in the paper, and so it is here); not B, nor how attributes are normalised. The
+# sites learn the model, and of each other's records the means, smallest and largest values
+# (`projection.py`). They apply the model to new records by themselves: score(x) = K(x, B')·u. A site and
+# the builder together know B and all sites' mapped records, and thereby mostly the records
+# (tests/attacks/test_projected_records.py): this is as safe as the builder is apart from all sites. The
+# models of securely aggregated sums (`linear.py`, `cox.py`) show no mapped record to anybody.
+#
+# A site that sends other records than it has gets a model of these; one that sends rows of another shape,
+# or numbers that are none, is named.
+#
+# Cost: 8·m̄ + 16 bytes a record.
 
 Numbers = NDArray[np.float64]
+Weighting = Literal["equal", "reliability"]
+
+_LEAST_WEIGHT = 0.1  # of a site whose records the others' model ranks no better than chance
+
+
+class MappedRecords(Message, tag="learn-mapped", frozen=True):
+    """A site's mapped records, row by row, and for each its outcome: a label, or duration and death."""
+
+    rows: bytes
+    outcomes: bytes
+
+
+class MappedModel(Message, tag="learn-mapped-model", frozen=True):
+    """Coefficients in the mapped space; γ of a support vector machine, or times and hazards of a Cox model."""
+
+    coefficients: tuple[float, ...]
+    threshold: float
+    times: tuple[float, ...]
+    hazards: tuple[float, ...]
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Mapped records with their outcomes: labels −1 and 1 in one column, or durations and deaths (1) in two."""
+
+    rows: Numbers
+    outcomes: Numbers
+
+    @property
+    def died(self) -> NDArray[np.bool_]:
+        """Which of them died, where outcomes are survival."""
+        return self.outcomes[:, 1] > 0
+
+
+def hand_over(builder: str, records: Mapped) -> Script[MappedModel]:
+    """Send this site's mapped records to the builder; return its model."""
+    rows, outcomes = (
+        np.ascontiguousarray(each, "<f8").tobytes() for each in (records.rows, records.outcomes)
+    )
+    yield Send((builder,), MappedRecords(rows, outcomes))
+    model: MappedModel = yield Receive(builder, MappedModel)
+    if len(model.coefficients) != records.rows.shape[1]:
+        raise PeerBrokeProtocol(builder, "sent a model of another number of dimensions")
+    return model
+
+
+def build_mapped(
+    sites: Sequence[str], n_outcomes: Literal[1, 2], nu: float, weighting: Weighting
+) -> Script[MappedModel]:
+    """Run the builder's part: receive all sites' records, fit, send the model to all."""
+    heard: dict[str, Mapped] = {}
+    for name in sites:
+        heard[name] = _read(name, (yield Receive(name, MappedRecords)), n_outcomes)
+        first = next(iter(heard.values())).rows.shape[1]
+        if heard[name].rows.shape[1] != first:
+            raise PeerBrokeProtocol(name, f"sent mapped records that are not of {first} dimensions")
+    model = fitted(heard, nu, weighting)
+    yield Send(tuple(sites), model)
+    return model
+
+
+def fitted(records: Mapping[str, Mapped], nu: float, weighting: Weighting) -> MappedModel:
+    """Fit a model to all sites' mapped records: a support vector machine to labels, Cox regression to survival."""
+    everything = _joined(list(records.values()))
+    if everything.outcomes.shape[1] == 1 and np.ptp(everything.outcomes) == 0:
+        raise AnswerIsNo("all records have one class: there is nothing to learn from")
+    weights = _reliability(records, nu) if weighting == "reliability" else [1.0] * len(records)
+    each = np.repeat(weights, [len(some.rows) for some in records.values()])
+    return _model(everything, nu, each, tuple(weights))
+
+
+def scores(model: MappedModel, rows: Numbers) -> Numbers:
+    """Return each mapped record's score: above 0 is class 1; of survival, the logarithm of its relative risk."""
+    return np.asarray(rows @ np.array(model.coefficients) - model.threshold)
+
+
+def quality(model: MappedModel, records: Mapped) -> float:
+    """Return the area under the ROC curve, or the concordance, over these records."""
+    found = scores(model, records.rows)
+    if records.outcomes.shape[1] == 1:
+        return area_under_curve(found, records.outcomes[:, 0] > 0)
+    return concordance(found, records.outcomes[:, 0], records.died)
+
+
+def _model(records: Mapped, nu: float, each: Numbers, weights: tuple[float, ...]) -> MappedModel:
+    if records.outcomes.shape[1] == 1:
+        u, threshold = newton_svm(records.rows, records.outcomes[:, 0], nu, each)
+        return MappedModel(tuple(u.tolist()), threshold, (), (), weights)
+    return _survival_model(records, each, weights)
+
+
+def _survival_model(records: Mapped, each: Numbers, weights: tuple[float, ...]) -> MappedModel:
+    """Fit Cox regression by lifelines; the threshold is the mean score, where the baseline hazard applies."""
+    try:
+        from lifelines import CoxPHFitter
+        from lifelines.exceptions import ConvergenceError, ConvergenceWarning
+    except ModuleNotFoundError as error:
+        raise ParameterError(f'pp-cox needs {error.name}: pip install "masquerade[learn]"') from None
+    import pandas as pd  # after lifelines, which brings it
+
+    if not records.died.any():
+        raise AnswerIsNo("nobody dies: there is nothing to learn from")
+    basis = _uncorrelated(records.rows)
+    frame = pd.DataFrame(records.rows @ basis).assign(
+        duration=records.outcomes[:, 0], died=records.died, weight=each
+    )
+    fitter = CoxPHFitter()
+    equal = bool((each == each[0]).all())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)  # a model that did not converge is none
+            if equal:
+                fitter.fit(frame.drop(columns="weight"), "duration", "died")
+            else:
+                fitter.fit(frame, "duration", "died", weights_col="weight", robust=True)
+    except (ConvergenceError, ConvergenceWarning, np.linalg.LinAlgError):
+        raise AnswerIsNo(
+            "the coefficients grow without end: the mapped attributes tell who dies first perfectly"
+        ) from None
+    u = basis @ fitter.params_.to_numpy()
+    hazard = fitter.baseline_cumulative_hazard_.iloc[:, 0]
+    hazard = hazard[np.diff(hazard, prepend=0.0) > 0]  # without the times at which nobody died
+    at_mean = float(records.rows.mean(axis=0) @ u)
+    return MappedModel(
+        tuple(map(float, u)),
+        at_mean,
+        tuple(map(float, hazard.index)),
+        tuple(map(float, hazard.to_numpy())),
+        weights,
+    )
+
+
+def _uncorrelated(rows: Numbers) -> Numbers:
+    """Return a matrix that maps rows to uncorrelated columns of variance 1, leaving out what does not vary.
+
+    A random matrix may give columns that vary little, or nearly together; Newton's steps on such columns get lost. The
+    fit on uncorrelated ones is the same model, because their coefficients, mapped back, score every record alike.
+    """
+    _, spread, axes = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    varies = spread > np.linalg.norm(rows) * len(rows) * np.finfo(np.float64).eps
+    return np.asarray(axes[varies].T * (np.sqrt(len(rows)) / spread[varies]))
+
+
+def _reliability(records: Mapping[str, Mapped], nu: float) -> list[float]:
+    """Weigh each site by how much better than chance the others' model ranks its records; 1 is the mean.
+
+    A site of which that cannot be told, because it or the others have too few records, has the mean weight.
+    """
+    found = []
+    for name, own in records.items():
+        others = _joined([each for other, each in records.items() if other != name])
+        try:
+            model = _model(others, nu, np.ones(len(others.rows)), ())
+        except AnswerIsNo:  # the others have too few records
+            found.append(np.nan)
+        else:
+            found.append(float(np.maximum(_LEAST_WEIGHT, 2 * quality(model, own) - 1)))  # keeps NaN
+    known = [each for each in found if not np.isnan(each)] or [1.0]
+    return [float(np.nan_to_num(each / np.mean(known), nan=1.0)) for each in found]
+
+
+def _joined(some: Sequence[Mapped]) -> Mapped:
+    return Mapped(
+        np.concatenate([each.rows for each in some]), np.concatenate([each.outcomes for each in some])
+    )
+
+
+def _read(name: str, told: MappedRecords, n_outcomes: int) -> Mapped:
+    """Return a site's records, or say what does not fit."""
+    n = len(told.outcomes) // (8 * n_outcomes)
+    if not n or len(told.outcomes) != 8 * n_outcomes * n or len(told.rows) % (8 * n) or not told.rows:
+        raise PeerBrokeProtocol(name, "sent mapped records that are not as many as their outcomes")
+    rows, outcomes = (np.frombuffer(each, "<f8").reshape(n, -1) for each in (told.rows, told.outcomes))
+    if not (np.isfinite(rows).all() and np.isfinite(outcomes).all()):
+        raise PeerBrokeProtocol(name, "sent mapped records that are no numbers")
+    allowed = (-1.0, 1.0) if n_outcomes == 1 else (0.0, 1.0)
+    if not np.isin(outcomes[:, -1], allowed).all() or (n_outcomes == 2 and (outcomes[:, 0] < 0).any()):
+        raise PeerBrokeProtocol(name, "sent outcomes that are none")
+    return Mapped(rows, outcomes)
+
+
+# --- projection ---------------------------------------------------------------------------------------------
+
 Kernel = Literal["linear", "gaussian"]
 
 
@@ -146,3 +354,100 @@ def explained(moments: Numbers, matrix: Numbers) -> float:
     spread = (moments / moments[0, 0] - np.outer(mean, mean))[1:, 1:]
     inside, along = matrix @ spread[:-1, :-1] @ matrix.T, matrix @ spread[:-1, -1]
     return float(along @ np.linalg.lstsq(inside, along, rcond=None)[0] / max(spread[-1, -1], 1e-300))
+
+
+# --- site key -----------------------------------------------------------------------------------------------
+# What a site keeps of a session whose records were mapped: the common matrix B, and how records become
+# numbers.
+#
+# A model of mapped records says nothing of a new record without B. Every site keeps B in a file of its own,
+# which only its owner may read; whoever has it and the mapped records has most of the records, so it never
+# goes to the builder, into a model's file or into a log. The file names the session of its model: another
+# session's B gives other numbers, and no error would show it.
+
+Row = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SiteKey:
+    """One session's secret, the same at each of its sites."""
+
+    session: str
+    attributes: tuple[str, ...]
+    values: Mapping[str, tuple[str, ...]]  # of the attributes that have categories
+    matrix: tuple[Row, ...] = field(repr=False)
+    means: Row = field(repr=False)
+    low: Row = field(repr=False)
+    high: Row = field(repr=False)
+    kernel: Kernel
+    width: float
+
+    @classmethod
+    def of(
+        cls,
+        session: str,
+        attributes: tuple[str, ...],
+        values: Mapping[str, tuple[str, ...]],
+        projection: Projection,
+    ) -> SiteKey:
+        """Return the key of a session in which records were mapped like this."""
+        return cls(
+            session=session,
+            attributes=attributes,
+            values={name: values[name] for name in attributes if name in values},
+            matrix=tuple(tuple(row) for row in projection.matrix.tolist()),
+            means=tuple(projection.means.tolist()),
+            low=tuple(projection.low.tolist()),
+            high=tuple(projection.high.tolist()),
+            kernel=projection.kernel,
+            width=projection.width,
+        )
+
+    def written(self) -> bytes:
+        """Return the content of its file."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
+
+    @classmethod
+    def read(cls, data: bytes, source: str) -> SiteKey:
+        """Read the content of a file; DataError, which quotes nothing of it, if it is none."""
+        try:
+            key: SiteKey = read_json(data, cls, source)
+        except ParameterError:
+            raise DataError.about(source, "this is no file of a site's matrix") from None
+        rows = {len(row) for row in key.matrix} | {len(each) for each in (key.means, key.low, key.high)}
+        if rows != {key.columns}:
+            raise DataError.about(source, "its matrix does not fit its attributes")
+        return key
+
+    @property
+    def columns(self) -> int:
+        """How many numbers a record has: one for an attribute, or for each of its values but the first."""
+        return sum(len(self.values[name]) - 1 if name in self.values else 1 for name in self.attributes)
+
+    @property
+    def projection(self) -> Projection:
+        """How records are mapped."""
+        return Projection(
+            matrix=np.array(self.matrix),
+            means=np.array(self.means),
+            low=np.array(self.low),
+            high=np.array(self.high),
+            kernel=self.kernel,
+            width=self.width,
+        )
+
+    def design(self, cells: Cells) -> Numbers:
+        """Return records as numbers: each category but an attribute's first is a column of 0 and 1."""
+        columns = []
+        for name in self.attributes:
+            if name not in self.values:
+                columns.append(np.asarray(cells[name], np.float64))
+                continue
+            found, places = distinct_values(np.asarray(cells[name], object).astype(str))
+            for value in found:
+                if value not in self.values[name]:
+                    known = ", ".join(f'"{each}"' for each in self.values[name][:10])
+                    text = f'attribute {name}: "{value}" is none of the categories that the model knows'
+                    raise ParameterError(f"{text}: {known}")
+            columns += [(found == value)[places].astype(np.float64) for value in self.values[name][1:]]
+        return np.column_stack(columns)

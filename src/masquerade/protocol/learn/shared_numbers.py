@@ -1,7 +1,7 @@
 """What n sites compute on additive shares, modulo 2^64: products, sums of products, numbers from binary digits.
 
 Any n − 1 curious sites that follow the protocol learn nothing but what is opened: products are Gilboa's between every
-two (`crypto/products.py`), circuits are on XOR shares (`protocol/collaborate/shared_bits.py`). All sites call the same
+two (`crypto/products.py`), circuits are on XOR shares (`protocol/providers/shared_counts.py`). All sites call the same
 methods in the same order; everything is batched.
 
     products     64 transfers for each number and ordered pair of sites, as long as the row that it multiplies
@@ -17,7 +17,8 @@ A site that does not follow the protocol can make results wrong, and learns no m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from fractions import Fraction
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +26,321 @@ from numpy.typing import NDArray
 from masquerade.crypto import words
 from masquerade.crypto.bits import Bits, digits
 from masquerade.crypto.circuit import Builder, Circuit
+from masquerade.crypto.logarithm import (
+    Precision,
+    from_bits,
+    main_offset,
+    rough_circuit,
+    scaled_logarithms,
+    shifted_coefficients,
+    split_circuit,
+)
 from masquerade.crypto.products import ProductReceiver, ProductSender
 from masquerade.crypto.rings import Elements, PowerOfTwo
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.net.script import Receive, Script, Send
-from masquerade.protocol.blaming import blaming
-from masquerade.protocol.collaborate import shared_bits
-from masquerade.protocol.collaborate.shared_bits import SharedBits
-from masquerade.protocol.learn.arithmetic import FactorsHidden, ProductsMasked, combined
-from masquerade.protocol.pairwise_setup import set_up_pairs
+from masquerade.crypto.words import less_than
+from masquerade.errors import ParameterError
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.pairs import Pair, blaming, read_outputs, set_up_pairs, shared_outputs
+from masquerade.protocol.providers import shared_counts
+from masquerade.protocol.providers.shared_counts import SharedBits
+
+# --- arithmetic ---------------------------------------------------------------------------------------------
+# What two parties compute on additive shares: products, polynomials, digits, and division by powers of two.
+#
+# The shares are of the integers modulo 2^w. Each function is one party's part, called by both in the same
+# order; `pair` knows which of the two this is. Party 0 sends in all transfers. Everything is batched: an
+# array costs as many rounds as one number.
+#
+#     multiplied       two messages; 2w transfers a product
+#     in_common        two messages; one transfer a record
+#     evaluated        two messages; k·w transfers for a polynomial of degree k
+#     from_digits      two messages; one transfer a digit
+#     halved           a garbled circuit of w ANDs and w − d transfers, to drop d digits
+#     lifted           a garbled circuit of n ANDs and n transfers, for numbers of n digits
+#     lowest           a garbled circuit of about 3w ANDs a number
+#
+# All are secure against a party that follows the protocol and wants to know more.
+
+SIDES = ("one", "other")  # the inputs of a circuit that are party 0's and party 1's share
+
+
+class FactorsHidden(Message, tag="learn-factors", frozen=True):
+    """One party's factors, as hidden choices of transfers."""
+
+    columns: bytes
+
+
+class ProductsMasked(Message, tag="learn-products", frozen=True):
+    """What makes the other party's transfers shares of products."""
+
+    data: bytes
+
+
+def cross_products(
+    pair: Pair, ours: Elements, ring: PowerOfTwo, places: int | None = None
+) -> Script[Elements]:
+    """Return our shares of the products of our numbers with the peer's, in order; party 1's have `places` digits."""
+    if pair.me == 0:
+        asked = yield Receive(pair.peer, FactorsHidden)
+        with blaming(pair.peer):
+            shares, answer = ProductSender(pair.sender, ring, places).multiply(asked.columns, ours)
+        yield Send((pair.peer,), ProductsMasked(answer))
+        return shares
+    receiver = ProductReceiver(pair.receiver, ring, places)
+    yield Send((pair.peer,), FactorsHidden(receiver.ask(ours)))
+    answered = yield Receive(pair.peer, ProductsMasked)
+    with blaming(pair.peer):
+        return receiver.multiply(answered.data)
+
+
+def multiplied(pair: Pair, x: Elements, y: Elements, ring: PowerOfTwo) -> Script[Elements]:
+    """Return our shares of the products of shared numbers."""
+    # (x₀ + x₁)(y₀ + y₁): party 0 multiplies x₀ and y₀ with party 1's y₁ and x₁.
+    ours = np.concatenate((x, y) if pair.me == 0 else (y, x))
+    crossed = yield from cross_products(pair, ours, ring)
+    return ring.add(ring.multiply(x, y), ring.total(crossed.reshape(2, -1)))
+
+
+def in_common(pair: Pair, ours: Bits, ring: PowerOfTwo) -> Script[Elements]:
+    """Return our share of how many records both parties mark, each by its own digits: their scalar product."""
+    crossed = yield from cross_products(pair, ours.astype(np.uint64), ring, places=1)
+    return ring.total(crossed).reshape(1)
+
+
+def evaluated(
+    pair: Pair, ours: Sequence[Elements] | Elements, degree: int, ring: PowerOfTwo
+) -> Script[Elements]:
+    """Return our shares of Q(y): party 0 gives the coefficients of each Q, the constant one first; party 1 each y.
+
+    Oblivious polynomial evaluation. Each power of y is party 1's own, each coefficient party 0's, so that Q(y) is a sum
+    of products between the two.
+    """
+    if pair.me == 0:
+        constant, *others = ours
+        crossed = yield from cross_products(pair, np.concatenate(others), ring)
+        return ring.add(ring.total(crossed.reshape(degree, -1)), constant)
+    y = np.asarray(ours)
+    powers = [y]
+    for _ in range(degree - 1):
+        powers.append(ring.multiply(powers[-1], y))
+    crossed = yield from cross_products(pair, np.concatenate(powers), ring)
+    return ring.total(crossed.reshape(degree, -1))
+
+
+def from_digits(pair: Pair, bits: Bits, ring: PowerOfTwo) -> Script[Elements]:
+    """Return our shares of binary digits of which we hold XOR shares, in the same shape."""
+    ours = bits.astype(np.uint64)
+    # b₀ ⊕ b₁ = b₀ + b₁ − 2·b₀·b₁
+    crossed = yield from cross_products(pair, ours.ravel(), ring, places=1)
+    return ring.subtract(ours, ring.add(crossed, crossed).reshape(ours.shape))
+
+
+def halved(pair: Pair, shares: Elements, times: int, ring: PowerOfTwo) -> Script[Elements]:
+    """Return our shares of shared numbers divided by 2^`times` and rounded down; exact, also of negative ones."""
+    found = yield from shared_outputs(
+        pair, _quotient_circuit(ring.bits, times), len(shares), {SIDES[pair.me]: digits(shares, ring.bits)}
+    )
+    places = yield from from_digits(pair, found["quotient"], ring)
+    weights = [1 << place for place in range(len(places))]
+    weights[-1] = -weights[-1]  # two's complement
+    return combined(places, weights, ring)
+
+
+def lowest(pair: Pair, shares: Elements, ring: PowerOfTwo) -> Script[NDArray[np.int64]]:
+    """Return which of the shared numbers of each column is the lowest, the first of equal ones.
+
+    Both parties learn these indices alone.
+    """
+    n_numbers, n_columns = shares.shape
+    inputs = {SIDES[pair.me]: stacked_digits(shares, ring.bits)}
+    found = yield from read_outputs(pair, lowest_circuit(ring.bits, n_numbers), n_columns, inputs)
+    return numbers_of(found["index"])
+
+
+def lifted(pair: Pair, shares: NDArray[np.unsignedinteger], bits: int, ring: PowerOfTwo) -> Script[Elements]:
+    """Return our shares, in the ring, of numbers below 2^`bits` that are shared modulo a smaller power of two."""
+    own = digits(shares.ravel().astype(np.uint64), bits)
+    found = yield from shared_outputs(pair, _quotient_circuit(bits, 0), shares.size, {SIDES[pair.me]: own})
+    places = yield from from_digits(pair, found["quotient"], ring)
+    return combined(places, [1 << place for place in range(bits)], ring).reshape(shares.shape)
+
+
+def stacked_digits(numbers: Elements, bits: int) -> Bits:
+    """Return the lowest digits of each column's numbers as one circuit input, the first number's first."""
+    places = digits(numbers.ravel(), bits).reshape(bits, *numbers.shape)
+    return places.transpose(1, 0, 2).reshape(-1, numbers.shape[1])
+
+
+def numbers_of(bits: Bits) -> NDArray[np.int64]:
+    """Return the numbers whose binary digits are the rows, the lowest first."""
+    return (1 << np.arange(len(bits), dtype=np.int64)) @ bits.astype(np.int64)
+
+
+def combined(rows: Elements, weights: Sequence[int], ring: PowerOfTwo) -> Elements:
+    """Add up the rows, each times its public weight."""
+    factors = np.array([weight % ring.modulus for weight in weights], np.uint64)
+    return ring.total(ring.multiply(rows, factors.reshape(-1, *[1] * (rows.ndim - 1))))
+
+
+def plus_public(pair: Pair, shares: Elements, number: int, ring: PowerOfTwo) -> Elements:
+    """Add a public number to shared ones: party 0 does."""
+    return ring.add(shares, np.full_like(shares, number % ring.modulus)) if pair.me == 0 else shares
+
+
+@cache
+def _quotient_circuit(bits: int, times: int) -> Circuit:
+    build = Builder()
+    one, other = (build.input(name, bits) for name in SIDES)
+    build.output("quotient", words.add(build, one, other)[times:])
+    return build.build()
+
+
+@cache
+def lowest_circuit(bits: int, n_numbers: int) -> Circuit:
+    """Return the circuit that adds two shares of each number and finds the lowest, as integers around 0."""
+    build = Builder()
+    one, other = (build.input(name, bits * n_numbers) for name in SIDES)
+    numbers = []
+    for at in range(0, bits * n_numbers, bits):
+        number = words.add(build, one[at : at + bits], other[at : at + bits])
+        # The lowest of integers around 0 has the highest complement, with the sign's place flipped.
+        numbers.append([*words.inverted(number[:-1]), number[-1]])
+    index, _ = words.arg_max(build, numbers)
+    build.output("index", index)
+    return build.build()
+
+
+# --- scaling ------------------------------------------------------------------------------------------------
+# Shares of σ · γ, rounded, from shares of γ, for a factor σ that is no whole number.
+#
+# A share times a fraction ρ may be rounded by its holder alone, but only where the shares' sum does not
+# exceed the modulus m: where it does, ρ · m is too much. Two ways to know:
+#
+# - `scaled`: a circuit of w ANDs finds the carry, which becomes a share and takes ρ · m off. Perfectly
+# hidden; the error is below 1.5. - `scaled_excessive`: the shares were made so that their sum always
+# exceeds m (`shared_excessively`), and no message is needed. Secrecy is imperfect: a share that is near the
+# ends of its range tells something of γ, the other share being drawn from [t + 1, m) instead of [0, m) for
+# values up to t. The statistical distance between the other party's views of any two values is at most t /
+# (m − t − 1): 2^-57 for 64 bits and values of 7 bits.
+#
+# Values must not be negative, and σ · γ must fit the ring.
+
+
+def scaled(pair: Pair, shares: Elements, factor: Fraction, ring: PowerOfTwo) -> Script[Elements]:
+    """Return our shares of the shared numbers times `factor`, with an error below 1.5."""
+    whole, rest = divmod(factor, 1)
+    found = yield from shared_outputs(
+        pair, _carry_circuit(ring.bits), len(shares), {SIDES[pair.me]: digits(shares, ring.bits)}
+    )
+    exceeds = yield from from_digits(pair, found["exceeds"][0], ring)
+    excess = _times(exceeds, round(rest * ring.modulus), ring)
+    return ring.subtract(ring.add(_times(shares, int(whole), ring), _rounded(shares, rest)), excess)
+
+
+def shared_excessively(values: Elements, largest: int, ring: PowerOfTwo) -> tuple[Elements, Elements]:
+    """Split values from 0 to `largest` into two shares whose sum always exceeds the modulus."""
+    if not 0 <= largest < ring.modulus // 4 or (values.size and int(values.max()) > largest):
+        raise ParameterError(f"values to share excessively must lie between 0 and {largest}")
+    drawn = ring.random(values.shape)
+    while (low := drawn <= largest).any():  # all but never
+        drawn[low] = ring.random(int(low.sum()))
+    return drawn, ring.subtract(values, drawn)
+
+
+def scaled_excessive(me: int, shares: Elements, factor: Fraction, ring: PowerOfTwo) -> Elements:
+    """Return our shares of the numbers times `factor`, given excessive ones of theirs; the error is below 1.5."""
+    whole, rest = divmod(factor, 1)
+    ours = ring.add(_times(shares, int(whole), ring), _rounded(shares, rest))
+    if me == 1:
+        return ours
+    return ring.subtract(ours, np.full_like(ours, round(rest * ring.modulus) % ring.modulus))
+
+
+def _times(elements: Elements, number: int, ring: PowerOfTwo) -> Elements:
+    return ring.multiply(elements, np.full_like(elements, number % ring.modulus))
+
+
+def _rounded(shares: Elements, fraction: Fraction) -> Elements:
+    """Return each share times a fraction below 1, rounded to the nearest; in whole numbers of any size."""
+    top, bottom = fraction.numerator, fraction.denominator
+    return np.array([(2 * top * int(share) + bottom) // (2 * bottom) for share in shares], np.uint64)
+
+
+@cache
+def _carry_circuit(bits: int) -> Circuit:
+    """Return the circuit that finds whether two shares exceed the modulus: if one is above the other's complement."""
+    build = Builder()
+    one, other = (build.input(name, bits) for name in SIDES)
+    build.output("exceeds", [less_than(build, [bit ^ 1 for bit in one], other)])
+    return build.build()
+
+
+# --- logarithm ----------------------------------------------------------------------------------------------
+# Shares of σ · ln x, and of x · ln x, from shares of x, for many x at once (`crypto/logarithm.py` explains
+# the parts).
+#
+#     phase one    garbled circuit of about N·(log2 N + 3) ANDs; then one transfer for each of its outputs
+#     phase two    oblivious polynomial evaluation, k·w transfers
+#
+# What either party sees: masked messages of lengths that follow from the number of logarithms and the
+# precision.
+
+
+def logarithms(pair: Pair, shares: Elements, precision: Precision) -> Script[Elements]:
+    """Return our shares of σ · ln x; σ is the precision's scale. Of 0 it is anything."""
+    ring = precision.ring
+    ours = {SIDES[pair.me]: digits(shares, precision.bits)}
+    split = yield from shared_outputs(pair, split_circuit(precision.bits), len(shares), ours)
+    main, epsilon = from_bits(precision, (yield from from_digits(pair, split["split"], ring)))
+    polynomial = shifted_coefficients(precision, epsilon) if pair.me == 0 else epsilon
+    series = yield from evaluated(pair, polynomial, precision.terms, ring)
+    return plus_public(pair, ring.add(main, series), main_offset(precision), ring)
+
+
+def unscaled_logarithms(pair: Pair, shares: Elements, precision: Precision, places: int) -> Script[Elements]:
+    """Return our shares of 2^`places` · ln x, with an error below 1.5 and the series' own; x is at least 1."""
+    logs = yield from logarithms(pair, shares, precision)
+    return (yield from scaled(pair, logs, Fraction(1 << places, precision.scale), precision.ring))
+
+
+def rough_logarithms(pair: Pair, shares: Elements, bits: int, ring: PowerOfTwo) -> Script[Elements]:
+    """Return our shares of 16 · log2 x for x below 2^`bits`, too small by at most 0.148 · 16; of 0 it is anything.
+
+    The paper's §6: no series, and so neither products nor a wide ring. Good enough to compare scores roughly.
+    """
+    ours = {SIDES[pair.me]: digits(shares, bits)}
+    found = yield from shared_outputs(pair, rough_circuit(bits), len(shares), ours)
+    places = yield from from_digits(pair, found["log2"], ring)
+    return combined(places, [1 << place for place in range(len(places))], ring)
+
+
+def weighted_logarithms(pair: Pair, shares: Elements, precision: Precision) -> Script[Elements]:
+    """Return our shares of x · ⌊σ · ln x / 2^d⌋, with d the `dropped_digits`; of 0 it is 0.
+
+    What goes is rounded down in a circuit, exactly, so that the result is a function of x alone.
+    """
+    logs = yield from logarithms(pair, shares, precision)
+    if dropped := dropped_digits(precision):
+        logs = yield from halved(pair, logs, dropped, precision.ring)
+    return (yield from multiplied(pair, shares, logs, precision.ring))
+
+
+def plain_weighted_logarithms(numbers: NDArray[np.int64], precision: Precision) -> NDArray[np.int64]:
+    """Compute the same in the clear."""
+    products: NDArray[np.int64] = numbers * (
+        scaled_logarithms(numbers, precision) >> dropped_digits(precision)
+    )
+    return products
+
+
+def dropped_digits(precision: Precision) -> int:
+    """Return how many digits of a scaled logarithm must go, so that it still fits when multiplied by its number."""
+    needed = precision.bits + precision.scale.bit_length() + precision.bits.bit_length() + 1
+    return max(0, needed - precision.ring_bits)
+
+
+# --- shared numbers -----------------------------------------------------------------------------------------
 
 RING = PowerOfTwo(64)
 
@@ -42,7 +349,7 @@ _MESSAGE_BYTES = 1 << 22  # about as long is a message of products
 
 def prepare_shared_numbers(me: int, parties: Sequence[str], session: bytes) -> Script[SharedNumbers]:
     """Set up transfers in both directions between every two sites; `session` is the same for all."""
-    bits = yield from shared_bits.prepare(me, parties, session)
+    bits = yield from shared_counts.prepare(me, parties, session)
     # In the reverse order of parties, each pair's transfers go the other way.
     last = len(parties) - 1
     senders, receivers = yield from set_up_pairs(

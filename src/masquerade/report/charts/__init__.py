@@ -4,8 +4,7 @@ Every chart has a `<title>` and a `<desc>` for screen readers, and no colours of
 styled by `charts.css`, for light and dark. `standalone` turns a chart into a file, for documentation.
 """
 
-from masquerade.report.charts.bars import Bar, bar_chart, share_bar
-from masquerade.report.charts.histogram import SizeLine, size_bins, size_histogram
+from masquerade.report.charts.bars import Bar, SizeLine, bar_chart, share_bar, size_bins, size_histogram
 from masquerade.report.charts.lines import Reference, Series, line_chart
 from masquerade.report.charts.svg import chart_style, standalone
 from masquerade.report.charts.tree import TreeNode, tree_chart

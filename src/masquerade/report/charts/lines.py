@@ -9,9 +9,18 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from masquerade.errors import ParameterError
-from masquerade.report.charts.scales import Scale, ScaleKind, log_ticks, ticks
-from masquerade.report.charts.svg import chart, element, label, shorten, text_width
-from masquerade.report.wording import figure
+from masquerade.report.charts.svg import (
+    Scale,
+    ScaleKind,
+    chart,
+    element,
+    label,
+    log_ticks,
+    shorten,
+    text_width,
+    ticks,
+)
+from masquerade.report.verdict import figure
 
 _WIDTH, _PLOT = 640.0, 230.0
 _LEFT, _RIGHT = 2.0, 632.0

@@ -6,14 +6,168 @@ above the cut are to its left, nodes below it are faded to its right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from markupsafe import Markup
 
 from masquerade.report.charts.svg import chart, clip, element, label, number, shorten, text_width
-from masquerade.report.wording import count, counted
+from masquerade.report.verdict import count, counted
+
+# --- decision tree ------------------------------------------------------------------------------------------
+# A decision tree: the root on the left, what it asks in boxes, values on the branches, labels at the end.
+
+_DECISION_SIZE, _DECISION_ROW, _DECISION_BOX, _DECISION_GAP, _DECISION_WIDEST = 12.5, 30.0, 22.0, 34.0, 170.0
+_MOST_LEAVES = 80  # of a larger tree the nodes near the root are drawn
+
+
+@dataclass
+class _Drawn:
+    text: str
+    value: str  # on the branch to it
+    is_leaf: bool
+    depth: int
+    parent: _Drawn | None
+    row: float = 0.0
+    children: list[_Drawn] = field(default_factory=list)
+
+
+def decision_tree_chart(tree: Mapping[str, Any], *, title: str) -> Markup:
+    """Draw a tree as ID3 writes it: {"attribute", "children" by value} or {"label"}."""
+    nodes = _laid_out(tree, _deepest(tree))
+    widths = _column_widths(nodes)
+    starts = [sum(widths[:depth]) + _DECISION_GAP * depth for depth in range(len(widths))]
+    drawn: list[str] = []
+    for node in nodes:
+        x, y, width = starts[node.depth], _middle(node), widths[node.depth]
+        if node.parent is not None:
+            end = starts[node.parent.depth] + widths[node.parent.depth]
+            bend, above = end + _DECISION_GAP / 2, _middle(node.parent)
+            path = f"M{end:.1f} {above:.1f}H{bend:.1f}V{y:.1f}H{x:.1f}"
+            drawn.append(element("path", class_="branch", d=path))
+        value = f"{node.value} → " if node.value else ""
+        text = f"{value}{node.text}"
+        kind = "leaf" if node.is_leaf else "question"
+        drawn.append(
+            element(
+                "rect", class_=kind, x=x, y=y - _DECISION_BOX / 2, width=width, height=_DECISION_BOX, rx=4
+            )
+        )
+        drawn.append(label(x + 8, y + 4.5, shorten(text, width - 12, _DECISION_SIZE), "node", tooltip=text))
+    height = (1 + max(node.row for node in nodes)) * _DECISION_ROW
+    total = starts[-1] + widths[-1]
+    return chart(
+        "decision-tree tree", total + 2, height, *drawn, title=title, description=_said(nodes), fixed=True
+    )
+
+
+def _deepest(tree: Mapping[str, Any]) -> int:
+    """Return how deep the tree can be drawn with few enough leaves."""
+    level, depth = [tree], 0
+    while True:
+        below = [child for node in level for child in node.get("children", {}).values()]
+        if not below or len(below) > _MOST_LEAVES:
+            return depth
+        level, depth = below, depth + 1
+
+
+def _laid_out(tree: Mapping[str, Any], deepest: int) -> list[_Drawn]:
+    """Return the nodes in preorder, each with its row: that of a leaf is its own, others are between their children."""
+    nodes: list[_Drawn] = []
+    next_row = 0
+
+    def place(written: Mapping[str, Any], value: str, depth: int, parent: _Drawn | None) -> _Drawn:
+        nonlocal next_row
+        is_leaf = "label" in written
+        text = str(written["label"]) if is_leaf else f"{written['attribute']}?"
+        node = _Drawn(text, value, is_leaf, depth, parent)
+        nodes.append(node)
+        if is_leaf or depth == deepest:
+            node.text += "" if is_leaf else " …"
+            node.row, next_row = next_row, next_row + 1
+        else:
+            node.children = [
+                place(child, str(value), depth + 1, node) for value, child in written["children"].items()
+            ]
+            node.row = (node.children[0].row + node.children[-1].row) / 2
+        return node
+
+    place(tree, "", 0, None)
+    return nodes
+
+
+def _column_widths(nodes: list[_Drawn]) -> list[float]:
+    widths: dict[int, float] = {}
+    for node in nodes:
+        wanted = text_width(f"{node.value} → {node.text}" if node.value else node.text, _DECISION_SIZE) + 18
+        widths[node.depth] = max(widths.get(node.depth, 0.0), min(_DECISION_WIDEST, wanted))
+    return [widths[depth] for depth in sorted(widths)]
+
+
+def _middle(node: _Drawn) -> float:
+    return (node.row + 0.5) * _DECISION_ROW
+
+
+def _said(nodes: list[_Drawn]) -> str:
+    """Say each leaf with the way to it."""
+    told = []
+    for node in nodes:
+        if node.children:
+            continue
+        way, at = [], node
+        while at.parent is not None:
+            way.append(f"{at.parent.text.rstrip('?')} {at.value}")
+            at = at.parent
+        told.append(f"{', '.join(reversed(way))}: {node.text}" if way else node.text)
+    return "; ".join(told)
+
+
+# --- net ----------------------------------------------------------------------------------------------------
+# A Bayes net: an attribute stands right of its parents, and an arrow leads from each of them to it.
+
+_NET_SIZE, _NET_ROW, _NET_BOX, _NET_GAP, _NET_WIDEST = 12.5, 44.0, 26.0, 70.0, 170.0
+
+
+def net_chart(parents: Mapping[str, Sequence[str]], *, title: str) -> Markup:
+    """Draw the attributes in columns: each one right of its last parent."""
+    level: dict[str, int] = {}
+    for name, own in parents.items():  # parents come first
+        level[name] = 1 + max((level[each] for each in own), default=-1)
+    columns = [
+        [name for name in parents if level[name] == at] for at in range(1 + max(level.values(), default=0))
+    ]
+    tallest = max(len(column) for column in columns)
+    width = min(_NET_WIDEST, 24 + max(text_width(name, _NET_SIZE) for name in parents))
+    at: dict[str, tuple[float, float]] = {}
+    for place, column in enumerate(columns):
+        top = (tallest - len(column) + 1) * _NET_ROW / 2
+        top += 6 if place % 2 else 0  # so that arrows pass beside boxes
+        for row, name in enumerate(column):
+            at[name] = (place * (width + _NET_GAP), top + row * _NET_ROW)
+    drawn: list[str] = []
+    for name, own in parents.items():
+        for parent in own:
+            (x, y), (x_to, y_to) = at[parent], at[name]
+            start, end = x + width, x_to - 6
+            bend = (end - start) / 2
+            path = f"M{start:.1f} {y:.1f}C{start + bend:.1f} {y:.1f} {end - bend:.1f} {y_to:.1f} {end:.1f} {y_to:.1f}"
+            drawn.append(element("path", class_="branch", d=path))
+            head = f"M{end:.1f} {y_to - 4:.1f}L{x_to:.1f} {y_to:.1f}L{end:.1f} {y_to + 4:.1f}z"
+            drawn.append(element("path", class_="arrow", d=head))
+    for name, (x, y) in at.items():
+        drawn.append(
+            element("rect", class_="question", x=x, y=y - _NET_BOX / 2, width=width, height=_NET_BOX, rx=13)
+        )
+        text = shorten(name, width - 20, _NET_SIZE)
+        drawn.append(label(x + width / 2, y + 4.5, text, "node", anchor="middle", tooltip=name))
+    said = "; ".join(f"{name} depends on {' and '.join(own)}" for name, own in parents.items() if own)
+    total = len(columns) * width + (len(columns) - 1) * _NET_GAP
+    size = total + 2, tallest * _NET_ROW + 8
+    return chart("net tree", *size, *drawn, title=title, description=said or "no dependencies", fixed=True)
+
+
+# --- tree ---------------------------------------------------------------------------------------------------
 
 _SIZE = 12.5  # of letters
 _ROW, _BOX, _HEAD = 28.0, 22.0, 30.0
@@ -68,7 +222,7 @@ def tree_chart(nodes: Sequence[TreeNode], *, title: str, total: int) -> Markup:
         bottom + 4,
         *drawn,
         title=title,
-        description=_said(nodes),
+        description=_said_of_tree(nodes),
         fixed=True,
     )
 
@@ -207,7 +361,7 @@ def _drawn(node: TreeNode, box: _Box, total: int) -> Markup:
     return element("g", *parts, class_=f"node {node.place}{empty}")
 
 
-def _said(nodes: Sequence[TreeNode]) -> str:
+def _said_of_tree(nodes: Sequence[TreeNode]) -> str:
     shown = [node for node in nodes if node.place == "cut" and not node.note]
     told = [
         clip(node.label, 60)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from masquerade.risk.attacks.attack import Attack, Finding, Scene
-from masquerade.risk.attacks.background_knowledge import BackgroundKnowledge
-from masquerade.risk.attacks.difference import Difference
-from masquerade.risk.attacks.ewens_uniqueness import EwensUniqueness
-from masquerade.risk.attacks.homogeneity import Homogeneity
-from masquerade.risk.attacks.intersection import Intersection
-from masquerade.risk.attacks.journalist import Journalist
-from masquerade.risk.attacks.linkage import Linkage
-from masquerade.risk.attacks.marketer import Marketer
-from masquerade.risk.attacks.prosecutor import Prosecutor
-from masquerade.risk.attacks.skewness import Skewness
-from masquerade.risk.attacks.subtraction import Subtraction
-from masquerade.risk.attacks.zayatz_uniqueness import ZayatzUniqueness
+from masquerade.risk.attacks.reidentification import (
+    EwensUniqueness,
+    Journalist,
+    Linkage,
+    Marketer,
+    Prosecutor,
+    ZayatzUniqueness,
+)
+from masquerade.risk.attacks.sensitive_values import BackgroundKnowledge, Homogeneity, Skewness
+from masquerade.risk.attacks.several_releases import Difference, Intersection, Subtraction
 
 ATTACKS: tuple[Attack, ...] = (
     Prosecutor(),

@@ -12,26 +12,20 @@ from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from masquerade.service.api import (
-    admin,
+    access,
     docs_page,
     events,
     health,
-    ledger,
-    providers,
-    releases,
     sessions,
-    sign_in,
 )
 from masquerade.service.api.access import no_unknown_parameters
 from masquerade.service.api.events import Streams
-from masquerade.service.api.headers import Headers
 from masquerade.service.api.health import Health
-from masquerade.service.api.limits import BodyLimit, RateLimit
 from masquerade.service.api.measure import Measure, Measures
+from masquerade.service.api.middleware import BodyLimit, Headers, RateLimit
 from masquerade.service.api.problems import LastResort, handle_errors
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.problem_document import ProblemDocument
-from masquerade.service.problem_types import PAGE
+from masquerade.service.wire.problems import PAGE, ProblemDocument
 
 PREFIX = "/api/v1"
 _TITLE = "Masquerade coordinator"
@@ -81,8 +75,17 @@ def _api(coordinator: Coordinator, streams: Streams, measures: Measures) -> Fast
 
 def _routes() -> FastAPI:
     api = _plain_app(title=_TITLE, version=version("masquerade"), description=_DESCRIPTION)
-    for module in (sign_in, providers, sessions, events, releases, ledger, admin):
-        api.include_router(module.router, dependencies=[Depends(no_unknown_parameters)])
+    routers = (
+        access.sign_in_router,
+        sessions.providers_router,
+        sessions.sessions_router,
+        events.router,
+        sessions.releases_router,
+        sessions.ledger_router,
+        access.admin_router,
+    )
+    for router in routers:
+        api.include_router(router, dependencies=[Depends(no_unknown_parameters)])
     api.include_router(docs_page.router)
     api.openapi = lambda: _document(api)  # type: ignore[method-assign] # as FastAPI's own guide does it
     return api

@@ -18,8 +18,8 @@ from jinja2 import Environment, StrictUndefined, Template
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from masquerade.service.api.access import visitor
-from masquerade.service.api.headers import NOTHING
-from masquerade.service.problem_types import PROBLEM_TYPES
+from masquerade.service.api.middleware import NOTHING
+from masquerade.service.wire.problems import PROBLEM_TYPES
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(visitor)])
 

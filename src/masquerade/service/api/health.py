@@ -17,8 +17,8 @@ from starlette.responses import JSONResponse, Response
 
 from masquerade.errors import NotAllowed
 from masquerade.service.accounts import require
-from masquerade.service.api.headers import HEADERS
 from masquerade.service.api.measure import Measures
+from masquerade.service.api.middleware import HEADERS
 from masquerade.service.api.problems import NEEDED, problem
 from masquerade.service.coordinator import metrics as coordinator_metrics
 from masquerade.service.coordinator.coordinator import Coordinator

@@ -1,7 +1,7 @@
 """The body of a request for a table, as the OpenAPI document describes it.
 
-It is read by `service/request.py`, which reports every problem at once. So FastAPI sees only a JSON object, and this
-schema says what may be in it; a test compares the two.
+It is read by `service/agree/request.py`, which reports every problem at once. So FastAPI sees only a JSON object, and
+this schema says what may be in it; a test compares the two.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from masquerade.forms.declared import parameters_of, words_of
 from masquerade.forms.form import kinds_of_keys
 from masquerade.methods import requestable_methods
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.protocol.arrangement import ARRANGEMENTS
-from masquerade.service.canonical import MOST_WHOLE
-from masquerade.service.request import MOST_ATTEMPTS, MOST_COLLUDING, MOST_RATIO, Request
+from masquerade.protocol.contract import ARRANGEMENTS
+from masquerade.service.agree.boundary_terms import MOST_WHOLE
+from masquerade.service.agree.request import MOST_ATTEMPTS, MOST_COLLUDING, MOST_RATIO, Request
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
 _TEXTS = {"type": "array", "items": _TEXT, "maxItems": 1000}

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 
 import msgspec
 import structlog
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.routing import Route
 
-from masquerade.errors import PeerRefused
+from masquerade.errors import MasqueradeError, NotAllowed, PeerRefused
 from masquerade.forms.decoders import convert
-from masquerade.service.card import SchemaCard
-from masquerade.service.control import Published, PublishedDataset
+from masquerade.service.agree.kinds import RULES, Available, Match
+from masquerade.service.agree.request import Request
+from masquerade.service.cards import SchemaCard
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.service_levels import ServiceRecord
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.kinds import RULES
-from masquerade.service.kinds.kind import Available, Match
-from masquerade.service.request import Request
+from masquerade.service.coordinator.wakeup import Wakeup
+from masquerade.service.logs import Clock
 from masquerade.service.resources import Provider
 from masquerade.service.store import RegisteredProvider, Store, is_outage
+from masquerade.service.wire.control import (
+    ControlNotes,
+    NotNoted,
+    Parties,
+    Published,
+    PublishedDataset,
+    read_said,
+)
+from masquerade.service.wire.control_answers import audited, health_of, no_route, problem, said
+from masquerade.service.wire.peers import caller
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -245,3 +262,77 @@ def _read(provider: RegisteredProvider) -> Published | None:
         return convert(provider.published, Published)
     except msgspec.ValidationError:  # stored by another version; the party publishes again
         return None
+
+
+# --- party server -------------------------------------------------------------------------------------------
+# The coordinator's server for the parties' nodes: they push what they publish, and ask whom else it knows.
+#
+# Mutual TLS shows who calls. Every call and its answer goes into the audit log.
+
+Answer = Callable[[str, bytes], Awaitable[Response]]  # to a party, with its message's body
+
+
+def party_app(
+    settings: Settings,
+    directory: Directory,
+    wakeup: Wakeup,
+    clock: Clock,
+    notes: ControlNotes | None = None,
+) -> Starlette:
+    """The application behind the party server."""
+
+    async def answered(answer: Answer, request: HttpRequest) -> Response:
+        sender = caller(request.scope)
+        try:
+            if sender not in settings.parties:
+                raise NotAllowed(f"{sender} is not among the parties of this coordinator")
+            return await audited(notes, sender, request, partial(answer, sender))
+        except NotNoted as error:
+            log.error("not answered", party=sender, problem=str(error))
+            return problem(500, "the coordinator failed; its log says more")
+        except MasqueradeError as error:
+            asked = f"{request.method} {request.scope['path']}"
+            log.warning("refused", party=sender, asked=asked, problem=str(error))
+            return _problem(error)
+
+    async def health(_request: HttpRequest) -> Response:
+        return said(health_of(settings.identity, clock))
+
+    async def datasets(sender: str, body: bytes) -> Response:
+        try:
+            published = read_said(body, Published, f"what {sender} publishes")
+            await asyncio.to_thread(directory.take_in, published, sender)
+        except MasqueradeError as error:
+            log.warning("publication refused", party=sender, problem=str(error))
+            return _problem(error)
+        except Exception as error:
+            if not is_outage(error):
+                raise
+            log.error("publication not stored", party=sender, problem="no database")
+            return problem(503, "the coordinator's database does not answer; publish again later")
+        log.info("published", party=sender, datasets=len(published.datasets))
+        wakeup.ring()
+        return Response(status_code=204)
+
+    async def parties(_sender: str, _body: bytes) -> Response:
+        return said(
+            Parties(
+                {
+                    party: settings.trust.fingerprint(party)
+                    for party in settings.parties
+                    if party in settings.trust.names
+                }
+            )
+        )
+
+    routes = [
+        Route("/v1/health", health),
+        Route("/v1/datasets", partial(answered, datasets), methods=["POST"]),
+        Route("/v1/parties", partial(answered, parties)),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: no_route})
+
+
+def _problem(error: MasqueradeError) -> Response:
+    status = 403 if isinstance(error, NotAllowed | PeerRefused) else 422
+    return problem(status, *error.problems)

@@ -14,9 +14,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from masquerade.anonymize.certain_records import CertainRecords, with_marks
 from masquerade.anonymize.release import Provenance, Release
-from masquerade.anonymize.rollup import roll_up
+from masquerade.anonymize.rollup import CertainRecords, roll_up, with_marks
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Origin, Table
 from masquerade.data.taxonomy import Branch, Taxonomy
@@ -24,16 +23,16 @@ from masquerade.errors import MasqueradeError, NotAllowed, Problem, RequirementU
 from masquerade.methods import plain_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
-from masquerade.protocol.arrangement import ARRANGEMENTS
-from masquerade.service.card import ColumnCard
+from masquerade.protocol.contract import ARRANGEMENTS
+from masquerade.service.agree.kinds import THE_REQUEST
+from masquerade.service.agree.signing import SignedContract
+from masquerade.service.agree.terms import Terms
+from masquerade.service.cards import ColumnCard
 from masquerade.service.coordinator.context import Context
 from masquerade.service.coordinator.publish import Assembled
 from masquerade.service.coordinator.session_moves import contract_of, move
-from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.session_states import Status
-from masquerade.service.signing import SignedContract
 from masquerade.service.store import SessionRecord, StoredRelease
-from masquerade.service.terms import Terms
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,16 @@ import msgspec
 import structlog
 
 from masquerade.errors import ParameterError, PeerError, PeerUnreachable, Problem
-from masquerade.service.control import AskOffer
+from masquerade.service.agree.kinds import THE_REQUEST, against
+from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate, said_by
+from masquerade.service.agree.offers import Offer, Refusal
+from masquerade.service.agree.request import Request, read_request
+from masquerade.service.agree.terms import Deal, cost
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.clocks import differing_clocks
 from masquerade.service.coordinator.comeback import Comeback
 from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.coordinator.earlier_releases import EarlierReleases
+from masquerade.service.coordinator.parties import differing_clocks
 from masquerade.service.coordinator.session_moves import (
     cause_of,
     end,
@@ -39,14 +43,9 @@ from masquerade.service.coordinator.session_moves import (
     tell_problem,
 )
 from masquerade.service.coordinator.sign import Signer, requirements_of
-from masquerade.service.kinds.horizontal import against
-from masquerade.service.kinds.kind import THE_REQUEST
-from masquerade.service.negotiation import CounterOffer, Refused, negotiate, said_by
-from masquerade.service.offers import Offer, Refusal
-from masquerade.service.request import Request, read_request
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
-from masquerade.service.terms import Deal, cost
+from masquerade.service.wire.control import AskOffer
 
 log = structlog.get_logger("masquerade.coordinator")
 

@@ -21,12 +21,15 @@ import structlog
 from masquerade.anonymize.release import Release
 from masquerade.errors import Conflict, MasqueradeError
 from masquerade.methods import plain_method, product_of
-from masquerade.service.clock import Clock
-from masquerade.service.control import Progress
+from masquerade.service.agree.quality import LOST, Figures, limits_of, missed_terms
+from masquerade.service.agree.request import released_columns
+from masquerade.service.agree.signing import SignedContract
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.housekeeping import retire
-from masquerade.service.coordinator.products import (
+from masquerade.service.coordinator.release_files import (
     Made,
+    ReleaseFiles,
+    Written,
     as_asked,
     bound,
     figures_of,
@@ -35,13 +38,11 @@ from masquerade.service.coordinator.products import (
     rows_of,
     summary_of,
 )
-from masquerade.service.coordinator.release_files import ReleaseFiles, Written
 from masquerade.service.coordinator.session_moves import contract_of, tell
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.quality import LOST, Figures, limits_of, missed_terms
-from masquerade.service.request import released_columns
-from masquerade.service.signing import SignedContract
+from masquerade.service.logs import Clock
 from masquerade.service.store import NewRelease, SessionRecord, Store, is_outage
+from masquerade.service.wire.control import Progress
 
 log = structlog.get_logger("masquerade.coordinator")
 

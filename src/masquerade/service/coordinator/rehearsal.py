@@ -19,15 +19,15 @@ from typing import Any
 
 from masquerade.errors import ParameterError, PeerError, PeerUnreachable
 from masquerade.methods import described, written_method
+from masquerade.protocol.contract import TABLE
 from masquerade.protocol.method import SessionMethod
-from masquerade.protocol.product import TABLE
-from masquerade.service.control import AskOffer
+from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate
+from masquerade.service.agree.offers import Offer, Refusal
+from masquerade.service.agree.request import Request, read_request
 from masquerade.service.coordinator.context import Context
 from masquerade.service.coordinator.earlier_releases import EarlierReleases
-from masquerade.service.coordinator.party_links import PartyLinks
-from masquerade.service.negotiation import CounterOffer, Refused, negotiate
-from masquerade.service.offers import Offer, Refusal
-from masquerade.service.request import Request, read_request
+from masquerade.service.coordinator.parties import PartyLinks
+from masquerade.service.wire.control import AskOffer
 
 PREVIEW = "preview"  # in place of a session's name
 _ANSWER = 2.0  # seconds for one party's answer

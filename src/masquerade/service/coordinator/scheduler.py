@@ -21,9 +21,9 @@ from masquerade.errors import Conflict, MasqueradeError
 from masquerade.service.coordinator import housekeeping, metrics
 from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.coordinator.negotiate import Negotiator
-from masquerade.service.coordinator.outage import Outage
-from masquerade.service.coordinator.party_backoff import PartyBackoff
+from masquerade.service.coordinator.parties import PartyBackoff
 from masquerade.service.coordinator.run import Runner
+from masquerade.service.coordinator.single_instance import Outage
 from masquerade.service.session_states import COMPUTING, WAITING, Status
 from masquerade.service.store import SessionRecord, is_outage
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from masquerade.service.terms import ServiceLevel
+from masquerade.service.agree.terms import ServiceLevel
 
 _CALLS = 1000  # of each party: hours of a busy coordinator, a day of an idle one
 _MOST_OF_THEM = 0.95  # the share of answers that must come in time

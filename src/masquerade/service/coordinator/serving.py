@@ -10,10 +10,9 @@ from typing import Any
 import uvicorn
 
 from masquerade.errors import ParameterError
-from masquerade.service.connections import ListeningSocket, punctual
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.listening import listening_at, served
+from masquerade.service.wire.serving import ListeningSocket, listening_at, punctual, served
 
 
 @asynccontextmanager

@@ -11,14 +11,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
 from masquerade.errors import BadInput, Key, ParameterError, Problem
-from masquerade.forms.form import Form, key, read_form
-from masquerade.forms.problems import Problems
-from masquerade.net.identity import Identity, check_name
-from masquerade.net.trust import TrustStore
+from masquerade.forms.form import Form, Problems, key, read_form
+from masquerade.net.identity import Identity, TrustStore, check_name
 from masquerade.protocol.method import ASSEMBLER
-from masquerade.service.clock import SYSTEM_CLOCK, Now
-from masquerade.service.form_values import Duration
-from masquerade.service.kinds.kind import THE_REQUEST
+from masquerade.service.agree.kinds import THE_REQUEST
+from masquerade.service.agree.request import Duration
+from masquerade.service.logs import SYSTEM_CLOCK, Now
 from masquerade.service.settings import ADDRESS, Address, ServiceSettings, TimingsSection, seconds
 from masquerade.service.store import Store
 from masquerade.service.store.database import check_url

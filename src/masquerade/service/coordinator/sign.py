@@ -17,16 +17,16 @@ import msgspec
 import structlog
 
 from masquerade.errors import PeerRefused, PeerUnreachable
-from masquerade.service.control import Pending, Signature
+from masquerade.service.agree.kinds import against
+from masquerade.service.agree.offers import Refusal
+from masquerade.service.agree.signing import SignedContract, draw_up, verify_signatures
+from masquerade.service.agree.terms import Deal
 from masquerade.service.coordinator.comeback import Comeback
 from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.coordinator.session_moves import contract_of, move, tell, tell_problem
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.kinds.horizontal import against
-from masquerade.service.offers import Refusal
-from masquerade.service.signing import SignedContract, draw_up, verify_signatures
 from masquerade.service.store import SessionRecord
-from masquerade.service.terms import Deal
+from masquerade.service.wire.control import Pending, Signature
 
 log = structlog.get_logger("masquerade.coordinator")
 

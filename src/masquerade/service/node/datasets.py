@@ -2,41 +2,39 @@
 
 A file is read again when it has changed (its time, size or number on the disk). A database does not show that it has
 changed: it is read again when the last reading is older than a few seconds, and for a session, unless the reading that
-its contract names is kept (kept_readings.py). What could not be read is tried again after a pause.
+its contract names is kept (datasets.py). What could not be read is tried again after a pause.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from masquerade.data.database_url import FILE_SCHEMES, database_path, database_scheme
 from masquerade.data.mapped_table import MappedParts, mapped_columns
+from masquerade.data.read_sql import FILE_SCHEMES, database_path, database_scheme
 from masquerade.data.records import Records
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Engine
 from masquerade.errors import BadInput, DataError, MasqueradeError, ParameterError
-from masquerade.job.tables import section_file
+from masquerade.jobs.model import TableSection
+from masquerade.jobs.outputs import section_file
 from masquerade.methods import learning_method_of, product_of
-from masquerade.protocol.collaborate.domains import KEEP_AMONG_PROVIDERS
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.identifiers import identifiers
-from masquerade.protocol.learn.outcomes import READERS
+from masquerade.protocol.align.identifiers import identifiers
+from masquerade.protocol.contract import MODEL, Contract
 from masquerade.protocol.learn.own_records import complete_records
+from masquerade.protocol.learn.site import READERS
 from masquerade.protocol.own_chunks import read_own_records, wanted_of_party
-from masquerade.protocol.product import MODEL
-from masquerade.service.card import SchemaCard
-from masquerade.service.card_making import card_of
-from masquerade.service.clock import SYSTEM_CLOCK, Clock
-from masquerade.service.control import PublishedDataset
+from masquerade.protocol.providers.domains import KEEP_AMONG_PROVIDERS
+from masquerade.service.agree.policy import Policy, check_policy
+from masquerade.service.cards import SchemaCard, card_of
 from masquerade.service.ledger import Ledger
-from masquerade.service.logs import log
+from masquerade.service.logs import SYSTEM_CLOCK, Clock, log
 from masquerade.service.node.settings import DatasetSettings, Settings
 from masquerade.service.node.state import State
-from masquerade.service.policy import Policy, check_policy
 from masquerade.service.snapshot import take_snapshot
+from masquerade.service.wire.control import PublishedDataset
 
 FRESH = 5.0  # seconds for which a database's reading is good enough for an offer
 _PAUSES = 10  # times as long as a failed reading took, nobody tries again
@@ -371,3 +369,95 @@ def _reopened(
         told = "a new dataset is left out; mend this, and start the node again"
         log().error(told, dataset=name, problems=list(error.lines))
         return None
+
+
+# --- kept readings ------------------------------------------------------------------------------------------
+# Readings of databases that are kept: a session runs on the table that was offered, or agreed on.
+#
+# A table in a database may change at every moment; then the one that a session finds is never the one that
+# the contract names by its commitment. So the reading behind an offer is kept for a while, and the one
+# behind a contract that was signed, or that waits for a person, until its session is done or the contract
+# has expired. Of each dataset at most MOST readings are kept, in memory alone: when there are more, those
+# that were merely offered go first, and then the oldest. Whoever comes for one that is gone is told that
+# the table has changed.
+#
+# A file is not kept: whoever replaces one means the new one to count.
+
+MOST = 8  # readings of one dataset
+OFFER_STANDS = 120  # seconds
+LONGEST = 86_400  # seconds after which a contract is asked about again, or its reading goes
+
+
+@dataclass
+class _Kept:
+    reading: Reading
+    section: TableSection  # where it was read
+    offered_until: int = 0
+    deals: dict[str, int] = field(default_factory=dict)  # until when each of them is alive
+
+    def is_spoken_of(self, now: int) -> bool:
+        self.deals = {deal: until for deal, until in self.deals.items() if until > now}
+        return bool(self.deals) or self.offered_until > now
+
+
+class KeptReadings:
+    """All readings that are kept. Several threads may ask."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], _Kept] = {}  # by dataset and commitment, the oldest first
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def offered(self, dataset: Dataset, reading: Reading, now: int) -> None:
+        """Keep a reading that an offer names."""
+        with self._lock:
+            if (kept := self._entry(dataset, reading)) is not None:
+                kept.offered_until = now + OFFER_STANDS
+                self._bound(dataset.name, now)
+
+    def agreed(self, dataset: Dataset, reading: Reading, deal: str, until: int, now: int) -> None:
+        """Keep a reading that a contract names, which is signed or waits for a person, until the contract expires."""
+        with self._lock:
+            if (kept := self._entry(dataset, reading)) is not None:
+                kept.deals[deal] = min(until, now + LONGEST)
+                self._bound(dataset.name, now)
+
+    def find(self, dataset: Dataset, snapshot: str, now: int) -> Reading | None:
+        """The reading that a contract names, if it is kept; not once the configuration has another source, or other
+        meanings of its columns.
+        """
+        with self._lock:
+            kept = self._kept.get((dataset.name, snapshot))
+            if kept is None or not kept.is_spoken_of(now):
+                return None
+            as_it_was = kept.section == dataset.settings.section and dataset.describes(kept.reading)
+            return kept.reading if as_it_was else None
+
+    def done(self, deal: str, now: int) -> None:
+        """Let go of the readings of a deal that is carried out."""
+        with self._lock:
+            for kept in self._kept.values():
+                kept.deals.pop(deal, None)
+        self.tidy(now)
+
+    def tidy(self, now: int) -> None:
+        """Forget the readings that no open offer or contract names."""
+        with self._lock:
+            self._kept = {key: kept for key, kept in self._kept.items() if kept.is_spoken_of(now)}
+
+    def _entry(self, dataset: Dataset, reading: Reading) -> _Kept | None:
+        snapshot = reading.card.snapshot
+        if not dataset.settings.is_database or snapshot is None:
+            return None
+        return self._kept.setdefault((dataset.name, snapshot), _Kept(reading, dataset.settings.section))
+
+    def _bound(self, dataset: str, now: int) -> None:
+        mine = {key: kept for key, kept in self._kept.items() if key[0] == dataset}
+        dead = [key for key, kept in mine.items() if not kept.is_spoken_of(now)]
+        merely_offered = [key for key, kept in mine.items() if key not in dead and not kept.deals]
+        agreed = [key for key, kept in mine.items() if kept.deals]
+        surplus = max(len(mine) - MOST, len(dead))
+        for key in [*dead, *merely_offered, *agreed][:surplus]:
+            del self._kept[key]

@@ -11,9 +11,12 @@ hashing and writing happen in threads.
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
@@ -29,13 +32,32 @@ from masquerade.errors import (
     one_line,
 )
 from masquerade.methods import method_of
-from masquerade.protocol.listed_values import refuse_unknown_to
+from masquerade.protocol.common_records import refuse_unknown_to
+from masquerade.protocol.contract import TABLE
 from masquerade.protocol.own_chunks import why_whole
-from masquerade.protocol.product import TABLE
-from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
-from masquerade.service.control import (
+from masquerade.service.agree.offers import Offer, Refusal
+from masquerade.service.agree.request import read_request
+from masquerade.service.agree.requester import verified_signer
+from masquerade.service.agree.signing import (
+    Nonces,
+    OutOfTime,
+    SignedContract,
+    TokenVerifier,
+    sign,
+    verify_signatures,
+)
+from masquerade.service.ledger import append, decline, record_of
+from masquerade.service.logs import SYSTEM_CLOCK, Clock, log, seconds_since_1970
+from masquerade.service.node.admission import Admission, Admitted, Approvals, deal_id, unreadable
+from masquerade.service.node.datasets import Dataset, KeptReadings, Reading
+from masquerade.service.node.session import Part, ReadRows, Session
+from masquerade.service.node.sessions import Ending, Sessions
+from masquerade.service.node.settings import Settings
+from masquerade.service.node.state import State
+from masquerade.service.wire.control import (
     AskOffer,
     AskSignature,
+    ControlNotes,
     Health,
     Noted,
     Pending,
@@ -46,25 +68,64 @@ from masquerade.service.control import (
     Signature,
     Start,
 )
-from masquerade.service.control_answers import health_of
-from masquerade.service.control_audit import ControlNotes
-from masquerade.service.ledger import append, decline, record_of
-from masquerade.service.logs import log
-from masquerade.service.network import TLS, Network
-from masquerade.service.node.admission import Admission, Admitted, unreadable
-from masquerade.service.node.approvals import Approvals, deal_id
-from masquerade.service.node.datasets import Dataset, Reading
-from masquerade.service.node.kept_readings import KeptReadings
-from masquerade.service.node.notify import notify, waits
-from masquerade.service.node.session import Part, ReadRows, Session
-from masquerade.service.node.sessions import Ending, Sessions
-from masquerade.service.node.settings import Settings
-from masquerade.service.node.state import State
-from masquerade.service.offers import Offer, Refusal
-from masquerade.service.request import read_request
-from masquerade.service.requester import verified_signer
-from masquerade.service.session_tokens import Nonces, OutOfTime, TokenVerifier
-from masquerade.service.signing import SignedContract, sign, verify_signatures
+from masquerade.service.wire.control_answers import health_of
+from masquerade.service.wire.peers import TLS, Network
+
+# --- notify -------------------------------------------------------------------------------------------------
+# Tell a person that a contract waits: a command of the steward's own is run, such as one that sends an
+# e-mail.
+#
+# Others wrote parts of the text (user, purpose, columns). It reaches the command on its standard input
+# alone, never as an argument, and no shell is involved.
+
+_LONGEST = 60.0  # seconds
+
+
+def waits(party: str, deal: str, contract: SignedContract, conf: Path) -> str:
+    """Say in a few lines what waits, and how to decide."""
+    agreed = contract.deal
+    columns = ", ".join(column.name for column in contract.contract.columns_of(party))
+    lines = (
+        f"A contract waits for approval at {party}: deal {deal[:12]}",
+        f"{agreed.user}, for {agreed.purpose}: {columns or 'no column'} (parties {', '.join(contract.parties)})",
+        "",
+        f"Look at it:  masquerade party preview {conf} {deal[:12]}",
+        f"Decide:      masquerade party approve {conf} {deal[:12]}",
+        f"             masquerade party refuse {conf} {deal[:12]} --reason …",
+        f"In a browser: masquerade party review {conf}",
+    )
+    return "".join(f"{one_line(line)}\n" for line in lines)
+
+
+def notify(command: Sequence[str], text: str, deal: str, folder: Path) -> threading.Thread | None:
+    """Run the command in the background, with the text as its input; its failure is logged and holds up nothing."""
+    if not command:
+        return None
+    thread = threading.Thread(target=_run, args=(command, text, deal, folder), daemon=True, name="notify")
+    thread.start()
+    return thread
+
+
+def _run(command: Sequence[str], text: str, deal: str, folder: Path) -> None:
+    try:
+        done = subprocess.run(  # noqa: S603 # the steward's own command
+            list(command),
+            input=text.encode(),
+            cwd=folder,
+            env={**os.environ, "MASQUERADE_DEAL": deal},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_LONGEST,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        log().error("nobody was told that a contract waits", command=command[0], error=type(error).__name__)
+        return
+    if done.returncode:
+        log().error("nobody was told that a contract waits", command=command[0], exit_code=done.returncode)
+
+
+# --- node ---------------------------------------------------------------------------------------------------
 
 _MOST_SIGNED = 1000
 _KEEP_RUN = 86_400  # seconds beyond a contract's expiry, in case a clock is set back

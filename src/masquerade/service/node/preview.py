@@ -6,24 +6,37 @@ or sent. docs/leakage.md has the reasons.
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
 from typing import Any
+from urllib.parse import parse_qs
+
+from jinja2 import Environment, StrictUndefined, Template
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
 
 from masquerade.data.schema import Schema
-from masquerade.errors import ParameterError
+from masquerade.errors import MasqueradeError, ParameterError, one_line
 from masquerade.methods import method_of, product_of
-from masquerade.net.identity import Identity
-from masquerade.net.trust import TrustStore
-from masquerade.protocol.arrangement import Arrangement
+from masquerade.net.identity import Identity, TrustStore
+from masquerade.protocol.contract import Arrangement
 from masquerade.protocol.disclosure import DisclosedClass, DisclosedColumn
-from masquerade.service.client_certificates import ClientCertificates
-from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
-from masquerade.service.kinds.horizontal import against
-from masquerade.service.node.approvals import deal_id
-from masquerade.service.requester import verified_signer
-from masquerade.service.signing import SignedContract, signers
-from masquerade.service.terms import Terms
+from masquerade.service.agree.kinds import RULES, against
+from masquerade.service.agree.requester import verified_signer
+from masquerade.service.agree.signing import ClientCertificates, SignedContract, signers
+from masquerade.service.agree.terms import Terms
+from masquerade.service.api.middleware import HEADERS, NOTHING
+from masquerade.service.logs import SYSTEM_CLOCK, Clock, seconds_since_1970
+from masquerade.service.node.admission import Approvals, Waiting, deal_id, decide
+from masquerade.service.node.settings import Settings
+from masquerade.service.node.state import State
 
 
 @dataclass(frozen=True)
@@ -140,3 +153,140 @@ def _over_all_attributes(terms: Terms) -> str:
         "together, and whoever knows all of them of a person then finds that person's record; the report counts "
         "such records"
     )
+
+
+# --- preview text -------------------------------------------------------------------------------------------
+# A preview in words: what a contract lets leave a party's machine, for the person who decides.
+
+
+def described(made: Preview) -> list[str]:
+    """A preview for a person."""
+    price = made.price
+    lines = [
+        f"deal {made.deal}",
+        f"contract {made.contract}, attempt {made.attempt} of {made.attempts}, "
+        f"{'expired' if made.expired else 'valid until'} {made.expiry}",
+        f"signed by: {', '.join(made.signed_by) or 'nobody yet'}",
+        *(f"the signature of {name} does not count: {why}" for name, why in made.not_signed_by.items()),
+        f"asked by {made.user}, for {made.purpose}; the release goes to {', '.join(made.recipients)}",
+        f"  signed by {made.user} with the certificate {made.request_signed_by}"
+        if made.request_signed_by is not None
+        else "  on the coordinator's word: no signature of the user is known to be right",
+        f"parties: {', '.join(made.parties)}; from {made.dataset}, snapshot {made.snapshot}",
+        *_roll_up(made),
+        "",
+        f"These columns leave {made.party}, for {RULES[made.arrangement].of_a_party}:",
+    ]
+    for column in made.columns:
+        lines.append(f"  {column.name}: {column.form}; {column.cells}")
+        lines += [
+            f"    coarse enough for {each}" for each in column.coarse_enough_for if column.form != "as it is"
+        ]
+        lines += [f"    guarded by {each}" for each in column.coarse_enough_for if column.form == "as it is"]
+        lines += [f"    {who}: {what}" for who, what in column.shown_to.items()]
+    if made.class_column is not None:
+        lines.append(f"  {made.class_column.name}: the class")
+        lines += [f"    {who}: {what}" for who, what in made.class_column.shown_to.items()]
+    if not made.columns and made.class_column is None:
+        lines.append("  none")
+    lines += ["", "The release as a whole satisfies:", *(f"  {each}" for each in made.requirements)]
+    lines.append(f"  for somebody who knows all attributes: {made.over_all_attributes}")
+    lines += ["", "Others learn besides:", *(f"  {each}" for each in made.peers_learn)]
+    lines += ["", "Figures:", *(f"  {name}: {what}" for name, what in made.figures.items())]
+    lines += ["", "What stays:", *(f"  {each}" for each in made.stays)]
+    lines += ["", "Protocol: " + ", ".join(f"{name} {value}" for name, value in made.protocol.items())]
+    lines.append(
+        f"Price: {price['fixed']} cents and {price['per_record']} for each released record; "
+        f"all parties together at most {price['most_of_all_parties']} of a budget of {price['budget']}"
+    )
+    return lines
+
+
+def _roll_up(made: Preview) -> list[str]:
+    if made.rolled_up_from is None:
+        return []
+    return [
+        f"rolled up from the release {made.rolled_up_from}: the coordinator merges its groups, no protocol runs, and "
+        "nothing leaves this machine anew; what follows is what the earlier release has shown"
+    ]
+
+
+# --- review -------------------------------------------------------------------------------------------------
+# The stewards' page: what waits for approval, what each contract lets leave, and the two buttons.
+#
+# It is served on this machine alone, while the command that serves it runs, to whoever has its address:
+# that holds a secret, as long as the page. It works on the node's state folder, as `party approve` does;
+# the node need not run.
+
+_MOST = 10_000  # bytes of a decision
+
+
+def review_page(settings: Settings, operator: Mapping[str, str | None]) -> tuple[Starlette, str]:
+    """Return the page as an application, and its secret path. `operator` is noted with every decision."""
+    path = f"/{secrets.token_urlsafe(24)}"
+
+    async def show(request: Request) -> Response:
+        told = request.query_params.get("told", "")
+        return HTMLResponse(await run_in_threadpool(_drawn, settings, told), headers=_headers())
+
+    async def decided(request: Request) -> Response:
+        body = await request.body()
+        given = {key: each[0] for key, each in parse_qs(body[:_MOST].decode(errors="replace")).items()}
+        reason = one_line(given.get("reason", "")) if given.get("say") == "refuse" else None
+        if given.get("say") not in ("approve", "refuse"):
+            return PlainTextResponse("Say approve or refuse.\n", 422)
+        try:
+            deal, _ = await run_in_threadpool(decide, settings, given.get("deal", ""), reason, operator)
+        except MasqueradeError as error:
+            return PlainTextResponse("\n".join(map(one_line, error.lines)) + "\n", 409)
+        said = "approved" if reason is None else "refused"
+        return RedirectResponse(f"{path}?told={said}+{deal[:12]}", 303, _headers())
+
+    return Starlette(routes=[Route(path, show), Route(path, decided, methods=["POST"])]), path
+
+
+def _headers() -> dict[str, str]:
+    policy = NOTHING.replace("form-action 'none'", "form-action 'self'")
+    return {**HEADERS, "Content-Security-Policy": f"{policy}; style-src 'unsafe-inline'"}
+
+
+def _drawn(settings: Settings, told: str) -> str:
+    waiting = Approvals(State(settings.state)).waiting()
+    deals = [
+        {"name": each.deal, "title": _title(settings, each), "lines": _lines(settings, each)}
+        for each in waiting
+    ]
+    return _template().render(
+        party=settings.name, told=told if told.startswith(("approved ", "refused ")) else "", deals=deals
+    )
+
+
+def _title(settings: Settings, waiting: Waiting) -> str:
+    deal = waiting.contract.deal
+    columns = ", ".join(column.name for column in waiting.contract.contract.columns_of(settings.name))
+    return one_line(f"{deal.user}, for {deal.purpose}: {columns}")
+
+
+def _lines(settings: Settings, waiting: Waiting) -> list[str]:
+    provision = waiting.contract.deal.terms.provision(settings.name)
+    dataset = settings.datasets.get(provision.dataset) if provision is not None else None
+    try:
+        made = preview(
+            waiting.contract,
+            settings.name,
+            dataset.schema if dataset is not None else None,
+            trust=settings.trust,
+            own=settings.identity,
+            clients=settings.clients,
+        )
+    except MasqueradeError as error:
+        return [one_line(line) for line in error.lines]
+    return [one_line(line) for line in described(made)]
+
+
+@cache
+def _template() -> Template:
+    text = resources.files("masquerade.service.node").joinpath("review.html").read_text("utf-8")
+    return Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    ).from_string(text)

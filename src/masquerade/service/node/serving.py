@@ -3,24 +3,284 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from masquerade.audit.log import AuditLog
-from masquerade.errors import MasqueradeError, ParameterError
+from masquerade.errors import Conflict, MasqueradeError, NotAllowed, NotFound, ParameterError
+from masquerade.files import FileError
 from masquerade.net.identity import ends_soon, out_of_date
-from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.ledger import Ledger
-from masquerade.service.logs import log
-from masquerade.service.network import TLS, Network
-from masquerade.service.node.control_server import control_app
-from masquerade.service.node.datasets import open_datasets
+from masquerade.service.logs import SYSTEM_CLOCK, Clock, log, wait
+from masquerade.service.node.datasets import open_datasets, read_all, reopen_datasets
 from masquerade.service.node.node import PartyNode
-from masquerade.service.node.publishing import Publisher, looked_at, watched
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
+from masquerade.service.wire.control import (
+    AskOffer,
+    AskSignature,
+    ControlLink,
+    NotNoted,
+    Prepare,
+    Published,
+    Start,
+    read_said,
+)
+from masquerade.service.wire.control_answers import audited, no_route, problem, said
+from masquerade.service.wire.peers import TLS, Network, caller
+from masquerade.service.wire.problems import status_of
+
+# --- control server -----------------------------------------------------------------------------------------
+# The node's control server: which address takes which message. All of it is under mutual TLS.
+#
+# Only the pinned certificate of the configured coordinator may ask for anything but `/v1/health`, which
+# every pinned peer may. What it says and is told goes into the audit log; of others their refusal does.
+# Errors are `application/problem+json`; of a failure of ours they name the kind, and nothing else.
+
+_TOLD = (NotAllowed, NotFound, Conflict, ParameterError)  # others may hold a person's data
+
+Answer = Callable[[PartyNode, Request, bytes], Awaitable[Any]]  # with the message's body
+
+
+def control_app(node: PartyNode) -> Starlette:
+    """The application that `mutual_tls.serve` serves."""
+
+    def route(path: str, answer: Answer, method: str, *, everybody: bool = False) -> Route:
+        return Route(path, partial(_answered, node, answer, everybody), methods=[method])
+
+    contract = "/v1/sessions/{contract}"
+    return Starlette(
+        routes=[
+            route("/v1/health", _health, "GET", everybody=True),
+            route("/v1/datasets", _datasets, "GET"),
+            route("/v1/offers", _offer, "POST"),
+            route("/v1/contracts", _signature, "POST"),
+            route("/v1/sessions", _prepare, "POST"),
+            route(f"{contract}/start", _start, "POST"),
+            route(contract, _progress, "GET"),
+            route(contract, _cancel, "DELETE"),
+            route(f"{contract}/decline", _decline, "POST"),
+        ],
+        exception_handlers={HTTPException: no_route},
+    )
+
+
+async def _health(node: PartyNode, _request: Request, _body: bytes) -> Any:
+    return node.health()
+
+
+async def _datasets(node: PartyNode, _request: Request, _body: bytes) -> Any:
+    return await asyncio.to_thread(node.published)
+
+
+async def _offer(node: PartyNode, _request: Request, body: bytes) -> Any:
+    said = read_said(body, AskOffer, "offer")
+    return await asyncio.to_thread(node.offer, said)
+
+
+async def _signature(node: PartyNode, _request: Request, body: bytes) -> Any:
+    said = read_said(body, AskSignature, "contract")
+    return await asyncio.to_thread(node.signature, said)
+
+
+async def _prepare(node: PartyNode, _request: Request, body: bytes) -> Any:
+    return await node.prepare(read_said(body, Prepare, "session"))
+
+
+async def _start(node: PartyNode, request: Request, body: bytes) -> Any:
+    said = read_said(body, Start, "start")
+    return node.start(request.path_params["contract"], said)
+
+
+async def _progress(node: PartyNode, request: Request, _body: bytes) -> Any:
+    return node.sessions.progress(request.path_params["contract"])
+
+
+async def _decline(node: PartyNode, request: Request, _body: bytes) -> Any:
+    return await asyncio.to_thread(node.decline, request.path_params["contract"])
+
+
+async def _cancel(node: PartyNode, request: Request, _body: bytes) -> Any:
+    return await node.sessions.cancel(request.path_params["contract"])
+
+
+async def _answered(node: PartyNode, answer: Answer, everybody: bool, request: Request) -> Response:
+    """An answer as JSON, or a problem; both are in the audit log before they leave."""
+    try:
+        who = caller(request.scope)
+        if everybody:
+            return said(await answer(node, request, b""))
+        if who != node.settings.coordinator.name:
+            what = f"{request.method} {request.scope['path']}"
+            raise await asyncio.to_thread(node.refuse_caller, who, what)
+        return await audited(node.notes, who, request, partial(_tried, node, answer, request))
+    except Exception as error:
+        return _problem(error)
+
+
+async def _tried(node: PartyNode, answer: Answer, request: Request, body: bytes) -> Response:
+    try:
+        return said(await answer(node, request, body))
+    except Exception as error:
+        return _problem(error)
+
+
+def _problem(error: Exception) -> Response:
+    if isinstance(error, MasqueradeError) and type(error) in _TOLD:
+        return problem(status_of(error), *error.problems)
+    kind = type(error).__name__
+    told = {"problems": list(error.lines)} if isinstance(error, NotNoted | FileError) else {}
+    log().error("a request failed", kind=kind, **told)
+    return problem(500, f"the party failed ({kind}); its log says more")
+
+
+# --- publishing ---------------------------------------------------------------------------------------------
+# Tell the coordinator what the party publishes: at the start, and whenever a table, a schema or a policy
+# changes.
+#
+# The files are looked at every few seconds, the configuration and the taxonomies among them. While the
+# coordinator is away it is tried again, ever more rarely, and the log hears of it once.
+
+_FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
+
+Look = tuple[tuple[int, int], ...]
+
+
+class Publisher:
+    """Watches the files, and publishes what has changed."""
+
+    def __init__(self, node: PartyNode, look: Look) -> None:
+        self._node = node
+        self._told: Published | None = None
+        self._away = False
+        self._problems: tuple[str, ...] = ()  # what stands in the way of publishing, and
+        self._unused: tuple[str, ...] = ()  # of a changed configuration, as the log was told
+        self._files, self._look = watched(node.settings), look
+
+    async def run(self) -> None:
+        """Publish what is new, again and again, until cancelled."""
+        coordinator = self._node.settings.coordinator
+        settings = self._node.settings
+        clock = self._node.clock
+        async with self._node.network.link(
+            coordinator.name,
+            coordinator.address,
+            settings.identity,
+            settings.trust,
+            notes=self._node.notes,
+        ) as link:
+            delay, due = _FIRST_DELAY, 0.0
+            while True:
+                self._node.changed.clear()
+                pause = settings.timings.watch
+                try:
+                    await self._reload_when_changed()
+                    if clock.monotonic() >= due:
+                        if await self._publish(link):
+                            delay = _FIRST_DELAY
+                        else:  # not all nodes at once, when it comes back
+                            due = clock.monotonic() + delay * random.uniform(0.7, 1)  # noqa: S311 # no secret
+                            delay = min(2 * delay, _LONGEST_DELAY)
+                    if self._away:
+                        pause = min(pause, max(due - clock.monotonic(), 0.05))
+                    self._problems = ()
+                except Exception as error:  # a folder that is full, for one; the next look may find it mended
+                    self._tell(error)
+                changed = asyncio.ensure_future(self._node.changed.wait())
+                try:
+                    await wait(clock, {changed}, pause)
+                finally:
+                    changed.cancel()
+
+    async def _publish(self, link: ControlLink) -> bool:
+        """Publish what is new; return whether the coordinator knows it all."""
+        published = await asyncio.to_thread(self._node.published, asked=False)
+        if published == self._told:
+            return True
+        try:
+            await link.call("POST", "/v1/datasets", published)
+        except MasqueradeError as error:
+            if not self._away:
+                log().warning("the coordinator is not told; trying on", problems=list(error.lines))
+            self._away = True
+            return False
+        self._told, self._away = published, False
+        log().info("published", datasets=[each.card.dataset for each in published.datasets])
+        return True
+
+    def _tell(self, error: Exception) -> None:
+        """Log once why nothing can be published. A ParameterError names a file; nothing of a table gets this far."""
+        kind = type(error).__name__
+        problems = error.lines if isinstance(error, ParameterError) else (kind,)
+        if problems != self._problems:
+            log().error("publishing failed; trying on", kind=kind, problems=list(problems))
+        self._problems = problems
+
+    async def _reload_when_changed(self) -> None:
+        """Adopt a changed configuration, if nothing is wrong with the file; otherwise the old one stays."""
+        look = await asyncio.to_thread(looked_at, self._files)
+        if look == self._look:
+            return
+        node = self._node
+        try:
+            settings = await asyncio.to_thread(Settings.load, node.settings.path)
+            given = node.settings.name, settings, node.state, node.datasets, node.clock
+            datasets = await asyncio.to_thread(reopen_datasets, *given)
+        except MasqueradeError as error:  # tried again at every look: a file that it names may come yet
+            if error.lines != self._unused:
+                log().error("the changed configuration is not used", problems=list(error.lines))
+            self._unused = error.lines
+            return
+        self._look, self._unused = look, ()
+        if not _same_node(settings, node.settings):
+            log().warning("names, addresses and folders of the configuration count from the next start")
+        node.datasets = datasets  # before its tables are read: what they are like does not hold up a policy
+        log().info("configuration read again", datasets=list(datasets))
+        if (now := watched(settings)) != self._files:  # a new one may have changed since it was read
+            self._files, self._look = now, ()
+        await asyncio.to_thread(node.state.note_configuration, settings.digest)
+        await asyncio.to_thread(read_all, datasets)
+
+
+def watched(settings: Settings) -> tuple[Path, ...]:
+    """The configuration's own file, and those of its taxonomies."""
+    return (settings.path, *(path for each in settings.datasets.values() for path in each.files))
+
+
+def looked_at(files: Iterable[Path]) -> Look:
+    """Times and sizes, by which a change is seen. Take them before the files are read."""
+    found = []
+    for path in files:
+        try:
+            status = path.stat()
+        except OSError:
+            found.append((0, 0))
+        else:
+            found.append((status.st_mtime_ns, status.st_size))
+    return tuple(found)
+
+
+def _same_node(one: Settings, other: Settings) -> bool:
+    def plain(settings: Settings) -> tuple[object, ...]:
+        fields = type(settings).model_fields.keys() - {"datasets", "trust", "clients"}
+        return settings.path, *(getattr(settings, name) for name in sorted(fields))
+
+    return plain(one) == plain(other)
+
+
+# --- serving ------------------------------------------------------------------------------------------------
 
 _TIDY_EVERY = 600.0
 

@@ -33,26 +33,23 @@ from masquerade.errors import (
     RequirementUnreachable,
     one_line,
 )
-from masquerade.job.engines import engine_of
+from masquerade.jobs.model import engine_of
 from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Channel, Node
 from masquerade.net.connect import Listener
-from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.net.session import run_script
-from masquerade.protocol.columns import ReportedStep
+from masquerade.progress import Stage
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.gain import OwnPart
+from masquerade.protocol.hand_in import OwnPart, ReportedStep
 from masquerade.protocol.method import ASSEMBLER, Seat, forgotten
-from masquerade.service.card_making import rounded_up
-from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
-from masquerade.service.control import Progress, SeenStep, State
-from masquerade.service.kinds import RULES
-from masquerade.service.kinds.horizontal import against
-from masquerade.service.logs import log
-from masquerade.service.network import TLS, Network
+from masquerade.service.agree.kinds import RULES, against
+from masquerade.service.agree.signing import SignedContract
+from masquerade.service.cards import rounded_up
+from masquerade.service.logs import SYSTEM_CLOCK, Clock, log, wait
 from masquerade.service.node.settings import Settings
-from masquerade.service.signing import SignedContract
+from masquerade.service.wire.control import Progress, SeenStep, State
+from masquerade.service.wire.peers import TLS, Network
 
 ReadRows = Callable[[Engine], tuple[Records, Sequence[bytes]]]
 

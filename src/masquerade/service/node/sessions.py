@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from masquerade.errors import Conflict, NotFound
-from masquerade.service.clock import Clock
-from masquerade.service.control import Progress
-from masquerade.service.node.approvals import deal_id
+from masquerade.service.agree.policy import Policy
+from masquerade.service.agree.signing import SignedContract
+from masquerade.service.logs import Clock
+from masquerade.service.node.admission import deal_id
 from masquerade.service.node.session import Session
 from masquerade.service.node.state import State
-from masquerade.service.policy import Policy
-from masquerade.service.signing import SignedContract
+from masquerade.service.wire.control import Progress
 
 _FAREWELL = 15.0  # seconds that a node which ends gives its sessions
 _KEPT = 3600.0  # seconds for which an ended session can be asked about

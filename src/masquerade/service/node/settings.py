@@ -21,25 +21,93 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import Field, PrivateAttr
 
-from masquerade.data.database_url import database_scheme
+from masquerade.data.read_sql import FILE_SCHEMES, database_path, database_scheme
 from masquerade.data.schema import Schema
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.errors import Key, ParameterError, written
-from masquerade.forms.form import Form, fill, key, read_form
-from masquerade.forms.problems import Problems
-from masquerade.job.attributes import schema_of
-from masquerade.job.model import EngineSection, Job, TableSection
+from masquerade.errors import DataError, Key, ParameterError, written
+from masquerade.forms.form import Form, Problems, fill, key, read_form
+from masquerade.jobs.model import EngineSection, Job, TableSection, schema_of
 from masquerade.net.channel import Node
-from masquerade.net.identity import Identity, check_name, out_of_date
-from masquerade.net.trust import TrustStore
+from masquerade.net.identity import Identity, TrustStore, check_name, out_of_date
+from masquerade.protocol.contract import OutcomeRole
 from masquerade.protocol.method import ASSEMBLER
-from masquerade.service.client_certificates import ClientCertificates
-from masquerade.service.form_values import Duration
-from masquerade.service.node.dataset_keys import DatasetKeys
+from masquerade.service.agree.policy import Policy, read_policy
+from masquerade.service.agree.request import Duration, Text, Texts
+from masquerade.service.agree.signing import ClientCertificates
 from masquerade.service.plain_text import not_plain
-from masquerade.service.policy import Policy, read_policy
-from masquerade.service.request import Text, Texts
 from masquerade.service.settings import ADDRESS, Address, ServiceSettings, TimingsSection, seconds
+
+# --- dataset keys -------------------------------------------------------------------------------------------
+# `[datasets.NAME]` in a node's configuration: every key, what it must be, and its default.
+
+
+class DatasetKeys(TableSection):
+    """A job's table with its identifier, its roles, its attributes and its policy."""
+
+    identifier: Text = key("", alias="id", description='the name of the identifier\'s column, such as "ssn"')
+    sensitive: Texts = key((), description='a list of names, such as ["disease"]')
+    class_name: Text | None = key(None, alias="class", description='a name, such as "income"')
+    duration: Text | None = key(None, description='a name, such as "months": of models of survival')
+    event: Text | None = key(None, description='a name, such as "died": of models of survival')
+    attributes: dict[str, Any] = key({}, description="tables, written [datasets.NAME.attributes.COLUMN]")
+    policy: dict[str, Any] = key({}, description="a table, written [datasets.NAME.policy]")
+
+    def contradictions(self) -> Iterator[tuple[Key, str]]:
+        """What is missing, and which column has two parts."""
+        if self.source:
+            yield from _about_source(self.source)
+        else:
+            yield ("source",), "missing; name a file or a database URL"
+        identifier = self.identifier
+        if not identifier:
+            yield ("id",), "missing; name the column of the identifiers"
+        roles = {
+            "sensitive": self.sensitive,
+            "class": self.classes,
+            **{str(role): (name,) for name, role in self.outcomes.items()},
+            "attributes": tuple(self.attributes),
+        }
+        for role, names in roles.items():
+            if identifier in names:
+                yield ("id",), f'"{identifier}" identifies people, and is never released; {role} names it too'
+        for name in dict.fromkeys(self.sensitive):
+            if self.sensitive.count(name) > 1:
+                yield ("sensitive",), f'"{name}" is listed twice'
+            if name in self.attributes:
+                yield (
+                    ("sensitive",),
+                    f'"{name}" is released as it is, and has an attributes table too; drop one',
+                )
+        if self.class_name is not None and self.class_name in (*self.sensitive, *self.attributes):
+            yield ("class",), f'"{self.class_name}" is sensitive or an attribute too; drop one'
+        if self.duration is not None and self.duration == self.event:
+            yield ("event",), f'"{self.event}" is the duration too; drop one'
+        for name, role in self.outcomes.items():
+            if name in (*self.sensitive, *self.classes, *self.attributes):
+                text = "a request may name it for that as it is; drop one"
+                yield (role,), f'"{name}" is sensitive, the class or an attribute too; {text}'
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class, if there is one."""
+        return (self.class_name,) if self.class_name is not None else ()
+
+    @property
+    def outcomes(self) -> dict[str, OutcomeRole]:
+        """The columns that models of survival are learned from, and nothing else is made of."""
+        named: dict[OutcomeRole, str | None] = {"duration": self.duration, "event": self.event}
+        return {name: role for role, name in named.items() if name is not None}
+
+
+def _about_source(source: str) -> Iterator[tuple[Key, str]]:
+    try:
+        if database_scheme(source) in FILE_SCHEMES:
+            database_path(source, Path())
+    except DataError as error:
+        yield ("source",), str(error)
+
+
+# --- settings -----------------------------------------------------------------------------------------------
 
 _TABLES = 'a table, such as [datasets.customers] with source = "customers.csv"'
 _ANYWHERE = ("0.0.0.0", "::", "[::]")  # noqa: S104 # to be recognised

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from masquerade.service.store.lock import Lock
-from masquerade.service.store.outage import is_outage
+from masquerade.service.store.database import Lock, is_outage
 from masquerade.service.store.records import (
     ApiToken,
     Expired,

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import psycopg
 from alembic import command
@@ -25,18 +26,181 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, inspect, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import (
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    NotSupportedError,
+    ProgrammingError,
+)
+from sqlalchemy.exc import (
+    TimeoutError as NoConnection,
+)
 from sqlalchemy.orm import Session as Transaction
 from sqlalchemy.orm import sessionmaker
 
-from masquerade.data.database_url import database_path
-from masquerade.data.postgres_url import PostgresUrl
-from masquerade.errors import ParameterError, one_line
+from masquerade.data.read_sql import PostgresUrl, database_path
+from masquerade.errors import ParameterError, one_line, shown
 from masquerade.files import FileLock
-from masquerade.service.clock import Now
+from masquerade.service.logs import Now
 from masquerade.service.resources import Resource
-from masquerade.service.store.lock import AdvisoryLock, Lock
 from masquerade.service.store.tables import Base
+
+# --- checks -------------------------------------------------------------------------------------------------
+# Checks on values before they are stored; each refusal is one clear line, the same for every database.
+
+MOST_CENTS = 10**12
+_USER = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,127}", re.ASCII)
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def user_name(name: str) -> str:
+    """Return a valid user name in its one spelling: nobody can pass for another by a capital or an accent."""
+    if not _USER.fullmatch(name):
+        raise ParameterError(
+            f"{shown(name)} cannot name a user: small letters a-z, digits and . _ @ + - are allowed,"
+            " first a letter or a digit, at most 128 characters"
+        )
+    return name
+
+
+def findable(name: str) -> str:
+    """Normalise a name for look-up; names that no database can store match nobody."""
+    return "" if _unstorable(name) else name
+
+
+def checked_text(value: str, what: str, longest: int = 4_000) -> str:
+    """Check that every database can hold this text; return it."""
+    if _unstorable(value):
+        raise ParameterError(f"{what}: {shown(value)} holds characters that are no text")
+    if len(value) > longest:
+        raise ParameterError(f"{what}: at most {longest} characters are allowed; got {len(value)}")
+    return value
+
+
+def document(value: Mapping[str, Any], what: str, longest: int = 4_000_000) -> dict[str, Any]:
+    """Return a checked copy of a JSON object, which later changes cannot affect."""
+    try:
+        written = json.dumps(dict(value), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ParameterError(f"{what}: not a JSON object: {error}") from None
+    if len(written) > longest:
+        raise ParameterError(f"{what}: at most {longest} bytes of JSON are allowed; got {len(written)}")
+    copied: dict[str, Any] = json.loads(written)
+    return copied
+
+
+def sha256(value: str, what: str) -> str:
+    """Check a SHA-256 digest of 64 hexadecimal digits."""
+    if not _HASH.fullmatch(value):
+        raise ParameterError(f"{what}: must be 64 hexadecimal digits (small letters); got {shown(value)}")
+    return value
+
+
+def cents(value: int, what: str) -> int:
+    """Check an amount of money: whole cents, never a float."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_CENTS:
+        raise ParameterError(f"{what}: must be whole cents from 0 to {MOST_CENTS}; got {value!r}")
+    return value
+
+
+def page(limit: int) -> int:
+    """Check the number of items in one page."""
+    if not 1 <= limit <= 1000:
+        raise ParameterError(f"limit: must be from 1 to 1000; got {limit}")
+    return limit
+
+
+def _unstorable(value: str) -> bool:
+    return "\0" in value or value.encode("utf-8", "ignore").decode() != value
+
+
+# --- lock ---------------------------------------------------------------------------------------------------
+# The exclusive right to work on a state folder or a database, held by one coordinator at a time.
+#
+# A second one would take the first one's running sessions for interrupted ones. Files are locked with
+# flock, PostgreSQL with an advisory lock on a dedicated connection: both are released when their process
+# ends, however it ends.
+
+_COORDINATOR = 0x6D617371  # any number, the same for all coordinators
+_TAKE = text("SELECT pg_try_advisory_lock(:ours, hashtext(current_schema()))")
+_LET_GO = text("SELECT pg_advisory_unlock_all()")
+_SELF = text("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+_END = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = :pid AND backend_start = :start"
+)
+_NOTICE = ("tcp_keepalives_idle = 10", "tcp_keepalives_interval = 5", "tcp_keepalives_count = 3")
+_GHOST_ENDS_WITHIN = 5.0  # seconds
+
+
+class Lock(Protocol):
+    """A lock that one process at a time can hold."""
+
+    name: str  # of what is locked, for a person
+
+    def hold(self) -> bool:
+        """Take the lock, or check that it is still ours; return False when another process has it."""
+
+    def release(self) -> None:
+        """Release the lock."""
+
+
+class AdvisoryLock:
+    """A lock on one schema of a PostgreSQL database, held as long as its connection lasts."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine, self.name = engine, name
+        self._connection: Connection | None = None
+        self._own: dict[str, Any] | None = None  # our connection as the server knows it
+
+    def hold(self) -> bool:
+        """Take the lock, again if its connection was lost; raise the driver's error if the database is away."""
+        if self._connection is not None:
+            try:
+                self._connection.execute(text("SELECT 1"))
+                return True
+            except DBAPIError:
+                self.release()
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        connection.detach()  # taken from the pool: only we close it
+        try:
+            if not connection.scalar(_TAKE, {"ours": _COORDINATOR}) and not self._outlived(connection):
+                connection.close()
+                return False
+            for setting in _NOTICE:  # a vanished coordinator is noticed within seconds, not hours
+                connection.execute(text(f"SET {setting}"))
+            self._own = dict(connection.execute(_SELF).mappings().one())
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return True
+
+    def _outlived(self, connection: Connection) -> bool:
+        """Take the lock over from our own lost connection, if the server still keeps it; return success."""
+        if self._own is None:
+            return False
+        gone = {"pid": self._own["pid"], "start": self._own["backend_start"]}
+        if not connection.execute(_END, gone).all():
+            return False
+        deadline = time.monotonic() + _GHOST_ENDS_WITHIN
+        while not connection.scalar(_TAKE, {"ours": _COORDINATOR}):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        return True
+
+    def release(self) -> None:
+        """Release the lock."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            with suppress(DBAPIError), closing(connection):
+                # Free it at once for the next process. The server frees that of a lost connection by itself.
+                if not connection.invalidated:
+                    connection.execute(_LET_GO)
+
+
+# --- database -----------------------------------------------------------------------------------------------
 
 Record = TypeVar("Record", bound=Resource)
 
@@ -239,3 +403,22 @@ def _use_write_ahead_log(engine: Engine) -> None:
             time.sleep(0.02)
         except sqlite3.Error as error:
             raise DBAPIError(None, None, error) from error
+
+
+# --- outage -------------------------------------------------------------------------------------------------
+# Distinguish a database outage from a mistake of ours.
+#
+# After an outage it is uncertain whether a change was stored. Nothing is decided then; it is checked again
+# when the database is back, where the row's version says whether the move was made after all.
+
+_OURS = (
+    DataError,
+    IntegrityError,
+    NotSupportedError,
+    ProgrammingError,
+)  # a statement that is wrong stays wrong
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether the database is at fault: it does not answer, or cannot be read or written now."""
+    return isinstance(error, DBAPIError | NoConnection) and not isinstance(error, _OURS)

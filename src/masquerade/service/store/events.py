@@ -12,7 +12,7 @@ from sqlalchemy.orm import aliased
 
 from masquerade.errors import NotFound, shown
 from masquerade.service.resources import Event
-from masquerade.service.store import checks
+from masquerade.service.store import database as checks
 from masquerade.service.store.database import Database
 from masquerade.service.store.tables import EventRow, SessionRow
 
@@ -112,7 +112,7 @@ def append(
         session=session_id,
         number=number,
         time=now,
-        kind=checks.text(kind, "the event's kind", longest=64),
+        kind=checks.checked_text(kind, "the event's kind", longest=64),
         data=checks.document(data, "the event's data"),
     )
     transaction.add(row)

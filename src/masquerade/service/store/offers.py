@@ -11,9 +11,9 @@ from sqlalchemy.exc import IntegrityError
 from masquerade.errors import Conflict, ParameterError, shown
 from masquerade.service.resources import PartyOffer
 from masquerade.service.session_states import Status
-from masquerade.service.store import checks
+from masquerade.service.store import database as checks
 from masquerade.service.store.database import Database
-from masquerade.service.store.session_rows import existing
+from masquerade.service.store.sessions import existing
 from masquerade.service.store.tables import OfferRow
 
 MOST_ROUNDS = 1000
@@ -43,7 +43,7 @@ class Offers:
             round=round_number,
             terms=checks.document(terms, f"the terms of {shown(party)}"),
             price_cents=checks.cents(price_cents, f"the price of {shown(party)}"),
-            reasons=[checks.text(reason, f"a reason of {shown(party)}") for reason in reasons],
+            reasons=[checks.checked_text(reason, f"a reason of {shown(party)}") for reason in reasons],
             time=self._database.clock(),
         )
         try:

@@ -14,13 +14,11 @@ from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, NotFound, ParameterError, shown
 from masquerade.service.session_states import COMPUTING, Status
-from masquerade.service.store import checks
+from masquerade.service.store import database as checks
 from masquerade.service.store.database import Database
 from masquerade.service.store.events import last_move
-from masquerade.service.store.ledger import charge
-from masquerade.service.store.providers import reachable_by
-from masquerade.service.store.records import NewRelease, SessionRecord, StoredRelease
-from masquerade.service.store.session_rows import concerns, move
+from masquerade.service.store.records import NewRelease, SessionRecord, StoredRelease, charge, reachable_by
+from masquerade.service.store.sessions import concerns, move
 from masquerade.service.store.tables import (
     ProviderRow,
     ReleaseRow,
@@ -205,7 +203,7 @@ class Releases:
         Return how many of them are newly replaced, and how many releases leave the cache. Nothing is stored twice.
         """
         for commitment in (*current, *replaced):
-            checks.text(commitment, "the snapshot's commitment", longest=256)
+            checks.checked_text(commitment, "the snapshot's commitment", longest=256)
         with self._database.reading() as transaction:
             stale = _stale(transaction, party)
         gone = sorted(set(replaced) - set(current))
@@ -289,8 +287,8 @@ def _add(
     row = ReleaseRow(
         session=session.id,
         terms_hash=session.terms_hash,
-        table_path=checks.text(new.table_path, "the table's path"),
-        report_path=checks.text(new.report_path, "the report's path"),
+        table_path=checks.checked_text(new.table_path, "the table's path"),
+        report_path=checks.checked_text(new.report_path, "the report's path"),
         sha256=checks.sha256(new.sha256, "the table's sha256"),
         rows=new.rows,
         created=now,
@@ -298,7 +296,9 @@ def _add(
         expires=new.expires,
     )
     row.made_from = [
-        ReleaseSnapshotRow(party=party, commitment=checks.text(commitment, "a commitment", longest=256))
+        ReleaseSnapshotRow(
+            party=party, commitment=checks.checked_text(commitment, "a commitment", longest=256)
+        )
         for party, commitment in sorted(new.snapshots.items())
     ]
     transaction.add(row)

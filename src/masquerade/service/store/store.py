@@ -9,18 +9,14 @@ from typing import Self
 
 from sqlalchemy import select, text
 
-from masquerade.service.clock import SYSTEM_CLOCK, Now
-from masquerade.service.store import events, releases, session_rows, users
-from masquerade.service.store.database import Database, open_database
+from masquerade.service.logs import SYSTEM_CLOCK, Now
+from masquerade.service.store import events, releases, sessions, users
+from masquerade.service.store.database import Database, Lock, open_database
 from masquerade.service.store.events import Events
-from masquerade.service.store.ledger import Ledger
-from masquerade.service.store.lock import Lock
 from masquerade.service.store.offers import Offers
-from masquerade.service.store.providers import Providers
-from masquerade.service.store.queue import Queue
-from masquerade.service.store.records import Expired
+from masquerade.service.store.records import Expired, Ledger, Providers
 from masquerade.service.store.releases import Releases
-from masquerade.service.store.sessions import Sessions
+from masquerade.service.store.sessions import Queue, Sessions
 from masquerade.service.store.tables import UserRow
 from masquerade.service.store.users import Users
 
@@ -94,7 +90,7 @@ class Store:
         """
         moment = now or self._database.clock()
         with self._database.writing() as transaction:
-            ended = session_rows.end_waiting(transaction, moment)
+            ended = sessions.end_waiting(transaction, moment)
             transaction.flush()
             ids, files = releases.expired(transaction, moment)
             releases.purge_stale(transaction, moment, moment - keep_events)

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, NotFound, shown
 from masquerade.service.resources import Role, User
-from masquerade.service.store import checks
+from masquerade.service.store import database as checks
 from masquerade.service.store.database import Database, insert_if_new
 from masquerade.service.store.records import ApiToken, Guard
 from masquerade.service.store.tables import GuardRow, TokenRow, UserRow
@@ -139,7 +139,7 @@ class Users:
             id=secrets.token_hex(8),
             digest=_digest(token),
             user=user,
-            name=checks.text(name, "the token's name", longest=128),
+            name=checks.checked_text(name, "the token's name", longest=128),
             kind=kind,
             scopes=list(scopes),
             created=self._database.clock(),

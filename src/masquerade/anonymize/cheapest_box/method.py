@@ -1,0 +1,312 @@
+"""Cheapest box first: make the group that loses least, then the next, of the records that are left.
+
+Each group is a box: one value for each attribute. Boxes of different groups may overlap, so one column holds values of
+all levels, as after Mondrian; unlike Mondrian's, groups need not come from cutting a larger one, and lose less. Equal
+records are always in one group. Requirements whose QIDs share attributes are reached together, by groups over all their
+attributes that satisfy each of them; QIDs without a common attribute are recoded apart from each other.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from masquerade.anonymize.blocks import blocks
+from masquerade.anonymize.cheapest_box.groups import NONE, with_everybody
+from masquerade.anonymize.cheapest_box.space import (
+    ONE,
+    Boxes,
+    Found,
+    Hopeless,
+    Levels,
+    Records,
+    Remaining,
+    distinct_records,
+    levels_of,
+)
+from masquerade.anonymize.method import WholeTableMethod
+from masquerade.anonymize.mondrian.groups import released_column
+from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.method import judge_of, linked
+from masquerade.anonymize.publish import Prepared, prepare
+from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.released import OnStep, Outcome
+from masquerade.data.schema import Schema
+from masquerade.data.table import Table
+from masquerade.engine.counts import Counts, Rows, which_occur
+from masquerade.errors import Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import number
+from masquerade.privacy.requirement import GroupRequirement, Requirement
+
+# --- search -------------------------------------------------------------------------------------------------
+# The search: of all boxes that satisfy the requirement, make the cheapest a group, and go on without its
+# records.
+#
+# All vectors of levels wait in a heap by a lower bound on the cost of their cheapest box that satisfies.
+# Records only leave, so that cost only rises: a vector that is looked at either has the cheapest box still,
+# or waits again with its true cost. For requirements that every part of a violating group violates
+# (k-anonymity), that is exactly cheapest box first. For others a refused box may satisfy once some of its
+# records have left: its vector waits again, further back each time. Where classes count, a box costs more
+# the less pure it is, which later departures may lower: then the order is the cheapest at the time of
+# looking.
+
+_RETRY_FACTOR, _RETRY_STEP = 3, ONE // 50
+_FEW = 1 << 10  # distinct records of a table so small that judging all boxes of a vector costs nothing
+
+
+def cheapest_boxes(records: Records, boxes: Boxes, judge: Judge, purity: float) -> tuple[Counts, int]:
+    """Return each record's group, or NONE, and the number of groups."""
+    heap = [(cost, vector) for vector, cost in enumerate(boxes.least_costs)]
+    dearest = records.ranks.shape[0] * ONE
+    heapq.heapify(heap)
+    groups, n_groups = np.full(records.n, NONE), 0
+    remaining = Remaining(records, boxes, judge.least, purity)
+    refused, hopeless = _RefusedBoxes(), Hopeless(boxes.n_vectors)
+    while heap and remaining.n_rows >= judge.least:
+        bound, vector = heapq.heappop(heap)
+        if vector in hopeless:
+            continue
+        if (costs := refused.costs(vector)) is not None:  # nobody has left since, so all are refused again
+            following = heap[0][0] if heap else costs[-1]
+            if costs[0] > following:
+                heapq.heappush(heap, (costs[0], vector))
+                continue
+            if (later := bisect_right(costs, following)) < len(costs):
+                heapq.heappush(heap, (costs[later], vector))
+            _wait(heap, max(bound, costs[0]), vector, dearest)
+            continue
+        found = remaining.large_boxes(vector)
+        if found is None:
+            hopeless.note(vector, remaining)
+            continue
+        following = heap[0][0] if heap else int(found.costs.max())
+        cheapest = int(found.costs.min())
+        if cheapest > following:
+            heapq.heappush(heap, (cheapest, vector))
+            continue
+        now = found.costs <= following
+        if not now.all():
+            heapq.heappush(heap, (int(found.costs[~now].min()), vector))
+        chosen = found.only(now)
+        if not judge.only_sizes:
+            good = judge.holds(remaining.histograms(chosen))
+            if not good.all():
+                _wait(heap, max(bound, int(chosen.costs[~good].min())), vector, dearest)
+            if not good.any():
+                if records.n <= _FEW and not judge.holds(remaining.histograms(found.all())).any():
+                    refused.note(vector, found)
+                continue
+            chosen = chosen.only(good)
+        place = chosen.costs.argsort(kind="stable").argsort()  # groups are numbered cheapest first
+        groups[remaining.remove(chosen)] = n_groups + place.repeat(chosen.lengths)
+        n_groups += chosen.starts.size
+        refused.forget()
+    return groups, n_groups
+
+
+class _RefusedBoxes:
+    """Vectors whose boxes all violate, as long as nobody leaves: a small table has them looked at again and again."""
+
+    def __init__(self) -> None:
+        self._costs: dict[int, list[int]] = {}
+
+    def note(self, vector: int, found: Found) -> None:
+        """All boxes of this vector violate."""
+        self._costs[vector] = sorted(found.costs.tolist())
+
+    def costs(self, vector: int) -> list[int] | None:
+        """Return what the vector's boxes cost, in order; None unless all of them are known to violate."""
+        return self._costs.get(vector)
+
+    def forget(self) -> None:
+        """Records have left: what violated may satisfy."""
+        self._costs.clear()
+
+
+def _wait(heap: list[tuple[int, int]], cost: int, vector: int, dearest: int) -> None:
+    """Let a vector with refused boxes wait again, further back; its dearest boxes do not come back."""
+    if cost < dearest:
+        heapq.heappush(heap, (cost * _RETRY_FACTOR + _RETRY_STEP, vector))
+
+
+# --- vectors ------------------------------------------------------------------------------------------------
+# Which vectors of levels are searched: all of them where they are few, otherwise those learned from
+# samples.
+#
+# Learning: around each of some records drawn at random, the box that the nearest others need is a good box
+# for their neighbourhood, at the size of the smallest group and at multiples of it, because later groups
+# have fewer records left to choose from. What these boxes' vectors are is all that is kept.
+
+Vector = tuple[int, ...]  # a level for each attribute
+
+MOST_VECTORS = 20_000  # that are searched without learning
+
+_CENTRES, _NEIGHBOURS = 400, 4_000  # of a sample
+_CENTRES_AT_A_TIME = 50
+_MULTIPLES = (1, 2, 4, 8, 16, 64)
+_SEED = 7
+
+
+def vectors_of(levels: Sequence[Levels], records: Records, least: int) -> Counts:
+    """Return the vectors to search for groups of at least `least` rows, the most general too; vector × attribute."""
+    kept = [_different(each, ranks) for each, ranks in zip(levels, records.ranks, strict=True)]
+    if prod(each.size for each in kept) <= MOST_VECTORS:
+        chosen = np.indices([each.size for each in kept]).reshape(len(kept), -1)
+        return np.stack([each[level] for each, level in zip(kept, chosen, strict=True)], axis=1)
+    most_general = tuple(each.n_levels - 1 for each in levels)
+    return np.array(list(dict.fromkeys([*_learned(levels, records, least), most_general])))
+
+
+def _different(levels: Levels, ranks: Counts) -> Rows:
+    """Return the levels that cut the values of these records differently, of equal ones the first, which costs least.
+
+    Of a block of a large table they are few: its records have few of the values.
+    """
+    present = np.flatnonzero(which_occur(ranks, levels.nodes.shape[1]))
+    cuts = np.diff(levels.nodes[:, present], axis=1) != 0  # a value's ranks lie side by side
+    return np.array(
+        list({cut.tobytes(): level for level, cut in reversed([*enumerate(cuts)])}.values())[::-1]
+    )
+
+
+def _learned(levels: Sequence[Levels], records: Records, least: int) -> Iterator[Vector]:
+    random = np.random.default_rng(_SEED)
+    sample = random.permutation(records.n)[:_NEIGHBOURS]
+    centres = sample[:_CENTRES]
+    share = records.sizes[sample].sum() / records.sizes.sum()
+    for some in range(0, centres.size, _CENTRES_AT_A_TIME):
+        yield from _around(levels, records, centres[some : some + _CENTRES_AT_A_TIME], sample, least * share)
+
+
+def _around(
+    levels: Sequence[Levels], records: Records, centres: Rows, sample: Rows, least: float
+) -> Iterator[Vector]:
+    """Yield the vectors of boxes around each centre with as many rows of the sample as multiples of `least`."""
+    needed = [
+        _levels_to(each, ranks[centres], ranks[sample])
+        for each, ranks in zip(levels, records.ranks, strict=True)
+    ]
+    distance = sum(
+        each.costs[level, records.ranks[at][centres][:, None]].astype(np.int64)
+        for at, (each, level) in enumerate(zip(levels, needed, strict=True))
+    )
+    nearest = np.argsort(distance, axis=1, kind="stable")
+    rows = np.cumsum(records.sizes[sample][nearest], axis=1)
+    for multiple in _MULTIPLES:
+        ends = (rows < multiple * least).sum(axis=1)  # the place of the last one needed
+        for centre in np.flatnonzero(ends < sample.size):
+            inside = nearest[centre, : ends[centre] + 1]
+            yield tuple(
+                _level_over(each, ranks[centres[centre]], ranks[sample[inside]])
+                for each, ranks in zip(levels, records.ranks, strict=True)
+            )
+
+
+def _levels_to(levels: Levels, centres: Counts, others: Counts) -> Counts:
+    """Return the cheapest level at which each centre and each other have one value."""
+    found = np.full((centres.size, others.size), levels.n_levels - 1)
+    best = np.full((centres.size, others.size), np.iinfo(np.int32).max, np.int32)
+    for level in range(levels.n_levels):
+        nodes = levels.nodes[level]
+        cost = levels.costs[level, centres][:, None]
+        better = (nodes[centres][:, None] == nodes[others]) & (cost < best)
+        found[better] = level
+        np.copyto(best, cost, where=better)
+    return found
+
+
+def _level_over(levels: Levels, centre: int, others: Counts) -> int:
+    """Return the cheapest level at which a centre and all the others have one value."""
+    same = (levels.nodes[:, others] == levels.nodes[:, centre][:, None]).all(axis=1)
+    return int(np.where(same, levels.costs[:, centre], np.iinfo(np.int32).max).argmin())
+
+
+# --- algorithm ----------------------------------------------------------------------------------------------
+
+_BLOCK = 1 << 14  # rows that are searched at once, at least; twice as many need no blocks
+
+
+@dataclass(frozen=True)
+class CheapestBox(WholeTableMethod):
+    """Local recoding by the cheapest box that satisfies.
+
+    `purity` is what a box costs more when it mixes classes: that much of an attribute's whole range, times the share
+    of its records outside its largest class. It counts only where there is a class.
+    """
+
+    name: ClassVar[str] = "cheapest-box"
+    summary: ClassVar[str] = (
+        "makes the group that loses least, then the next of the records that are left: finer cells than Mondrian's, "
+        "in groups that may overlap"
+    )
+    answers_queries: ClassVar[bool] = True
+    boundaries = "records"
+    seconds_per_million: ClassVar[float] = 10.0
+
+    purity: float = parameter(
+        number(0, 100),
+        1.0,
+        help="with a class: what a group costs more the more it mixes classes; 0 ignores them",
+    )
+
+    def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
+        """Requirements that are not monotone, over fewer attributes than those they are linked to."""
+        for each in linked(parts):
+            yield from refuse_not_monotone(each, self.name)
+
+    def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+        """Recode the attributes of each set of linked QIDs."""
+        task = prepare(table, requirement, self)
+        classes = task.here(table.coded(self.target)) if self.target is not None and self.purity else None
+        released = {
+            column.name: column
+            for parts in linked(task.parts)
+            for column in self._recoded(task, parts, classes, task.n_rows)
+        }
+        return task.outcome(released[column.name] for column in task.columns)
+
+    def _recoded(
+        self, task: Prepared, parts: Sequence[GroupRequirement], classes: Coded | None, n_rows: int
+    ) -> Iterator[Generalised]:
+        columns = [column for column in task.columns if any(column.name in part.qid for part in parts)]
+        judge = judge_of(parts, task.sensitive, n_rows)
+        groups, n_groups = np.empty(n_rows, np.int64), 0
+        cells = []
+        for rows in blocks(columns, parts, task, _BLOCK):
+            of_row, lo, hi = _recode(columns, rows, judge, classes, self.purity)
+            groups[rows] = of_row + n_groups
+            n_groups += lo.shape[1]
+            cells.append((lo, hi))
+        lo, hi = (np.concatenate(ends, axis=1) for ends in zip(*cells, strict=True))
+        for column, first, after in zip(columns, lo, hi, strict=True):
+            yield released_column(column, first, after, groups)
+
+
+def _recode(
+    columns: Sequence[Column], rows: Rows, judge: Judge, classes: Coded | None, purity: float
+) -> tuple[Counts, Counts, Counts]:
+    """Return the group of each of these rows, and the ranks `[lo, hi)` of each group's cells, attribute × group."""
+    levels = [levels_of(column) for column in columns]
+    records = distinct_records(levels, rows, judge, classes)
+    vectors = vectors_of(levels, records, judge.least)
+    groups, n_groups = cheapest_boxes(records, Boxes(levels, records, vectors), judge, purity)
+    groups, lo, hi = with_everybody(levels, records, groups, n_groups, judge)
+    return groups[records.of_row], lo, hi
+
+
+def refuse_not_monotone(parts: Sequence[GroupRequirement], method: str) -> Iterator[Problem]:
+    """Refuse non-monotone requirements over several QIDs, as each is tested only on groups finer than its own."""
+    attributes = {name for part in parts for name in part.qid}
+    for part in parts:
+        if not part.monotone and set(part.qid) != attributes:
+            yield Problem(
+                f"{method}: {part.model} over {', '.join(part.qid)} is not monotone, so it must be over all attributes "
+                f"of the requirements: {', '.join(sorted(attributes))}"
+            )

@@ -1,0 +1,334 @@
+"""Mondrian's first cuts, of groups that no one memory holds: by how many records of each group have each rank.
+
+A cut along an attribute depends on nothing but the ranks of the group's records along it, and on the values that the
+judge counts. So the pairs of group and rank that occur, each with its number of records, stand for the records: along
+each attribute they are cut like records, and weigh as many (`anonymize/mondrian/cuts.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.boundaries import start_cells, start_labels
+from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, TaxonomyAxis, View
+from masquerade.anonymize.mondrian.cuts import AxisCandidates, Choice, best_axes, candidates_of
+from masquerade.anonymize.mondrian.groups import Cells
+from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
+from masquerade.anonymize.mondrian.judge import Histograms, Judge
+from masquerade.data.column import Column
+from masquerade.data.records import Records, codes_of, ranks_of
+from masquerade.engine.chunks import Arrays, Chunk, Engine, SparseCounts
+from masquerade.engine.counts import Counts, Flags, Ints, Rows, weighted_counts
+
+_BYTES_PER_PAIR = 100  # of group and rank: the sums of two threads, and what is made of them
+_BYTES_PER_CODE = 25  # more, where each pair is counted by a code
+
+
+@dataclass(frozen=True, eq=False)
+class Cutting:
+    """How groups are cut, and where a chunk has what it takes: the ranks along each axis, the counted codes."""
+
+    axes: Sequence[Axis]
+    ranks: tuple[str, ...]
+    judge: Judge
+    choice: Choice
+    strict: bool
+    labels: str  # the array with each row's group
+    last: bool = True  # whether groups that cannot be cut in this way are done
+    hidden: CutGroups | None = None  # takes note of cuts that the release does not show
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of ranks along each axis."""
+        return tuple(max(axis.column.domain.size, 1) for axis in self.axes)
+
+    @property
+    def counted(self) -> tuple[tuple[str, int], ...]:
+        """The arrays of codes that the judge counts, and the number of codes of each."""
+        return tuple((codes_of(each.name), len(each.labels)) for each in self.judge.counted)
+
+
+@dataclass(frozen=True, eq=False)
+class TopGroups:
+    """The groups that were made: their records, their cells, and whether no cut of them is allowed.
+
+    A group that was cut is still in its place, without records. `parted` is as for `mondrian/groups.py`.
+    """
+
+    sizes: Counts
+    cells: Cells
+    stuck: Flags
+    parted: Counts
+
+    @classmethod
+    def start(cls, sizes: Counts, cells: Cells) -> TopGroups:
+        """Return groups to begin with."""
+        return cls(sizes, cells, np.zeros(sizes.size, bool), np.zeros(sizes.size, np.int64))
+
+    def again(self) -> TopGroups:
+        """Return the same groups, to be cut in another way."""
+        return replace(self, stuck=self.sizes == 0)
+
+
+def whole_groups(table: Records, columns: Sequence[Column], label: str) -> TopGroups:
+    """Put all records into one group, or where there are boundaries into those at them; `label` has each row's."""
+    if all(column.boundary is None for column in columns):
+        table.chunks.change(_Everybody(ranks_of(columns[0].name), label))
+        cells = np.array([[[0], [max(column.domain.size, 1)]] for column in columns], np.int64)
+        return TopGroups.start(np.array([len(table)]), cells)
+    sizes = start_labels(table, columns, label)
+    return TopGroups.start(sizes, start_cells(table, columns, label, sizes))
+
+
+def cut_to_size(table: Records, how: Cutting, most_rows: int, start: TopGroups) -> TopGroups:
+    """Cut groups of more than `most_rows` records as long as one can be cut; chunks then have each row's group."""
+    sizes, cells, final = start.sizes.copy(), start.cells.copy(), start.stuck.copy()
+    parted = start.parted
+    while (open_ := np.flatnonzero(~final & (sizes > most_rows))).size:
+        index = np.full(sizes.size, -1, np.int32)
+        index[open_] = np.arange(open_.size)
+        records = int(sizes[open_].sum())
+        kernel = CountRanks(how.labels, index, how.ranks, how.sizes, how.counted)
+        pairs = kernel.most_pairs(records, max(open_.size, records // most_rows))
+        insist_on_pairs(table.engine, pairs, _BYTES_PER_PAIR + (_BYTES_PER_CODE if how.counted else 0))
+        counted = table.chunks.total(kernel)
+        made = _cut(how, counted, sizes[open_], cells[:, :, open_], parted[open_], sizes.size)
+        if made.recut is not None:
+            table.chunks.change(replace(made.recut, labels=how.labels, index=index))
+        final[open_] = True  # replaced by its parts, or stuck
+        sizes[open_[~made.stuck]] = 0
+        if how.last:
+            cells[:, :, open_[made.stuck]] = made.narrowed
+        sizes = np.concatenate([sizes, made.sizes])
+        cells = np.concatenate([cells, made.cells], axis=2)
+        final = np.concatenate([final, np.zeros(made.sizes.size, bool)])
+        parted = np.concatenate([parted, made.parted])
+    return TopGroups(sizes, cells, final, parted)
+
+
+def insist_on_pairs(engine: Engine, pairs: int, bytes_per_pair: int) -> None:
+    """Raise if the counts of so many pairs of group and rank would take more memory than is stated."""
+    engine.insist_on_room(pairs * bytes_per_pair, f"up to {pairs:,} counts of the values in each group")
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    stuck: Flags  # which of the open groups cannot be cut
+    narrowed: Cells  # of those
+    sizes: Counts  # of the parts of the others
+    cells: Cells
+    parted: Counts
+    recut: Recut | None
+
+
+def _cut(
+    how: Cutting,
+    counted: Sequence[Sequence[SparseCounts]],
+    sizes: Counts,
+    cells: Cells,
+    parted: Counts,
+    first: int,
+) -> _Made:
+    """Cut each group along its best dimension; parts get numbers from `first` on."""
+    views = [
+        WeightedRanks.of(axis, size, counts, how.judge, sizes)
+        for axis, size, counts in zip(how.axes, how.sizes, counted, strict=True)
+    ]
+    offered = [view.candidates(at, how) for at, view in enumerate(views)]
+    best = best_axes([each for each in offered if each is not None], how.choice, len(how.axes), sizes.size)
+    stuck = best < 0
+    narrowed = np.stack([view.narrowest(own) for view, own in zip(views, cells, strict=True)])
+    parts, tables = [], []
+    for at, (view, candidates) in enumerate(zip(views, offered, strict=True)):
+        made = None if candidates is None else candidates.made(best, first, cells, parted, how.hidden)
+        if candidates is None or made is None:
+            continue
+        first += made.sizes.size
+        parts.append(made)
+        tables.append(view.table(how.ranks[at], candidates, made.chosen, made.numbers))
+    if not tables:
+        nothing = np.empty(0, np.int64)
+        return _Made(stuck, narrowed[:, :, stuck], nothing, cells[:, :, :0], nothing, None)
+    return _Made(
+        stuck,
+        narrowed[:, :, stuck],
+        np.concatenate([made.sizes for made in parts]),
+        np.concatenate([made.cells for made in parts], axis=2),
+        np.concatenate([made.parted for made in parts]),
+        Recut(best, tuple(tables)),
+    )
+
+
+def with_ranks(axis: Axis, ranks: Counts) -> Axis:
+    """Return the axis for rows with these ranks."""
+    own = copy(axis)
+    own.column = replace(axis.column, ranks=ranks.astype(np.int32))
+    return own
+
+
+def look_at(axis: Axis, batch: Batch, weights: Counts, records: Counts) -> View:
+    """Look at different ranks of each group, in order, each of which so many records have; `records` sums them up."""
+    if isinstance(axis, ContinuousAxis):
+        return axis.look_weighted(batch, weights, records)
+    return axis.look(batch)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRanks:
+    """The pairs of group and rank that occur along one axis, in order, and how many records have each."""
+
+    axis: Axis  # whose column has the rank of each pair
+    size: int  # of its domain
+    keys: Counts
+    batch: Batch  # the pairs of each group
+    weights: Counts
+    coded: tuple[tuple[Counts, Counts, Counts, int], ...]  # pair, code and count; the number of codes
+    records: Counts  # of each group
+
+    @classmethod
+    def of(
+        cls, axis: Axis, size: int, counted: Sequence[SparseCounts], judge: Judge, records: Counts
+    ) -> WeightedRanks:
+        """Return the pairs of groups, with their numbers of records, from what `CountRanks` counted along the axis."""
+        if judge.counted:
+            n_first = len(judge.counted[0].labels)
+            pairs = counted[0].keys // n_first
+            starts = np.flatnonzero(np.diff(pairs, prepend=-1))
+            keys, weights = pairs[starts], np.add.reduceat(counted[0].counts, starts)
+        else:
+            keys, weights = counted[0].keys, counted[0].counts
+        groups, ranks = np.divmod(keys, size)
+        batch = Batch(np.arange(keys.size), np.diff(np.searchsorted(groups, np.arange(records.size + 1))))
+        coded = []
+        for each, counts in zip(judge.counted, counted, strict=False):
+            n_codes = len(each.labels)
+            pair, code = np.divmod(counts.keys, n_codes)
+            coded.append((np.searchsorted(keys, pair), code, counts.counts, n_codes))
+        return cls(with_ranks(axis, ranks), size, keys, batch, weights, tuple(coded), records)
+
+    def look(self) -> View:
+        """Return what each group covers, and where it would be cut."""
+        return look_at(self.axis, self.batch, self.weights, self.records)
+
+    def narrowest(self, cell: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the cells of groups that are done: along taxonomies as narrow as their values, and between edges."""
+        if isinstance(self.axis, TaxonomyAxis):
+            view = self.axis.look(self.batch)
+            return np.stack([view.lo, view.hi])
+        if isinstance(self.axis, ContinuousAxis) and self.axis.edges.size:
+            return np.stack(self.axis.between_edges(cell[0], cell[1], self.look()))
+        return cell
+
+    def candidates(self, at: int, how: Cutting) -> AxisCandidates | None:
+        """Return the cuts along this axis; None when no group can be cut there."""
+
+        def count(pairs: Rows, part: Callable[[], Ints], sizes: Counts) -> Histograms:
+            return self.counts(part(), sizes.size, pairs)
+
+        return candidates_of(
+            at, self.axis, self.batch, self.look(), self.records, count, how.judge, how.strict
+        )
+
+    def counts(self, part: Ints, n_parts: int, pairs: Rows) -> Histograms:
+        """Return the histograms of parts, given the part of each of these pairs."""
+        sizes = weighted_counts(part, self.weights[pairs], n_parts).astype(np.int64).reshape(-1, 1)
+        part_of_pair = np.full(self.weights.size, -1)
+        part_of_pair[pairs] = part
+        histograms = []
+        for pair, code, counts, n_codes in self.coded:
+            here = part_of_pair[pair]
+            rows = here >= 0
+            keys = here[rows] * n_codes + code[rows]
+            counted = weighted_counts(keys, counts[rows], n_parts * n_codes).astype(np.int64)
+            histograms.append(counted.reshape(n_parts, n_codes))
+        return (sizes, *histograms)
+
+    def table(self, ranks: str, candidates: AxisCandidates, chosen: Flags, numbers: Counts) -> PartTable:
+        """Return the number of the part of each pair of a group that is cut along this axis."""
+        pairs = candidates.batch.rows[np.repeat(chosen, candidates.batch.sizes)]
+        part = candidates.labels(chosen, candidates.batch, numbers)
+        return PartTable(int(candidates.axes[0]), ranks, self.size, self.keys[pairs], part)
+
+
+@dataclass(frozen=True, eq=False)
+class PartTable:
+    """The new group of the records with each (group, rank), of groups that are cut along one axis."""
+
+    axis: int
+    ranks: str
+    size: int
+    keys: Counts
+    numbers: Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Recut:
+    """Gives the records of groups that are cut their new groups."""
+
+    axis_of_group: Counts  # of each open group; -1 where it is not cut
+    tables: tuple[PartTable, ...]
+    labels: str = ""
+    index: NDArray[np.int32] | None = (
+        None  # of each group among the open ones, -1 where it is none; None where all are
+    )
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        """Return the new groups of a chunk's records."""
+        labels = np.array(chunk[self.labels])
+        group = labels.copy() if self.index is None else self.index.take(labels)
+        cut_along = np.append(self.axis_of_group, -1).take(group)
+        for table in self.tables:
+            rows = np.flatnonzero(cut_along == table.axis)
+            keys = group.take(rows).astype(np.int64) * table.size + chunk[table.ranks].take(rows)
+            labels[rows] = table.numbers.take(np.searchsorted(table.keys, keys))
+        return {self.labels: labels}
+
+
+@dataclass(frozen=True)
+class _Everybody:
+    like: str
+    labels: str
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        return {self.labels: np.zeros(chunk[self.like].size, np.int32)}
+
+
+@dataclass(frozen=True, eq=False)
+class CountRanks:
+    """Counts the records of open groups by rank, along each axis, and by each counted code."""
+
+    labels: str
+    index: NDArray[np.int32]
+    ranks: tuple[str, ...]
+    sizes: tuple[int, ...]
+    counted: tuple[tuple[str, int], ...]
+
+    def most_pairs(self, records: int, n_groups: int) -> int:
+        """Return how many counts there may be of so many records in so many groups."""
+        codes = [n_codes for _, n_codes in self.counted] or [1]
+        return sum(min(records, n_groups * size * n_codes) for size in self.sizes for n_codes in codes)
+
+    def __call__(self, chunk: Chunk) -> tuple[tuple[SparseCounts, ...], ...]:
+        """Return for each axis the counts by (group, rank), or one for each counted code."""
+        group = self.index.take(chunk[self.labels])
+        rows = np.flatnonzero(group >= 0)
+        group = group.take(rows).astype(np.int64)
+        n_groups = int(self.index.max(initial=-1)) + 1
+        found: list[tuple[SparseCounts, ...]] = []
+        for name, size in zip(self.ranks, self.sizes, strict=True):
+            keys = group * size + chunk[name].take(rows)
+            if not self.counted:
+                found.append((SparseCounts.of(keys, n_groups * size),))
+                continue
+            found.append(
+                tuple(
+                    SparseCounts.of(keys * n_codes + chunk[codes].take(rows), n_groups * size * n_codes)
+                    for codes, n_codes in self.counted
+                )
+            )
+        return tuple(found)

@@ -1,0 +1,801 @@
+"""The cuts of linked records along one attribute, by counts: for records in chunks what `LinkedGroups` finds in rows.
+
+Linked records have one value along the attribute, whatever QID their groups are of (`anonymize/mondrian/linked.py`).
+Where they would be cut follows from how many of them have each rank; whether they may be, from how many records of
+each group, of every QID with the attribute, have each rank and each counted value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares, Slots, View
+from masquerade.anonymize.mondrian.counted_cuts import (
+    CountRanks,
+    PartTable,
+    Recut,
+    TopGroups,
+    WeightedRanks,
+    insist_on_pairs,
+    look_at,
+    whole_groups,
+    with_ranks,
+)
+from masquerade.anonymize.mondrian.cuts import Choice, Cuts, Parts
+from masquerade.anonymize.mondrian.judge import Histograms, Judge
+from masquerade.anonymize.mondrian.linked_parts import Test, judged_slots
+from masquerade.anonymize.mondrian.multidimensional import (
+    Dimensions,
+    JudgeOf,
+    Released,
+    released_by_number,
+    rows_together,
+)
+from masquerade.data.column import Column
+from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
+from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine, SparseCounts
+from masquerade.engine.counts import (
+    Counts,
+    Flags,
+    Ints,
+    group_rows,
+    renumber,
+    value_counts,
+    weighted_counts,
+    which_occur,
+)
+from masquerade.engine.here import Here
+
+
+@dataclass(frozen=True, eq=False)
+class CountedGroups:
+    """The groups of one QID that may be cut along an axis, and how many of their records have each rank."""
+
+    judge: Judge
+    groups: Counts  # their numbers among all groups of the QID, in order
+    linked: Counts  # the linked records that each belongs to
+    pairs: WeightedRanks  # of these groups' places and ranks
+
+    @property
+    def n_groups(self) -> int:
+        """The number of these groups."""
+        return int(self.groups.size)
+
+    def pairs_of(self, groups: Counts, ranks: Ints) -> Counts:
+        """Return the place of the pair of each of these groups and ranks."""
+        keys = np.searchsorted(self.groups, groups) * self.pairs.size + ranks
+        return np.searchsorted(self.pairs.keys, keys)
+
+    def keys(self) -> tuple[Counts, Counts]:
+        """Return the place of each pair's group, and the (linked records, rank) of each pair as one number."""
+        place, rank = np.divmod(self.pairs.keys, self.pairs.size)
+        return place, self.linked[place] * self.pairs.size + rank
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The (linked records, rank) that occur along an axis, in order, and how many records have each."""
+
+    axis: Axis
+    keys: Counts
+    batch: Batch
+    weights: Counts
+    records: Counts  # of all linked records
+
+    @classmethod
+    def of(cls, axis: Axis, counted: CountedGroups, n_linked: int) -> Units:
+        """Add up the pairs of one QID's groups: every linked record is in one of them."""
+        size = counted.pairs.size
+        numbers, keys = renumber(counted.keys()[1], n_linked * size)
+        weights = weighted_counts(numbers, counted.pairs.weights, keys.size).astype(np.int64)
+        linked, ranks = np.divmod(keys, size)
+        batch = Batch(np.arange(keys.size), value_counts(linked, n_linked))
+        records = weighted_counts(linked, weights, n_linked).astype(np.int64)
+        return cls(with_ranks(axis, ranks), keys, batch, weights, records)
+
+    def look(self) -> View:
+        """Return what linked records cover, and where they would be cut."""
+        return look_at(self.axis, self.batch, self.weights, self.records)
+
+
+@dataclass(frozen=True, eq=False)
+class _SlotCounts:
+    """The groups of one QID in each slot of a cut: those that occur, and what the judge counts of them."""
+
+    judge: Judge
+    n_groups: int
+    slot: Counts
+    group: Counts  # by its place
+    histograms: Histograms
+
+    @classmethod
+    def of(cls, counted: CountedGroups, slot_of_pair: Counts) -> _SlotCounts:
+        inside = np.flatnonzero(slot_of_pair >= 0)
+        place = counted.keys()[0][inside]
+        bound = (int(slot_of_pair.max(initial=0)) + 1) * counted.n_groups
+        numbers, found = renumber(slot_of_pair[inside] * counted.n_groups + place, bound)
+        histograms = counted.pairs.counts(numbers.astype(np.int64), found.size, inside)
+        return cls(
+            counted.judge,
+            counted.n_groups,
+            found // counted.n_groups,
+            found % counted.n_groups,
+            histograms,
+        )
+
+    def bad(self, label_of_slot: Counts, n_labels: int, test: Test) -> Counts:
+        """Return the labels of which some group fails a test, where the slots with one label are one part."""
+        labels = label_of_slot[self.slot]
+        inside = np.flatnonzero(labels >= 0)
+        keys = labels[inside] * self.n_groups + self.group[inside]
+        numbers, found = renumber(keys, n_labels * self.n_groups)
+        histograms = tuple(_added_up(each[inside], numbers.astype(np.int64)) for each in self.histograms)
+        bad: Counts = found[~test(self.judge, histograms)] // self.n_groups
+        return bad
+
+    def of_parts(self, part_of_slot: Counts) -> Histograms:
+        """Return the counts of parts, given the number of each slot's part; every part has records."""
+        return tuple(_added_up(each, part_of_slot[self.slot]) for each in self.histograms)
+
+
+def _added_up(rows: Counts, labels: Counts) -> Counts:
+    """Add up the rows with each label; every label up to the largest must occur."""
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
+    added: Counts = np.add.reduceat(rows[order], starts, axis=0) if starts.size else rows[:0]
+    return added
+
+
+@dataclass(frozen=True, eq=False)
+class CountedCuts:
+    """The cuts of linked records along one axis: where, into which parts, and how good each is."""
+
+    counted: Sequence[CountedGroups]  # of every QID with the attribute
+    scores: Shares  # of all linked records; -inf where no cut is allowed
+    slots: Slots
+    part_of_slot: Counts
+    slot_of_pair: Sequence[Counts]  # for each of `counted`; -1 where there is no cut
+    cut_at: Counts  # by the slots' groups
+
+    def parts_of_pairs(self, at: int, made: Flags) -> tuple[Counts, Counts]:
+        """Return the pairs of a QID's groups in cuts that are made, and the part of each (the number of a slot)."""
+        counted = self.counted[at]
+        place = counted.keys()[0]
+        pairs = np.flatnonzero(made[counted.linked[place]])
+        return pairs, self.part_of_slot[self.slot_of_pair[at][pairs]]
+
+
+def cuts_along(
+    at: int, axis: Axis, counted: Sequence[CountedGroups], n_linked: int, choice: Choice, strict: bool
+) -> CountedCuts | None:
+    """Return the cuts along dimension number `at`; None when no linked records can be cut there."""
+    units = Units.of(axis, counted[0], n_linked)
+    view = units.look()
+    can_split = view.can_split
+    if not can_split.any():
+        return None
+    batch, view = units.batch.only(can_split), view.only(can_split, units.batch.sizes)
+    slots = units.axis.cut(batch, view)
+    slot_of_unit = np.full(units.keys.size, -1, np.int64)
+    slot_of_unit[np.repeat(can_split, units.batch.sizes)] = slots.of_row
+    slot_of_pair = [slot_of_unit[np.searchsorted(units.keys, each.keys()[1])] for each in counted]
+    found = [_SlotCounts.of(each, slot) for each, slot in zip(counted, slot_of_pair, strict=True)]
+
+    def satisfied(label_of_slot: Counts, n_labels: int, test: Test) -> Flags:
+        good = np.ones(n_labels, bool)
+        for each in found:
+            good[each.bad(label_of_slot, n_labels, test)] = False
+        return good
+
+    sizes = weighted_counts(found[0].slot, found[0].histograms[0][:, 0], slots.n_slots).astype(np.int64)
+    part_of_slot, allowed = judged_slots(
+        slots, sizes, satisfied, by_size=counted[0].judge.by_size, strict=strict
+    )
+    size_of_part = weighted_counts(part_of_slot, sizes, slots.n_slots)
+    parts = np.flatnonzero(size_of_part)
+    group = slots.groups[parts]
+    # A part that several slots share stays at the value of the group.
+    shared = value_counts(part_of_slot, slots.n_slots)[parts] > 1
+    widths = np.where(shared, view.widths[group], slots.widths[parts])
+    number = np.zeros(slots.n_slots, np.int64)
+    number[parts] = np.arange(parts.size)
+    counts = found[0].of_parts(number[part_of_slot])
+    records = units.records[can_split]
+    cuts = Cuts(records, view.widths, Parts(group, counts, widths), np.full(records.size, at))
+    scores = np.full(n_linked, -np.inf)
+    scores[can_split] = np.where(allowed, choice(cuts), -np.inf)
+    return CountedCuts(counted, scores, slots, part_of_slot, slot_of_pair, view.at)
+
+
+# --- linked kernels -----------------------------------------------------------------------------------------
+# What `linked_counts.py` asks of chunks: which groups share records, and their new groups.
+
+
+def value_label(name: str, *, narrowed: bool) -> str:
+    """Return under which name a chunk has the number of each record's cell along the axis of this name.
+
+    Cells that are `narrowed` from a release for the union of the QIDs stand beside others.
+    """
+    return f"{'narrowed' if narrowed else 'linked'} value {name}"
+
+
+@dataclass(frozen=True, eq=False)
+class CountPairs:
+    """Counts the records that groups of two QIDs share, of those whose group of the first QID is flagged."""
+
+    first: str
+    flagged: Flags
+    pairs: tuple[tuple[str, int, str, int], ...]  # two arrays with groups, and how many groups there are
+
+    def __call__(self, chunk: Chunk) -> tuple[SparseCounts, ...]:
+        """Return the counts of each two QIDs."""
+        rows = np.flatnonzero(self.flagged.take(chunk[self.first]))
+        return tuple(
+            SparseCounts.of(
+                chunk[one].take(rows).astype(np.int64) * n_others + chunk[other].take(rows), n_ones * n_others
+            )
+            for one, n_ones, other, n_others in self.pairs
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CountAll:
+    """Counts several things at once."""
+
+    kernels: tuple[CountRanks, ...]
+
+    def __call__(self, chunk: Chunk) -> tuple[tuple[tuple[SparseCounts, ...], ...], ...]:
+        """Return all counts."""
+        return tuple(kernel(chunk) for kernel in self.kernels)
+
+
+@dataclass(frozen=True, eq=False)
+class RecutAll:
+    """Cuts the groups of several QIDs at once."""
+
+    kernels: tuple[Recut, ...]
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        """Return the new groups of a chunk's records."""
+        return {name: array for kernel in self.kernels for name, array in kernel(chunk).items()}
+
+
+@dataclass(frozen=True, eq=False)
+class NumberGroups:
+    """Gives each record numbers by its groups: the array with those, the array to make, the number of each group."""
+
+    tables: tuple[tuple[str, str, Counts], ...]
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        """Return the numbers of a chunk's records."""
+        return {name: number.take(chunk[label]).astype(np.int32) for label, name, number in self.tables}
+
+
+@dataclass(frozen=True)
+class KeepArrays:
+    """The arrays of these names, to be changed."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        """Return copies of the arrays."""
+        return {name: np.array(chunk[name]) for name in self.names}
+
+
+# --- linked cuts --------------------------------------------------------------------------------------------
+# Mondrian over several QIDs that share attributes: each requirement is judged on the groups of its own QID.
+#
+# A cut along an attribute changes the groups of every QID that has it, and no others. So the records that
+# are cut together along an attribute are those *linked* by it: a chain of groups, of any QIDs with the
+# attribute, that share records. They have one value there, all get the parts of one cut, and the cut is
+# allowed when the groups that it makes of each of these QIDs satisfy the requirements on that QID. With one
+# QID the linked records are just its groups.
+#
+# In each round the best cuts that have no group in common are made. What allows a cut is known from its own
+# groups, so the others do not disturb it.
+#
+# An attribute that many QIDs have is soon linked everywhere, and then cut for all records or for none. So
+# the groups may also begin at a release for the union of the QIDs (`qids.py`), in which every group was cut
+# where it suited that one.
+#
+# Rounds need nothing but counts. Which groups of different QIDs are linked is known from the pairs of them
+# that share records; where linked records are cut, and whether they may be, from how many records of each
+# group have each rank and each counted value (`linked_counts.py`). So a round is the same on one chunk and
+# on many.
+#
+# On many chunks every round reads all of them, and its counts are held beside them. Groups that are linked
+# along no attribute any more, not even through others, are on different **islands**, and cut independently
+# of each other: an island that is small enough is brought together in one chunk, and the rounds go on
+# there.
+
+Pairs = tuple[Counts, Counts]  # groups of two QIDs that share records
+_NOT_YET = -1
+_BYTES_PER_PAIR = 150  # of group and rank, and of what is made of all of them to judge cuts
+
+
+def cut_linked(
+    records: Records,
+    dimensions: Dimensions,
+    judges: Mapping[frozenset[str], JudgeOf],
+    choice: Choice,
+    strict: bool,
+    begin: tuple[str, TopGroups] | None = None,
+) -> Released:
+    """Cut along the attributes of QIDs that share some until no cut is allowed; return the released columns.
+
+    `begin` has groups over all attributes that satisfy, and the array with each record's: no cell gets wider than
+    theirs. Without it all groups are at the top.
+    """
+    counted = {name for each in judges.values() for name in each.counted}
+    n_arrays = len(dimensions.columns) + len(judges) + len(counted)
+    # Records in our own memory are all in one chunk: there an island gains nothing by leaving it.
+    aside = 0 if isinstance(records.engine, Here) else rows_together(records, n_arrays)
+    cutting = _Cutting(dimensions, judges, choice, strict, begin is not None)
+    groups = _LinkedGroups(cutting, _at_start(records, cutting, begin), records.chunks, records.engine, aside)
+    for way, axes in enumerate(cutting.ways):
+        groups.cut(axes, way)
+    ends = {at: [cells] for at, cells in groups.numbered().items()}
+    if aside:
+        arrays = (*dimensions.ranks, *(qid.label for qid in groups.qids), *map(codes_of, sorted(counted)))
+        for way in range(len(cutting.ways)):
+            _cut_islands(records, groups, way, arrays, ends)
+    released = {}
+    for at, axis in enumerate(cutting.axes):
+        lo, hi = np.concatenate(ends[at], axis=1)
+        released[axis.name] = released_by_number(axis.column, lo, hi, cutting.value(at))
+    return released
+
+
+@dataclass(frozen=True, eq=False)
+class _Cutting:
+    """How linked records are cut, wherever they are. `narrowed` if they begin at a release for the QIDs' union."""
+
+    dimensions: Dimensions
+    judges: Mapping[frozenset[str], JudgeOf]
+    choice: Choice
+    strict: bool
+    narrowed: bool
+
+    @property
+    def axes(self) -> list[Axis]:
+        """The axes along which groups are cut in the end."""
+        return self.dimensions.axes()
+
+    @property
+    def ways(self) -> list[list[Axis]]:
+        """The ways to cut, one after the other: at the predicates of a workload, if there is one, then as usual."""
+        first = self.dimensions.first()
+        return [first, self.axes] if first else [self.axes]
+
+    def value(self, at: int) -> str:
+        """Return under which name a chunk has the number of each record's cell along a dimension."""
+        return value_label(self.dimensions.columns[at].name, narrowed=self.narrowed)
+
+
+@dataclass(eq=False)
+class _Qid:
+    """The groups of one QID; each record's is in the array `label` of its chunk.
+
+    A group that was cut is still in its place, without records.
+    """
+
+    names: frozenset[str]
+    judge: Judge
+    label: str
+    sizes: Counts
+    cells: dict[int, Counts]  # of each group along the attributes whose cells are kept here
+    stuck: dict[int, Flags] = field(
+        default_factory=dict
+    )  # groups that cannot be cut along an attribute as they are
+    way: Counts = field(default_factory=lambda: np.empty(0, np.int64))  # in which an island was set aside
+
+    def __post_init__(self) -> None:
+        self.way = np.full(self.sizes.size, _NOT_YET)
+
+    @property
+    def active(self) -> Flags:
+        """The groups with records that are not set aside."""
+        active: Flags = (self.sizes > 0) & (self.way == _NOT_YET)
+        return active
+
+    @property
+    def counted(self) -> tuple[tuple[str, int], ...]:
+        """The arrays of codes that the judge counts, and the number of codes of each."""
+        return tuple((codes_of(each.name), len(each.labels)) for each in self.judge.counted)
+
+    def split(self, parents: Counts, sizes: Counts) -> None:
+        """Put groups of these sizes in place of their parents, whose cells they inherit."""
+        self.sizes = np.append(self.sizes, sizes)
+        self.sizes[parents] = 0
+        self.cells = {at: np.append(each, each[:, parents], axis=1) for at, each in self.cells.items()}
+        self.stuck = {at: np.append(each, np.zeros(parents.size, bool)) for at, each in self.stuck.items()}
+        self.way = np.append(self.way, np.full(parents.size, _NOT_YET))
+
+
+@dataclass(frozen=True, eq=False)
+class _Links:
+    """What is linked: a number for each group of some QIDs, the same for groups that are linked."""
+
+    of_group: Mapping[
+        _Qid, Counts
+    ]  # the least group of the first QID; that of groups without records means nothing
+    bound: int
+
+
+class _LinkedGroups:
+    """The groups of all QIDs, whose records are in some chunks, and how they are cut.
+
+    Islands of at most `aside` records are set aside as soon as there are some, to be cut in another memory.
+    """
+
+    def __init__(
+        self, cutting: _Cutting, qids: Sequence[_Qid], chunks: Chunks, engine: Engine, aside: int = 0
+    ) -> None:
+        self.cutting, self.qids, self._chunks, self._engine = cutting, qids, chunks, engine
+        self.aside = aside
+        columns = cutting.dimensions.columns
+        self._of_axis = [[qid for qid in qids if each.name in qid.names] for each in columns]
+
+    def cut(self, axes: Sequence[Axis], way: int) -> None:
+        """Cut along these until no cut is allowed; take note of the way in which islands were set aside."""
+        for qid in self.qids:
+            qid.stuck = {
+                at: np.zeros(qid.sizes.size, bool) for at, own in enumerate(self._of_axis) if qid in own
+            }
+        while True:
+            pairs = self._pairs()
+            if self.aside:
+                self._set_aside(self.linked(self.qids, pairs), way)
+            cuts = self._cuts(axes, pairs)
+            made = self._settled(cuts)
+            if not made:
+                return
+            self._make(axes, {at: (cuts[at], flags) for at, flags in made.items()})
+
+    def _pairs(self) -> dict[tuple[_Qid, _Qid], Pairs]:
+        """Find which groups share records: of each attribute's first QID and its others, and of the first and all."""
+        asked = dict.fromkeys((own[0], other) for own in (self.qids, *self._of_axis) for other in own[1:])
+        return self.pairs_of(self.qids[0].active, list(asked))
+
+    def pairs_of(self, flagged: Flags, asked: Sequence[tuple[_Qid, _Qid]]) -> dict[tuple[_Qid, _Qid], Pairs]:
+        """Find which groups share records, of these QIDs and among records of these groups of the first."""
+        kernel = CountPairs(
+            self.qids[0].label,
+            flagged,
+            tuple((one.label, one.sizes.size, other.label, other.sizes.size) for one, other in asked),
+        )
+        counted = self._chunks.total(kernel)
+        return {
+            both: (each.keys // both[1].sizes.size, each.keys % both[1].sizes.size)
+            for both, each in zip(asked, counted, strict=True)
+        }
+
+    def linked(self, qids: Sequence[_Qid], pairs: Mapping[tuple[_Qid, _Qid], Pairs]) -> _Links:
+        """Number the groups of these QIDs that are linked by common records."""
+        first, *others = qids
+        linked = np.arange(first.sizes.size)
+        least = {each: np.zeros(each.sizes.size, np.int64) for each in others}
+        while True:
+            before = linked.copy()
+            for other in others:
+                ones, others_ = pairs[first, other]
+                least[other][:] = linked.size
+                np.minimum.at(least[other], others_, linked[ones])
+                np.minimum.at(linked, ones, least[other][others_])
+            linked = linked[linked]  # a link of a link
+            if np.array_equal(before, linked):
+                return _Links({first: linked, **least}, linked.size)
+
+    def _set_aside(self, islands: _Links, way: int) -> None:
+        """Leave islands with few records to one memory."""
+        first = self.qids[0]
+        own = islands.of_group[first]
+        sizes = weighted_counts(own[first.active], first.sizes[first.active], islands.bound)
+        small = np.append(sizes <= self.aside, False)
+        for qid in self.qids:
+            qid.way[qid.active & small[islands.of_group[qid]]] = way
+
+    def _cuts(self, axes: Sequence[Axis], pairs: Mapping[tuple[_Qid, _Qid], Pairs]) -> dict[int, CountedCuts]:
+        """Return the cuts along every dimension; groups that are in no allowed one are stuck from now on."""
+        asked = {}
+        for at, own in enumerate(self._of_axis):
+            links = self.linked(own, pairs)
+            may = np.zeros(links.bound, bool)
+            for qid in own:
+                may[links.of_group[qid][qid.active & ~qid.stuck[at]]] = True
+            if may.any():
+                asked[at] = self._asked(at, own, links, may)
+        found = {}
+        for at, counted in self._counted(asked, axes).items():
+            cuts = cuts_along(
+                at, axes[at], counted, asked[at].n_linked, self.cutting.choice, self.cutting.strict
+            )
+            for qid, each in zip(self._of_axis[at], counted, strict=True):
+                qid.stuck[at][each.groups] = cuts is None or ~(cuts.scores[each.linked] > -np.inf)
+            if cuts is not None:
+                found[at] = cuts
+        return found
+
+    def _asked(self, at: int, qids: Sequence[_Qid], links: _Links, may: Flags) -> _Asked:
+        number = np.full(links.bound + 1, -1, np.int64)
+        number[:-1][may] = np.arange(np.count_nonzero(may))
+        groups, linked = [], []
+        for qid in qids:
+            of_group = np.where(qid.active, number[links.of_group[qid]], -1)
+            groups.append(np.flatnonzero(of_group >= 0))
+            linked.append(of_group[groups[-1]])
+        return _Asked(at, int(np.count_nonzero(may)), tuple(groups), tuple(linked))
+
+    def _counted(
+        self, asked: Mapping[int, _Asked], axes: Sequence[Axis], *, codes: bool = True
+    ) -> dict[int, list[CountedGroups]]:
+        """Count the records of groups by rank along dimensions, and unless told otherwise by what judges count."""
+        kernels, pairs = [], 0
+        for at, each in asked.items():
+            ranks = self._ranks_of_linked(at, each)
+            for qid, groups, linked in zip(self._of_axis[at], each.groups, each.linked, strict=False):
+                index = np.full(qid.sizes.size, -1, np.int32)
+                index[groups] = np.arange(groups.size)
+                size = max(axes[at].column.domain.size, 1)
+                counted = qid.counted if codes else ()
+                kernels.append(CountRanks(qid.label, index, (ranks_of(axes[at].name),), (size,), counted))
+                records = int(qid.sizes[groups].sum())
+                most = kernels[-1].most_pairs(records, max(groups.size, records // max(self.aside, 1)))
+                if self.cutting.narrowed:  # many groups, each with few of the ranks
+                    there = qid.sizes[groups]
+                    each_code = [n_codes for _, n_codes in counted] or [1]
+                    most = min(most, sum(int(np.minimum(there, ranks[linked] * n).sum()) for n in each_code))
+                pairs += most
+        if not kernels:
+            return {}
+        insist_on_pairs(self._engine, pairs, _BYTES_PER_PAIR)
+        counts = iter(self._chunks.total(CountAll(tuple(kernels))))
+        nobody = Judge((), {}, 1)
+        return {
+            at: [
+                CountedGroups(
+                    qid.judge if codes else nobody,
+                    groups,
+                    linked,
+                    WeightedRanks.of(
+                        axes[at],
+                        max(axes[at].column.domain.size, 1),
+                        next(counts)[0],
+                        qid.judge if codes else nobody,
+                        qid.sizes[groups],
+                    ),
+                )
+                for qid, groups, linked in zip(self._of_axis[at], each.groups, each.linked, strict=False)
+            ]
+            for at, each in asked.items()
+        }
+
+    def _ranks_of_linked(self, at: int, asked: _Asked) -> Counts:
+        """Return how many ranks the cell of each group that may be cut along a dimension has, by what is linked."""
+        cells = self._of_axis[at][0].cells[at]  # the first QID with a dimension keeps its cells
+        ranks = np.zeros(asked.n_linked, np.int64)
+        ranks[asked.linked[0]] = cells[1, asked.groups[0]] - cells[0, asked.groups[0]]
+        return ranks
+
+    def _settled(self, cuts: Mapping[int, CountedCuts]) -> dict[int, Flags]:
+        """Return which linked records are cut along which dimension: where it is the best of all their groups."""
+        scores: dict[_Qid, Shares] = {qid: np.full(qid.sizes.size, -np.inf) for qid in self.qids}
+        best: dict[_Qid, Counts] = {qid: np.full(qid.sizes.size, -1) for qid in self.qids}
+        for at, each in cuts.items():
+            for qid, counted in zip(self._of_axis[at], each.counted, strict=True):
+                own = each.scores[counted.linked]
+                better = counted.groups[own > scores[qid][counted.groups]]
+                scores[qid][counted.groups] = np.maximum(own, scores[qid][counted.groups])
+                best[qid][better] = at  # along the first dimension on a tie
+        found = {}
+        for at, each in cuts.items():
+            made = each.scores > -np.inf
+            for qid, counted in zip(self._of_axis[at], each.counted, strict=True):
+                made[counted.linked[best[qid][counted.groups] != at]] = False
+            if made.any():
+                found[at] = made
+        return found
+
+    def _make(self, axes: Sequence[Axis], made: Mapping[int, tuple[CountedCuts, Flags]]) -> None:
+        """Make cuts: in the chunks, and in what is known of the groups."""
+        axis_of_group = {qid: np.full(qid.sizes.size, -1) for qid in self.qids}
+        tables: dict[_Qid, list[PartTable]] = {qid: [] for qid in self.qids}
+        for at, (cuts, flags) in made.items():
+            for place, (qid, counted) in enumerate(zip(self._of_axis[at], cuts.counted, strict=True)):
+                pairs, part = cuts.parts_of_pairs(place, flags)
+                group, rank = np.divmod(counted.pairs.keys[pairs], counted.pairs.size)
+                numbers, found = renumber(
+                    part * counted.n_groups + group, cuts.slots.n_slots * counted.n_groups
+                )
+                part, parents = found // counted.n_groups, counted.groups[found % counted.n_groups]
+                first = qid.sizes.size
+                tables[qid].append(
+                    PartTable(
+                        at,
+                        ranks_of(axes[at].name),
+                        counted.pairs.size,
+                        counted.groups[group] * counted.pairs.size + rank,
+                        first + numbers.astype(np.int64),
+                    )
+                )
+                axis_of_group[qid][parents] = at
+                sizes = weighted_counts(numbers, counted.pairs.weights[pairs], found.size)
+                qid.split(parents, sizes.astype(np.int64))
+                if at in qid.cells and isinstance(axis := axes[at], ContinuousAxis):
+                    _narrow(
+                        axis, qid.cells[at][:, first:], cuts.cut_at[cuts.slots.groups[part]], part % 2 == 1
+                    )
+        kernels = [
+            Recut(axis_of_group[qid], tuple(tables[qid]), qid.label) for qid in self.qids if tables[qid]
+        ]
+        self._chunks.change(RecutAll(tuple(kernels)))
+
+    def numbered(self) -> dict[int, Counts]:
+        """Give each record, along each dimension, the number of its cell; return the cells, as two rows.
+
+        Groups on islands that were set aside have none.
+        """
+        axes = self.cutting.axes
+        owner = {at: qid for qid in self.qids for at in qid.cells}
+        ends: dict[int, Counts] = {}
+        numbers = []
+        for at, cells in self._finished(axes).items():
+            active = owner[at].active
+            number = np.zeros(active.size, np.int64)
+            number[active] = np.arange(np.count_nonzero(active))
+            numbers.append((owner[at].label, self.cutting.value(at), number))
+            ends[at] = cells[:, active]
+        self._chunks.change(NumberGroups(tuple(numbers)))
+        return ends
+
+    def _finished(self, axes: Sequence[Axis]) -> dict[int, Counts]:
+        """Return the cells of groups that are done, as narrow as their values along taxonomies, and between edges."""
+        cells = {at: each for qid in self.qids for at, each in qid.cells.items()}
+        if not any(qid.active.any() for qid in self.qids):
+            return cells
+        pairs = self._pairs()
+        asked = {}
+        for at, own in enumerate(self._of_axis):
+            axis = axes[at]
+            if isinstance(axis, ContinuousAxis) and not axis.edges.size:
+                continue
+            links = self.linked(own, pairs)
+            asked[at] = self._asked(
+                at, own[:1], links, which_occur(links.of_group[own[0]][own[0].active], links.bound)
+            )
+        for at, (counted,) in self._counted(asked, axes, codes=False).items():
+            axis, view = axes[at], Units.of(axes[at], counted, asked[at].n_linked).look()
+            lo, hi = view.lo[counted.linked], view.hi[counted.linked]
+            if isinstance(axis, ContinuousAxis):
+                members = np.zeros(asked[at].n_linked, np.int64)
+                members[counted.linked] = counted.groups  # one of each: all have the same cell
+                lo, hi = axis.between_edges(cells[at][0, members], cells[at][1, members], view)
+                lo, hi = lo[counted.linked], hi[counted.linked]
+            cells[at] = cells[at].copy()
+            cells[at][:, counted.groups] = lo, hi
+        return cells
+
+
+def _at_start(records: Records, cutting: _Cutting, begin: tuple[str, TopGroups] | None) -> list[_Qid]:
+    """Return the groups of each QID at the start; the first QID with an attribute keeps the cells along it."""
+    qids: list[_Qid] = []
+    kept: set[int] = set()
+    for names, judge in cutting.judges.items():
+        own = [(at, each) for at, each in enumerate(cutting.dimensions.columns) if each.name in names]
+        label = f"linked {' '.join(each.name for _, each in own)}"
+        if begin is None:
+            start = whole_groups(records, [each for _, each in own], label)
+        else:
+            start = _alike(records, *begin, [at for at, _ in own], [each for _, each in own], label)
+        cells = {at: start.cells[place] for place, (at, _) in enumerate(own) if at not in kept}
+        kept |= cells.keys()
+        qids.append(_Qid(names, judge.made(), label, start.sizes, cells))
+    return qids
+
+
+def _cut_islands(
+    records: Records, groups: _LinkedGroups, way: int, arrays: Sequence[str], ends: dict[int, list[Counts]]
+) -> None:
+    """Cut the islands that were set aside in one of the ways to cut; add the cells that they get to `ends`."""
+    first, *others = groups.qids
+    waiting = np.flatnonzero(first.way == way)
+    if not waiting.size:
+        return
+    cutting, n_axes = groups.cutting, len(ends)
+    pairs = groups.pairs_of(first.way == way, [(first, other) for other in others])
+    islands = groups.linked(groups.qids, pairs).of_group[first]
+    numbers, found = renumber(islands[waiting], first.sizes.size)
+    sizes = weighted_counts(numbers, first.sizes[waiting], found.size).astype(np.int64)
+    bins = np.full(first.sizes.size, -1, np.int64)
+    bins[waiting] = packed(sizes, groups.aside)[numbers]
+    together = gathered(records, first.label, bins, arrays)
+    qids = tuple((qid.names, qid.label, qid.cells, qid.sizes.size) for qid in groups.qids)
+    together.change(_CutIslands(cutting, qids, way))
+    made = together.each(_IslandCells(n_axes))
+    counts = [[each[at].shape[1] for at in range(n_axes)] for each in made]
+    start = [sum(each.shape[1] for each in ends[at]) for at in range(n_axes)]
+    firsts = np.cumsum([start, *counts], axis=0)[:-1].tolist()
+    for each in made:
+        for at in range(n_axes):
+            ends[at].append(each[at])
+    labels = tuple(cutting.value(at) for at in range(n_axes))
+    placed(records, sent_back(records, together, firsts, labels), KeepArrays(labels))
+
+
+@dataclass(frozen=True, eq=False)
+class _CutIslands:
+    """Cuts whole islands in one memory; a chunk then has the number of each record's cells, and the cells."""
+
+    cutting: _Cutting
+    qids: tuple[
+        tuple[frozenset[str], str, dict[int, Counts], int], ...
+    ]  # names, label, cells, number of groups
+    way: int
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        engine, cutting = Here(), self.cutting
+        arrays, qids = dict(chunk), []
+        for names, label, cells, n_groups in self.qids:
+            numbers, found = renumber(arrays[label], n_groups)
+            arrays[label] = numbers
+            own = {at: each[:, found] for at, each in cells.items()}
+            qids.append(
+                _Qid(names, cutting.judges[names].made(), label, value_counts(numbers, found.size), own)
+            )
+        chunks = engine.hold(arrays)
+        groups = _LinkedGroups(cutting, qids, chunks, engine)
+        for axes in cutting.ways[self.way :]:
+            groups.cut(axes, self.way)
+        ends = groups.numbered()
+        labels = tuple(cutting.value(at) for at in ends)
+        made: Arrays = chunks.only(0, KeepArrays(labels))
+        return {**made, **{_cells(at): cells for at, cells in ends.items()}}
+
+
+def _cells(at: int) -> str:
+    return f"linked cells {at}"
+
+
+@dataclass(frozen=True)
+class _IslandCells:
+    """The cells that were made along each dimension."""
+
+    n_axes: int
+
+    def __call__(self, chunk: Chunk) -> list[Counts]:
+        return [np.array(chunk[_cells(at)]) for at in range(self.n_axes)]
+
+
+def _alike(
+    records: Records, of: str, groups: TopGroups, at: Sequence[int], columns: Sequence[Column], label: str
+) -> TopGroups:
+    """Put groups with equal cells along some dimensions into one; array `of` has each record's, `label` gets it."""
+    numbered = [
+        renumber(lo * (column.domain.size + 1) + hi, (column.domain.size + 1) ** 2)
+        for column, (lo, hi) in zip(columns, groups.cells[at], strict=True)
+    ]
+    number, n_groups = group_rows([(numbers, found.size) for numbers, found in numbered], groups.sizes.size)
+    records.chunks.change(NumberGroups(((of, label, number),)))
+    cells = np.zeros((len(at), 2, n_groups), np.int64)
+    cells[:, :, number] = groups.cells[at]
+    return TopGroups.start(weighted_counts(number, groups.sizes, n_groups).astype(np.int64), cells)
+
+
+def _narrow(axis: ContinuousAxis, cells: Counts, cut_at: Counts, upper: Flags) -> None:
+    """Narrow the cells of numbers that were cut in two, in place."""
+    cells[0, upper] = cut_at[upper]
+    cells[1, ~upper] = cut_at[~upper]
+    cells[0, ~upper] = axis.lower_start(cells[0, ~upper], cut_at[~upper])
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The linked records that may be cut along a dimension: of each QID the groups, and the number of each."""
+
+    at: int
+    n_linked: int
+    groups: tuple[Counts, ...]
+    linked: tuple[Counts, ...]

@@ -1,0 +1,494 @@
+"""Mondrian on chunks: first cuts by counts, then whole groups are brought together and cut in one memory each.
+
+Groups are independent of each other, so where they are cut does not matter. Those that are small enough are sent, with
+the ranks of their records, to chunks that hold nothing but whole groups; there the loop of one table runs
+(`mondrian/partition.py`). What comes back to the records is the number of their group, and to us each group's cells.
+
+Cuts between providers that must be undone (`mondrian/hidden_cuts.py`) are found by the cells of all groups: which look
+alike, and whether they satisfy together, by counts. The records of a group that is cut anew are those of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.mondrian.axes import (
+    Axis,
+    Batch,
+    ProviderAxis,
+    axes_of,
+    predicate_axes_of,
+    provider_column,
+)
+from masquerade.anonymize.mondrian.counted_cuts import Cutting, TopGroups, cut_to_size, whole_groups
+from masquerade.anonymize.mondrian.cuts import Choice
+from masquerade.anonymize.mondrian.groups import Cells, Done, Open, released_column
+from masquerade.anonymize.mondrian.hidden_cuts import CutGroups, lookalikes, only_released, parts_of_unions
+from masquerade.anonymize.mondrian.judge import Judge, Merge
+from masquerade.anonymize.mondrian.partition import COUNTS_AT_A_TIME, Cutter
+from masquerade.anonymize.publish import Prepared
+from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
+from masquerade.data.released import Outcome, ReleasedCodes
+from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
+from masquerade.engine.counts import Counts, Flags, Ints, rows_by_rank, value_counts, weighted_counts
+from masquerade.privacy.requirement import GroupRequirement
+
+_BYTES_PER_CELL = 64  # while a group is cut
+_BYTES_PER_COUNT = 24  # of its parts, with what is made of it
+_BYTES_PER_END = (
+    32  # of a group along one axis: lo and hi, once more while those of all chunks are put together
+)
+Released = dict[str, tuple[Generalised, ReleasedCodes]]  # the columns, and where each record's codes are
+_CUT = "cut groups"  # an array of a gathered chunk that is no number of each row
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeOf:
+    """A judge in the making: it is made again wherever groups are cut, of the records that are there."""
+
+    parts: tuple[GroupRequirement, ...]
+    sensitive: tuple[str, ...]
+    labels: Mapping[str, tuple[str, ...]]
+    whole: Mapping[str, Counts]
+    n_rows: int
+    classes: str | None
+    merge: Merge
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The columns that are counted."""
+        return (*self.sensitive, *([self.classes] if self.classes is not None else []))
+
+    def made(self, chunk: Chunk | None = None) -> Judge:
+        """Return the judge of a chunk's records; without one, of counts alone."""
+        coded = {
+            name: Coded(
+                name, np.empty(0, np.int32) if chunk is None else chunk[codes_of(name)], self.labels[name]
+            )
+            for name in self.counted
+        }
+        classes = coded[self.classes] if self.classes is not None else None
+        sensitive = {name: coded[name] for name in self.sensitive}
+        return Judge(self.parts, sensitive, self.n_rows, classes, self.merge, self.whole)
+
+
+def judge_of_chunks(
+    table: Records, parts: Sequence[GroupRequirement], classes: str | None, merge: Merge
+) -> JudgeOf:
+    """Return the judge of requirements on one QID, which counts just the sensitive attributes that they name."""
+    named = [part.sensitive for part in parts if part.sensitive is not None]
+    sensitive = tuple(name for name in table.coded if name in named)
+    counted = {*sensitive, *([classes] if classes is not None else [])}
+    return JudgeOf(
+        tuple(parts),
+        sensitive,
+        {name: table.coded[name].labels for name in counted},
+        {name: table.whole[name] for name in counted},
+        len(table),
+        classes,
+        merge,
+    )
+
+
+def place_providers(table: Records, names: Sequence[str]) -> tuple[Column, ...]:
+    """Give each record its place along the providers' dimension; return those dimensions, without ranks."""
+    columns = []
+    for name in names:
+        column, place = provider_column(table.coded[name], table.whole[name][0])
+        table.chunks.change(_Places(codes_of(name), ranks_of(name), place))
+        columns.append(column)
+    return tuple(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    codes: str
+    ranks: str
+    place: NDArray[np.int32]
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        return {self.ranks: self.place.take(chunk[self.codes])}
+
+
+def rows_together(table: Records, n_arrays: int) -> int:
+    """Return how many records may be cut in one memory, each with a number in `n_arrays` arrays."""
+    return table.engine.rows_at_once(_BYTES_PER_CELL * n_arrays)
+
+
+def counts_together(table: Records, n_axes: int) -> int:
+    """Return how many counts of parts may be held at once while groups are cut along `n_axes` axes."""
+    return min(COUNTS_AT_A_TIME, table.engine.rows_at_once(_BYTES_PER_COUNT * n_axes))
+
+
+def insist_on_groups(table: Records, n_axes: int, least: int) -> None:
+    """Raise if as many groups as there can be, of `least` records each, take more memory than is stated."""
+    groups = len(table) // max(least, 1)
+    table.engine.insist_on_summing(
+        groups * _BYTES_PER_END * n_axes,
+        f"up to {groups:,} groups of {least} records along {n_axes} attributes",
+    )
+
+
+def released_in_chunks(task: Prepared, released: Released) -> Outcome:
+    """Return the outcome of columns that were cut, in the order of the task."""
+    made = [released[column.name] for column in task.columns]
+    return task.outcome((column for column, _ in made), codes={column.name: codes for column, codes in made})
+
+
+@dataclass(frozen=True, eq=False)
+class Dimensions:
+    """The dimensions of one QID, without ranks: the axes are made again wherever groups are cut."""
+
+    columns: tuple[Column, ...]
+    providers: tuple[Column, ...] = ()  # along which groups are cut, too, and which are not released
+    edges: Mapping[str, Counts] = field(
+        default_factory=dict
+    )  # at which a workload's predicates begin or end to hold
+
+    @property
+    def all(self) -> tuple[Column, ...]:
+        """All dimensions, in order."""
+        return (*self.columns, *self.providers)
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """The arrays in which a chunk has the ranks along each."""
+        return tuple(ranks_of(column.name) for column in self.all)
+
+    def here(self, chunk: Chunk) -> Dimensions:
+        """Return the dimensions of a chunk's records."""
+        columns, providers = (
+            tuple(
+                replace(each, ranks=chunk[ranks_of(each.name)].astype(np.int32, copy=False))
+                for each in several
+            )
+            for several in (self.columns, self.providers)
+        )
+        return replace(self, columns=columns, providers=providers)
+
+    def axes(self) -> list[Axis]:
+        """Return the axes along which groups are cut."""
+        return [*axes_of(self.columns, self.edges), *map(ProviderAxis, self.providers)]
+
+    def first(self) -> list[Axis]:
+        """Return those along which they are cut before all others: at the predicates of a workload."""
+        return predicate_axes_of(self.columns, self.edges) if self.edges else []
+
+
+def cut_chunks(
+    table: Records,
+    dimensions: Dimensions,
+    judge: JudgeOf,
+    choice: Choice,
+    strict: bool,
+) -> Released:
+    """Cut along the dimensions of one QID until no cut is allowed; return the released columns."""
+    label, groups = groups_of_chunks(table, dimensions, judge, choice, strict)
+    return _released(dimensions.axes(), groups.cells, label)
+
+
+def groups_of_chunks(
+    table: Records,
+    dimensions: Dimensions,
+    judge: JudgeOf,
+    choice: Choice,
+    strict: bool,
+) -> tuple[str, TopGroups]:
+    """Cut until no cut is allowed; return the groups, and the array in which chunks have each record's."""
+    satisfy_together = all(part.monotone_in_records for part in judge.parts)
+    hidden = CutGroups() if dimensions.providers and not satisfy_together else None
+    insist_on_groups(table, len(dimensions.all), judge.made().least)
+    label = f"cut {' '.join(column.name for column in dimensions.columns)}"
+    how = _Cut(table, dimensions, judge, choice, strict, label, hidden)
+    groups = how.all_of(whole_groups(table, dimensions.all, label))
+    if hidden is not None:
+        openly = replace(how, choice=only_released(choice))
+        while (undone := how.undone(groups)).size:
+            groups = openly.all_of(how.reopened(groups, undone))
+    return label, groups
+
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """How the groups of one QID are cut. Each record's group is in the array `label` of its chunk."""
+
+    table: Records
+    dimensions: Dimensions
+    judge: JudgeOf
+    choice: Choice
+    strict: bool
+    label: str
+    hidden: CutGroups | None
+
+    def all_of(self, start: TopGroups) -> TopGroups:
+        """Cut until no cut is allowed: large groups by counts, then each in one memory. Return what is made."""
+        table, label, ranks = self.table, self.label, self.dimensions.ranks
+        how = Cutting(
+            self.dimensions.axes(),
+            ranks,
+            self.judge.made(),
+            self.choice,
+            self.strict,
+            label,
+            hidden=self.hidden,
+        )
+        most_rows = rows_together(table, len(ranks) + len(self.judge.counted))
+        top = start
+        prepared = np.ones(top.sizes.size, bool)  # the groups that are cut along the first dimensions already
+        if first := self.dimensions.first():
+            top = cut_to_size(table, replace(how, axes=first, last=False), most_rows, top)
+            prepared, top = top.stuck, top.again()
+        top = cut_to_size(table, how, most_rows, top)
+        prepared = np.append(prepared, np.ones(top.sizes.size - prepared.size, bool))
+        done = np.flatnonzero(top.stuck & (top.sizes > 0))
+        number = np.full(top.sizes.size, -1, np.int64)
+        number[done] = np.arange(done.size)
+        waiting = np.flatnonzero(~top.stuck)
+        if not waiting.size:
+            table.chunks.change(Number(label, label, number))
+            return _finished([top.sizes[done]], [top.cells[:, :, done]], [top.parted[done]])
+        n_hidden = None if self.hidden is None else len(self.hidden)
+        cut = _CutInMemory(
+            self.dimensions,
+            label,
+            top.cells,
+            top.parted,
+            n_hidden,
+            prepared,
+            self.judge,
+            self.choice,
+            self.strict,
+            counts_together(table, len(how.axes)),
+        )
+        if len(table.chunks) == 1:
+            # Every group is whole in the one chunk already: nothing is sent, and nothing comes back.
+            groups = table.chunks.derive(replace(cut, number=number, first=done.size))
+            found = [_Found.read(each, len(how.axes)) for each in groups.each(_cut_groups)]
+            table.chunks.join(groups, _Labels(label))
+        else:
+            names = (*ranks, *map(codes_of, self.judge.counted), label)
+            bins = np.full(top.sizes.size, -1, np.int64)
+            bins[waiting] = packed(top.sizes[waiting], most_rows)
+            groups = gathered(table, label, bins, names)
+            groups.change(cut)
+            found = [_Found.read(each, len(how.axes)) for each in groups.each(_cut_groups)]
+            firsts = np.cumsum([done.size, *(each.sizes.size for each in found)])[:-1]
+            back = sent_back(table, groups, [(int(first),) for first in firsts], (label,))
+            placed(table, back, Number(label, label, number))
+        if self.hidden is not None:
+            found = [each.noted(self.hidden, n_hidden or 0) for each in found]
+        return _finished(
+            [top.sizes[done], *(each.sizes for each in found)],
+            [top.cells[:, :, done], *(each.cells for each in found)],
+            [top.parted[done], *(each.parted for each in found)],
+        )
+
+    def undone(self, groups: TopGroups) -> Counts:
+        """Return the groups that hidden cuts parted whose parts look alike, and violate together."""
+        assert self.hidden is not None
+        alike, members = lookalikes(self.dimensions.axes(), groups.cells)
+        several = np.flatnonzero(members > 1)
+        if not several.size:
+            return several
+        union = np.full(members.size, -1, np.int64)
+        union[several] = np.arange(several.size)
+        judge = self.judge.made()
+        counted = tuple((codes_of(each.name), len(each.labels)) for each in judge.counted)
+        counts = self.table.chunks.total(_CountUnions(self.label, union[alike], several.size, counted))
+        histograms = [
+            each.dense(several.size, n) for each, n in zip(counts, (1, *(n for _, n in counted)), strict=True)
+        ]
+        violating = np.zeros(members.size, bool)
+        violating[several] = ~judge.holds(tuple(histograms))
+        return self.hidden.undone(parts_of_unions(alike, violating, groups.parted))
+
+    def reopened(self, groups: TopGroups, cut: Counts) -> TopGroups:
+        """Return the groups with those that hidden cuts cut in place of their parts, to be cut again."""
+        assert self.hidden is not None
+        inside = self.hidden.inside(groups.parted, cut)
+        n_groups = groups.sizes.size
+        number = np.where(inside >= 0, n_groups + inside, np.arange(n_groups))
+        self.table.chunks.change(Number(self.label, self.label, number))
+        parts = inside >= 0
+        sizes = weighted_counts(inside[parts], groups.sizes[parts], cut.size).astype(np.int64)
+        axes = len(self.dimensions.all)
+        return TopGroups(
+            np.append(np.where(parts, 0, groups.sizes), sizes),
+            np.concatenate([groups.cells, self.hidden.cells(axes)[:, :, cut]], axis=2),
+            np.append(np.ones(n_groups, bool), np.zeros(cut.size, bool)),
+            np.append(groups.parted, self.hidden.parted[cut]),
+        )
+
+
+def _finished(sizes: Sequence[Counts], cells: Sequence[Cells], parted: Sequence[Counts]) -> TopGroups:
+    together = np.concatenate(sizes)
+    return TopGroups(
+        together, np.concatenate(cells, axis=2), np.ones(together.size, bool), np.concatenate(parted)
+    )
+
+
+def _released(axes: Sequence[Axis], cells: Cells, label: str) -> Released:
+    return {
+        axis.name: released_by_number(axis.column, lo, hi, label)
+        for axis, (lo, hi) in zip(axes, cells, strict=True)
+        if axis.released
+    }
+
+
+def released_by_number(
+    column: Column, lo: Counts, hi: Counts, label: str
+) -> tuple[Generalised, ReleasedCodes]:
+    """Return a released column; the array `label` has each record's number among the cells `[lo, hi)`."""
+    made = released_column(column, lo, hi, np.arange(lo.size))
+    width = np.min_scalar_type(max(len(made.labels) - 1, 0))
+    return replace(made, codes=np.empty(0, np.int32)), ReleasedCodes(label, made.codes.astype(width))
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What was made of whole groups: their parts, and the groups that hidden cuts cut."""
+
+    sizes: Counts
+    cells: Cells
+    parted: Counts
+    cut: Cells
+    cut_parted: Counts
+
+    @classmethod
+    def read(cls, arrays: Arrays, n_axes: int) -> _Found:
+        """Return what a gathered chunk has of it."""
+        shape = (n_axes, 2, -1)
+        return cls(
+            arrays["sizes"],
+            arrays["cells"].reshape(shape),
+            arrays["parted"],
+            arrays["cut"].reshape(shape),
+            arrays["cut parted"],
+        )
+
+    def noted(self, hidden: CutGroups, before: int) -> _Found:
+        """Take note of the hidden cuts, after those of others; parts up to 2 `before` had their names already."""
+        later = 2 * (len(hidden) - before)
+
+        def named(parts: Counts) -> Counts:
+            return np.where(parts > 2 * before, parts + later, parts)
+
+        hidden.add(self.cut, named(self.cut_parted))
+        return replace(self, parted=named(self.parted))
+
+
+@dataclass(frozen=True, eq=False)
+class _CutInMemory:
+    """Cuts groups that are whole in a chunk; it then has each row's group, and what is to be known of the groups.
+
+    `number` has the numbers of groups that are done already, and is -1 for the others, whose parts are numbered from
+    `first` on; without it no group is done.
+    """
+
+    dimensions: Dimensions
+    label: str
+    cells: Cells
+    parted: Counts
+    n_hidden: int | None  # the hidden cuts so far; None where they need not be noted
+    prepared: Flags  # groups that need not be cut along the first dimensions any more
+    judge: JudgeOf
+    choice: Choice
+    strict: bool
+    counts_at_a_time: int
+    number: Counts | None = None
+    first: int = 0
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        labels, dimensions = chunk[self.label], self.dimensions.here(chunk)
+        axes, judge = dimensions.axes(), self.judge.made(chunk)
+        there, batch = self._waiting(labels)
+        groups = Open(batch, self.cells[:, :, there], self.parted[there])
+        hidden = None if self.n_hidden is None else CutGroups(self.n_hidden)
+        cutter = Cutter(axes, judge, self.choice, self.strict, hidden, self.counts_at_a_time)
+        if first := dimensions.first():
+            ready = self.prepared[there]
+            waiting = [] if ready.all() else cutter.cut_first(first, groups.only(~ready))
+            waiting += [groups.only(ready)] if ready.any() else []
+        else:
+            waiting = [cutter.tallied(groups)]
+        done = Done(labels.size)
+        cutter.cut(waiting, done)
+        made = done.partition(axes)
+        numbers = made.labels + self.first
+        if self.number is not None and batch.n_records < labels.size:
+            finished = self.number.take(labels)
+            numbers = np.where(finished >= 0, finished, numbers)
+        cut = hidden if hidden is not None else CutGroups()
+        return {
+            self.label: numbers.astype(np.int32),
+            f"{_CUT} sizes": done.sizes,
+            f"{_CUT} cells": made.cells.ravel(),
+            f"{_CUT} parted": done.parted,
+            f"{_CUT} cut": cut.cells(len(axes)).ravel(),
+            f"{_CUT} cut parted": cut.parted,
+        }
+
+    def _waiting(self, labels: Ints) -> tuple[Counts, Batch]:
+        """Return the labels of the groups that are not done, and their records."""
+        sizes = value_counts(labels, self.cells.shape[2])
+        if self.number is not None:
+            sizes[self.number >= 0] = 0
+        there = np.flatnonzero(sizes)
+        if there.size == 1 and sizes[there[0]] == labels.size:
+            return there, Batch(np.arange(labels.size), sizes[there])
+        rows = rows_by_rank(labels, sizes.size)
+        return there, Batch(rows[sizes.take(labels.take(rows)) > 0], sizes[there])
+
+
+def _cut_groups(chunk: Chunk) -> Arrays:
+    return {name.removeprefix(f"{_CUT} "): np.array(chunk[name]) for name in chunk if name.startswith(_CUT)}
+
+
+@dataclass(frozen=True, eq=False)
+class _CountUnions:
+    """Counts the records of groups that look alike, and by each counted code."""
+
+    label: str
+    union_of_group: Counts  # -1 where no other group looks like it
+    n_unions: int
+    counted: tuple[tuple[str, int], ...]
+
+    def __call__(self, chunk: Chunk) -> tuple[SparseCounts, ...]:
+        union = self.union_of_group.take(chunk[self.label])
+        rows = np.flatnonzero(union >= 0)
+        union = union.take(rows)
+        return (
+            SparseCounts.of(union, self.n_unions),
+            *(
+                SparseCounts.of(union * n_codes + chunk[codes].take(rows), self.n_unions * n_codes)
+                for codes, n_codes in self.counted
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """Takes the groups over that the same records have in other chunks."""
+
+    label: str
+
+    def __call__(self, _: Chunk, other: Chunk) -> Arrays:
+        return {self.label: other[self.label]}
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """Gives each record, as array `name`, the number of the group that array `label` has."""
+
+    label: str
+    name: str
+    number_of_group: Counts
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        """Return the numbers of a chunk's records."""
+        return {self.name: self.number_of_group.take(chunk[self.label]).astype(np.int32)}

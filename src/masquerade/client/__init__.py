@@ -1,0 +1,20 @@
+"""`Client` and `AsyncClient`: ask a coordinator for an integrated table, watch it being made, take it home.
+
+    import masquerade as mq
+    with mq.Client("https://coordinator.example:8080") as client:      # the token from MASQUERADE_TOKEN
+        session = client.request("client.toml")
+        for event in client.watch(session.id):
+            print(event.kind, event.data)
+        frame = client.table(session.id)                               # a pyarrow.Table
+
+`AsyncClient` has the same methods, to be awaited; its `watch` is an async iterator. Failures are the errors of
+`masquerade.errors`.
+
+Every call is declared once, in calls.py, as a coroutine over a transport; clients.py runs it, with asyncio or without.
+"""
+
+from __future__ import annotations
+
+from masquerade.client.clients import AsyncClient, Client
+
+__all__ = ["AsyncClient", "Client"]

@@ -1,0 +1,1 @@
+"""The demonstration: a coordinator and three parties on this machine, with generated data."""

@@ -1,0 +1,1 @@
+"""Checks of an installation: certificates, clocks, versions, state, peers."""

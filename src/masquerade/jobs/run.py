@@ -1,0 +1,612 @@
+"""The commands that run a job file: anonymise, compare, verify, evaluate.
+
+What only some jobs need (chunks, comparing, metrics) is loaded by them: most tables are anonymised faster than that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.publish import publish, publish_chunks, published_columns, wanted_of
+from masquerade.anonymize.release import Provenance
+from masquerade.data.file_kinds import is_parted
+from masquerade.data.formulas import escape_formulas
+from masquerade.data.read import TableFile
+from masquerade.data.read_parquet import PartedFiles, parted_files
+from masquerade.data.read_sql import database_scheme, parted_query
+from masquerade.data.reading import Source
+from masquerade.data.records import Parted, read_chunks
+from masquerade.data.released import OnStep
+from masquerade.data.schema import Schema
+from masquerade.data.staged_parquet import staged_parquet
+from masquerade.data.table import Table
+from masquerade.data.write import check_target, encode_table, write_table
+from masquerade.engine.chunks import Engine
+from masquerade.engine.local import read_size, size_text
+from masquerade.errors import BadInput, ClusterError, DataError, ParameterError, Problem
+from masquerade.files import make_folder, read_file, replacing_folder, replacing_together, write_whole
+from masquerade.forms.form import read_toml
+from masquerade.jobs.learning import QuestionPlan
+from masquerade.jobs.model import DEFAULT_MEMORY, DataSection, EngineSection, engine_of
+from masquerade.jobs.outputs import Outputs, section_file
+from masquerade.jobs.plan import Changes, Plan, bare_source
+from masquerade.jobs.release import Release
+from masquerade.methods import table_methods
+from masquerade.progress import OnStage, Stage, silent
+from masquerade.utility.workload import WORKLOAD
+
+if TYPE_CHECKING:
+    from masquerade.jobs.compare import Contest
+    from masquerade.jobs.verifying import Verification
+    from masquerade.privacy.check import ReleasedRows
+
+# --- deliver ------------------------------------------------------------------------------------------------
+# Write a release with its report, and what else a run keeps: all complete, or nothing.
+#
+# The table is renamed into its place last, and the report names the table's digest. So a release is never
+# without its report, and a report that a killed process left beside another table, or beside none, does not
+# pass for that table's.
+
+
+@dataclass(frozen=True)
+class Written:
+    """A release and the files it was written to."""
+
+    release: Release
+    table: Path
+    report: Path | None
+    labels: Path | None = None
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The JSON summary, with the files."""
+        files = {"table": self.table, "report": self.report, "labels": self.labels}
+        written = {key: str(path) for key, path in files.items() if path is not None}
+        return {**self.release.summary, **written}
+
+
+def deliver(
+    release: Release,
+    outputs: Outputs,
+    on_stage: OnStage = silent,
+    *,
+    records: Sequence[Path] = (),
+    into: Path | None = None,
+) -> None:
+    """Write the release and its report, and copy `records` with their modes into a folder.
+
+    The time taken is added to the release's `seconds`.
+    """
+    with replacing_together() as opened:
+        on_stage(Stage(f"writing {outputs.table.name}"))
+        started = time.perf_counter()
+        check_target(outputs.table)
+        with opened(outputs.table) as file:
+            table = escape_formulas(release.table) if outputs.escape_formulas else release.table
+            encode_table(table, file, outputs.table.suffix)
+            file.seek(0)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type] # any file will do
+        release.seconds["write"] = time.perf_counter() - started
+        if outputs.report is not None:
+            from masquerade.report.release import render_report
+
+            on_stage(Stage(f"writing {outputs.report.name}"))
+            started = time.perf_counter()
+            with opened(outputs.report) as file:
+                file.write(render_report(release, digest).encode())
+            release.seconds["report"] = time.perf_counter() - started
+        if outputs.labels is not None:
+            labels = release.labels(outputs.labelled)
+            with opened(outputs.labels) as file:
+                encode_table(
+                    escape_formulas(labels) if outputs.escape_formulas else labels,
+                    file,
+                    outputs.labels.suffix,
+                )
+        if into is not None:
+            make_folder(into)
+            for record in records:
+                with opened(into / record.name, record.stat().st_mode & 0o777) as file:
+                    file.write(read_file(record))
+
+
+# --- chunked jobs -------------------------------------------------------------------------------------------
+# Run a job on an engine: the table stays in chunks, and the release is a folder of Parquet files.
+
+_IN_MEMORY = 3  # how much larger a table is in memory than its pages are, with what is made on the way
+
+
+def check_chunked(plan: Plan, algorithm: TableMethod) -> None:
+    """Report what cannot be done in chunks: a method that needs the whole table, a table that is not Parquet."""
+    if plan.is_method_known and algorithm.needs_whole_table:
+        plan.problems.add(("algorithm", "name"), _needs_whole_table(plan, algorithm))
+    elif plan.is_method_known:
+        for problem in _against_chunks(algorithm):
+            plan.refuse(problem)
+    engine = plan.job.engine
+    data = plan.job.data
+    if engine is None or engine.name != "dask" or data is None or _is_parquet(plan) or data.partition:
+        return
+    if database_scheme(data.source) is not None:
+        text = "missing; name a column that tells all rows apart: the workers of a cluster read ranges of it"
+        plan.problems.add(("data", "partition"), text)
+    else:
+        text = (
+            "a cluster reads Parquet where it lies (a file, a folder, or a pattern such as people/*.parquet)"
+        )
+        plan.problems.add(("data", "source"), f"{text}, or a database")
+
+
+def _is_parquet(plan: Plan) -> bool:
+    data = plan.job.data
+    return data is None or not data.source or section_file(data, plan.base).is_parquet
+
+
+@contextmanager
+def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: OnStage) -> Iterator[Parted]:
+    """Yield the Parquet files of the job's table, or the ranges of a query's result; of any other table a copy.
+
+    It must have these columns, and may have those in `also`.
+    """
+    data = plan.job.data
+    assert data is not None
+    if _is_parquet(plan):
+        files = parted_files(data.source, plan.base, columns)
+        there = [name for name in also if name in files.columns]
+        yield parted_files(data.source, plan.base, [*columns, *there]) if there else files
+        return
+    if data.partition is not None and data.query is not None:
+        try:
+            yield parted_query(data.source, data.query, plan.base, data.partition, columns)
+        except DataError as error:
+            raise (
+                error.within(str(plan.path)) if error.problems[0].key[:1] == ("data",) else error
+            ) from None
+        return
+    on_stage(Stage(f"copying {bare_source(data.source)}", detail="to be read in chunks"))
+    with staged_parquet(section_file(data, plan.base), columns, also) as files:
+        yield files
+
+
+def in_memory(files: PartedFiles) -> int:
+    """Return about how many bytes all rows of these files take in one memory."""
+    return int(_IN_MEMORY * files.rows * files.row_bytes)
+
+
+def check_fits_memory(plan: Plan, algorithm: TableMethod) -> None:
+    """Refuse a table of many files that is too large for a method that needs the whole of it."""
+    data = plan.job.data
+    assert data is not None
+    files = parted_files(data.source, plan.base)
+    needed = in_memory(files)
+    if needed > read_size(DEFAULT_MEMORY):
+        size = f"this one takes about {size_text(needed)}, and {DEFAULT_MEMORY} are the most that is read at once"
+        plan.problems.add(("algorithm", "name"), f"{_needs_whole_table(plan, algorithm)}; {size}")
+        plan.settle()
+
+
+def beyond_memory(plan: Plan, *sources: str) -> tuple[PartedFiles, ...] | None:
+    """Return the files of tables in many files that are larger than the memory of the job's engine; else None."""
+    engine = plan.job.engine or EngineSection()
+    if not all(is_parted(source, Path()) for source in sources):
+        return None
+    files = tuple(parted_files(source, Path()) for source in sources)
+    most = engine.memory_bytes if engine.name == "local" else read_size(DEFAULT_MEMORY)
+    return files if sum(map(in_memory, files)) > most else None
+
+
+def refuse_whole(function: str, **asked: Any) -> None:
+    """Refuse what somebody asked for that needs the tables in one memory."""
+    for name, value in asked.items():
+        if value:
+            raise ParameterError(
+                f"The {name} parameter of {function} needs all rows in one memory, and these are larger than "
+                "[engine] memory; leave it out, or take some of the files"
+            )
+
+
+def _against_chunks(algorithm: TableMethod) -> Sequence[Problem]:
+    try:
+        algorithm.in_chunks()
+    except ParameterError as error:
+        return error.problems
+    return ()
+
+
+def _needs_whole_table(plan: Plan, algorithm: TableMethod) -> str:
+    if not algorithm.needs_whole_table:
+        whole = f'"{algorithm.name}" without an [engine] needs the whole table in one memory'
+        against = _against_chunks(algorithm)
+        return f"{whole}, and with one: {against[0]}" if against else f"{whole}; name an engine"
+    able = [name for name, method in table_methods().items() if not method.needs_whole_table]
+    return f'"{algorithm.name}" needs the whole table in one memory; on chunks of a table there are {", ".join(able)}'
+
+
+@contextmanager
+def opened_engine(section: EngineSection | None, plan: Plan) -> Iterator[Engine]:
+    """Open the engine that a job names; what is wrong with it names the job and the key."""
+    asked = section or EngineSection()
+    try:
+        with engine_of(asked) as engine:
+            yield engine
+    except (BadInput, ClusterError) as error:
+        if any(problem.key[:1] == ("engine",) for problem in error.problems):
+            raise error.within(str(plan.path)) from None
+        raise
+
+
+def anonymize_chunks(
+    plan: Plan,
+    schema: Schema,
+    algorithm: TableMethod,
+    outputs: Outputs,
+    on_stage: OnStage = silent,
+    on_step: OnStep | None = None,
+) -> Written:
+    """Read, anonymise, write, verify what was written, and only then put the release and the report in their places."""
+    data = plan.job.data
+    assert data is not None
+    wanted = wanted_of(
+        schema,
+        plan.requirement,
+        plan.job.roles.class_,
+        plan.published,
+        data.missing,
+        data.missing_values,
+    )
+    # It tells how many people are at several providers, and is not released.
+    identifiers = plan.job.roles.identifiers if plan.requirement.provider_columns else ()
+    with (
+        _files(plan, wanted.used, identifiers, on_stage) as files,
+        opened_engine(plan.job.engine, plan) as engine,
+        replacing_folder(outputs.table) as folder,
+    ):
+        current = Stage("")
+
+        def staged(stage: Stage) -> None:
+            nonlocal current
+            current = stage
+            on_stage(stage)
+
+        def on_chunk(done: int, total: int) -> None:
+            on_stage(Stage(current.name, detail=f"{done} of {total} chunks"))
+
+        if (dashboard := getattr(engine, "dashboard", None)) is not None:
+            staged(Stage("connected", detail=f"the cluster shows its work at {dashboard}"))
+        staged(Stage(f"reading {bare_source(data.source)}"))
+        engine.on_chunk = on_chunk
+        started = time.perf_counter()
+        table = read_chunks(files, wanted, engine)
+        read = time.perf_counter() - started
+        engine.on_chunk = None if on_step is not None else on_chunk
+        released = published_columns(schema, plan.requirement, plan.job.roles.class_, plan.published)
+        release, digest = publish_chunks(
+            table,
+            plan.requirement,
+            algorithm,
+            folder,
+            sensitive=plan.published,
+            shuffle=plan.job.output.order == "shuffle",
+            missing_values=data.missing_values,
+            identifier=next((name for name in identifiers if name in files.columns), None),
+            provenance=Provenance(
+                dropped=tuple(name for name in files.columns if name not in released),
+                settings={"job_file": plan.path.name, "job": plan.settings()},
+                read_seconds=read,
+                kind=Release,
+            ),
+            on_step=on_step,
+            on_stage=staged,
+        )
+        assert isinstance(release, Release)
+        if outputs.report is not None:
+            from masquerade.report.release import render_report
+
+            staged(Stage(f"writing {outputs.report.name}"))
+            started = time.perf_counter()
+            write_whole(outputs.report, render_report(release, digest))
+            release.seconds["report"] = time.perf_counter() - started
+        if outputs.labels is not None:
+            write_table(release.labels(outputs.labelled), outputs.labels)
+    return Written(release, outputs.table, outputs.report, outputs.labels)
+
+
+# --- job table ----------------------------------------------------------------------------------------------
+# The table that a job names, for commands that ask about a table: `keys JOB`, `mask JOB`.
+#
+# Of the job count `[data]`, `[engine]` and the names of the attributes; what would be made of the table
+# does not matter.
+
+# A table, the columns that are looked at unless others are named (None for all), and the engine that counts its rows.
+AskedTable = tuple[TableFile, tuple[str, ...] | None, "Engine | None"]
+
+
+def is_about_parties(job: str | Path) -> bool:
+    """Return whether the tables of a job are those of parties."""
+    return "parties" in read_toml(Path(job))
+
+
+@contextmanager
+def opened_job_table(job: str | Path) -> Iterator[AskedTable]:
+    """Open the table of a job, and the engine that it names."""
+    plan = QuestionPlan(Path(job))
+    data = plan.data()
+    plan.settle()
+    file = section_file(data, plan.base)
+    columns = tuple(plan.job.attributes) or None
+    if plan.job.engine is None:
+        yield file, columns, None
+        return
+    with opened_engine(plan.job.engine, plan) as engine:
+        yield file, columns, engine
+
+
+# --- jobs ---------------------------------------------------------------------------------------------------
+
+
+def anonymize_job(
+    path: str | Path,
+    *,
+    method: str | None = None,
+    k: int | None = None,
+    output: str | Path | None = None,
+    quick: bool = False,
+    on_stage: OnStage = silent,
+    on_step: OnStep | None = None,
+) -> Written:
+    """Run a job: read, anonymise, verify, and only then write the release and the report.
+
+    `method`, `k` and `output` take the place of what the job says; the report goes beside `output`. Where the method is
+    "auto", `quick` takes a fast one.
+    """
+    changes = Changes(method, k, None if output is None else Path(output))
+    return anonymize_plan(Plan(Path(path), changes), quick=quick, on_stage=on_stage, on_step=on_step)
+
+
+def anonymize_plan(
+    plan: Plan, *, quick: bool = False, on_stage: OnStage = silent, on_step: OnStep | None = None
+) -> Written:
+    """Run a job that has been read."""
+    data, schema, outputs = plan.data(), plan.schema(), plan.outputs()
+    algorithm = plan.algorithm(schema)
+    if quick and not plan.problems.found:
+        algorithm = algorithm.quickest(plan.requirement, schema)
+    algorithm = algorithm.telling(lambda text: on_stage(Stage("anonymising", detail=text)))
+    if plan.is_chunked:
+        check_chunked(plan, algorithm)
+        plan.settle()
+        return anonymize_chunks(plan, schema, algorithm, outputs, on_stage, on_step)
+
+    plan.settle()
+    if plan.is_in_parts:
+        check_fits_memory(plan, algorithm)
+    on_stage(Stage(f"reading {bare_source(data.source)}"))
+    # For its first array Arrow imports numpy.ma, and pandas if installed: do not count that as reading time.
+    pa.array(np.zeros(1))
+    started = time.perf_counter()
+    table, left_out = input_of(plan, data, schema)
+    read = time.perf_counter() - started
+
+    on_stage(Stage("anonymising"))
+    release = publish(
+        table,
+        plan.requirement,
+        algorithm,
+        sensitive=plan.published,
+        missing=data.missing,
+        order=plan.job.output.order,
+        seed=plan.common.seed,
+        on_step=on_step,
+        provenance=Provenance(
+            dropped=left_out,
+            settings={"job_file": plan.path.name, "job": plan.settings()},
+            read_seconds=read,
+            kind=Release,
+        ),
+    )
+    assert isinstance(release, Release)
+    deliver(release, outputs, on_stage)
+    return Written(release, outputs.table, outputs.report, outputs.labels)
+
+
+def verify_job(release: str | Path, job: str | Path, *, sql: bool = False) -> Verification:
+    """Check whether the release satisfies the job's requirements and holds none of its identifiers.
+
+    With `sql`, DuckDB counts the release once more, within the memory of the job's engine: `Verification.sql`.
+    """
+    from masquerade.jobs.verifying import verification_of
+
+    plan = Plan(Path(job))
+    schema = plan.boundaries()
+    plan.settle()
+    with _released_rows(str(release), plan, schema) as rows:
+        found = verification_of(rows, plan.requirement, schema, plan.job.roles.identifiers)
+    if not sql:
+        return found
+    memory = (plan.job.engine or EngineSection()).memory_bytes
+    return found.with_sql(
+        Path(release), memory=memory, unescape=plan.job.output.escape_formulas, name=found.name
+    )
+
+
+@contextmanager
+def _released_rows(release: str, plan: Plan, schema: Schema | None) -> Iterator[ReleasedRows]:
+    """Open a finished release for its check: a file is read, many files are counted on the job's engine."""
+    from masquerade.jobs.verifying import insist_on_providers
+    from masquerade.privacy.check import ReleasedRows
+
+    requirement = plan.requirement
+    if not is_parted(release, Path()):
+        source = as_released(TableFile(release, encoding="utf-8").read(), plan)
+        insist_on_providers(source.origin.name, source.all_columns, requirement)
+        table = Table(source.table, schema, origin=source.origin)
+        yield ReleasedRows(source.origin.name, source.all_columns, table)
+        return
+    from masquerade.data.read_parquet import parted_files
+    from masquerade.data.records import rows_of_chunks
+
+    asked = [*requirement.qid_attributes, *requirement.special_columns]
+    insist_on_providers(release, parted_files(release, Path()).columns, requirement)
+    files = parted_files(release, Path(), asked)
+    with opened_engine(plan.job.engine, plan) as engine:
+        engine.check_files([str(path) for path in files.paths])
+        parts = files.parts(rows_of_chunks(files, len(asked), engine))
+        yield ReleasedRows(files.name, files.columns, (engine, parts))
+
+
+def evaluate_job(
+    original: str | Path,
+    release: str | Path,
+    job: str | Path,
+    *,
+    queries: int = 2500,
+    train: int | None = None,
+    folds: int = 10,
+    workload: str | Path | None = None,
+    predict: Sequence[str] = (),
+    clusters: int = 0,
+    on_stage: OnStage = silent,
+) -> dict[str, Any]:
+    """Return the metrics of a release whose rows are in the order of the (kept) input; see `evaluate`.
+
+    SE, the error of one source alone, is included if the job names parties with their attributes. If the
+    original is in a database, the job's query is run on it. The selections measured are those of `workload`, or of the
+    one that the job names. Two tables in many files that exceed the memory of the job's engine are measured by counts.
+    """
+    from masquerade.jobs.evaluate import evaluate, evaluate_files
+
+    plan = Plan(Path(job))
+    schema = plan.schema()
+    plan.settle()
+    if (large := beyond_memory(plan, str(original), str(release))) is not None:
+        refuse_whole("evaluate", train=train, predict=predict, clusters=clusters)
+        asked = workload or workload_of(plan)
+        return evaluate_files(large[0], large[1], plan, schema, asked, on_stage)
+    data = plan.job.data or DataSection()
+    used = list(dict.fromkeys([*schema.names, *plan.published]))
+
+    on_stage(Stage("reading"))
+    coded = {*plan.requirement.qid_attributes, *plan.published}
+    found = _read(str(original), data, Path(), used, coded)
+    published = as_released(TableFile(str(release), encoding="utf-8").read(used, coded), plan)
+    attributes = set(schema.names) - {plan.job.roles.class_}
+    sources = {
+        name: [each for each in party.attributes if each in attributes]
+        for name, party in plan.job.parties.items()
+        if party.attributes is not None
+    }
+    return evaluate(
+        Table(found.table, schema, origin=found.origin),
+        Table(published.table, schema, origin=published.origin),
+        plan.requirement,
+        plan.job.roles.class_,
+        sensitive=plan.published,
+        missing=data.missing,
+        queries=queries,
+        train=train,
+        folds=folds,
+        sources=sources,
+        workload=workload or workload_of(plan),
+        predict=predict,
+        clusters=clusters,
+        seed=plan.common.seed,
+        on_stage=on_stage,
+    )
+
+
+def compare_job(
+    path: str | Path,
+    *,
+    methods: Sequence[str] = (),
+    ks: Sequence[int] = (),
+    on_stage: OnStage = silent,
+) -> Contest:
+    """Run the methods that fit a job, or those named, side by side; see `compare`. Nothing is written."""
+    from masquerade.jobs.compare import contest, methods_named, sizes_of
+
+    plan = Plan(Path(path))
+    data, schema = plan.data(), plan.schema()
+    if data.source and beyond_memory(plan, _from_here(data.source, plan.base)) is not None:
+        text = "compare needs the whole table in one memory, and this one is larger; name some of its files"
+        plan.problems.add(("data", "source"), text)
+    plan.settle()
+    chosen, sizes = methods_named(methods), sizes_of(ks, plan.requirement)
+    on_stage(Stage(f"reading {bare_source(data.source)}"))
+    table, _ = input_of(plan, data, schema)
+    return contest(
+        table,
+        plan.requirement,
+        chosen,
+        ks=sizes,
+        target=plan.job.roles.class_,
+        sensitive=plan.published,
+        missing=data.missing,
+        seed=plan.common.seed,
+        workload=workload_of(plan),
+        on_stage=on_stage,
+    )
+
+
+def _from_here(source: str, base: Path) -> str:
+    """Return a source that a job names as it is called from where we are."""
+    return source if database_scheme(source) is not None else str(base / source)
+
+
+def as_released(source: Source, plan: Plan) -> Source:
+    """Return the table of a finished release with its cells as they were before formulas in it were escaped."""
+    if not plan.job.output.escape_formulas:
+        return source
+    from masquerade.data.formulas import unescape_formulas
+
+    return replace(source, table=unescape_formulas(source.table))
+
+
+def workload_of(plan: Plan) -> str | None:
+    """Return the file of queries that the job's method names, if any."""
+    named = getattr(plan.method, WORKLOAD, None)  # declared by some methods alone
+    return None if named is None else str(named)
+
+
+def input_of(plan: Plan, data: DataSection, schema: Schema) -> tuple[Table, tuple[str, ...]]:
+    """Read the table of a job, and name the columns of its source that will not be released."""
+    used = list(dict.fromkeys([*schema.names, *plan.published]))
+    provider = plan.job.roles.provider
+    # Report a missing provider column together with the others, whether or not it is released.
+    asked = used if provider is None else [*used, provider]
+    # It tells how many people are at several providers, and is not released.
+    identifier = _identifier(plan, data)
+    asked = [*asked, *identifier]
+    source = _read(data.source, data, plan.base, asked, {*plan.requirement.qid_attributes, *plan.published})
+    # The check of m-privacy needs the provider, whether or not it is released.
+    needed = list(dict.fromkeys([*used, *plan.requirement.provider_columns, *identifier]))
+    released = set(used)
+    left_out = tuple(name for name in source.all_columns if name not in released)
+    return Table(source.table.select(needed), schema, origin=source.origin), left_out
+
+
+def _identifier(plan: Plan, data: DataSection) -> list[str]:
+    """Return the first identifier that the table has, if a requirement is about providers."""
+    if not plan.requirement.provider_columns or not plan.job.roles.identifiers:
+        return []
+    header = _read(data.source, data, plan.base, (), ()).all_columns
+    return [name for name in plan.job.roles.identifiers if name in header][:1]
+
+
+def _read(
+    source: str, data: DataSection, base: Path, columns: Sequence[str], coded: Container[str]
+) -> Source:
+    """Read a table as `[data]` describes it, from its source or another one."""
+    in_database = database_scheme(source) is not None or source == data.source
+    query = data.query if in_database else None
+    file = section_file(data.model_copy(update={"source": source, "query": query}), base)
+    return file.read(columns, coded)

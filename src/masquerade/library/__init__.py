@@ -1,1 +1,0 @@
-"""The Python API: everything that `import masquerade as mq` offers and the commands use."""

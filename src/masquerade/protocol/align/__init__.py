@@ -1,0 +1,1 @@
+"""Find the common records of parties without showing identifiers."""

@@ -1,0 +1,8 @@
+"""The ways in which parties may find their common records, as a contract names them (protocol/align/align.py)."""
+
+from __future__ import annotations
+
+BY_SIZE = "auto"  # the curve for short lists, pseudo-random functions for long ones
+CURVE = "curve"
+OPRF = "oprf"
+WAYS = (BY_SIZE, CURVE, OPRF)

@@ -1,0 +1,1 @@
+"""Which party has the best candidate, without its score."""

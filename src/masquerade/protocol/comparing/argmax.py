@@ -1,0 +1,488 @@
+"""Find who has the best candidate: the one step of a mashup that compares the parties' scores.
+
+`plain` is the paper's: every party sends its best score. The default shows the winner alone (argmax.py).
+Either way, the winner is the higher score, then the earlier attribute of the joint schema.
+
+Leakage of `plain`: each round, every party learns every other party's best valid score and the attribute that has
+it, or that it has none or holds back. Rounds: 1. Messages: n (n − 1).
+
+`LastWinnerFirst` is the same where a party's bid cannot rise while others win. What a party has told then bounds what
+it has from above, so the winner of the last round tells its next bid first, and wins again where that beats all that
+the others have told; they tell theirs anew only where it does not. So everybody learns the bids that `plain` shows, or
+fewer. A winner that goes on waits for nobody.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.crypto import BadMessage
+from masquerade.crypto.bits import Bits, pack, unpack
+from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
+from masquerade.crypto.garble import Delta, Evaluation, Evaluator, Garbler, Garbling, Labels, corrected
+from masquerade.crypto.gmw import HeldCircuit, SharedEvaluation, TripleMaking, Triples, hold
+from masquerade.crypto.hashing import derive_key
+from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
+from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.pairs import blaming, set_up_pairs
+from masquerade.protocol.shared_circuits import evaluate_and_open
+
+MOST_SCORE_BYTES = 24  # |T|² in units of 2^-32, for more records than there are people
+
+
+class BestScore(Message, tag="score", frozen=True):
+    """A party's best candidate: its score in fixed point (signed, little-endian) and attribute; empty for none."""
+
+    score: bytes
+    position: int
+
+
+@dataclass(frozen=True)
+class Bid:
+    """A best candidate: its score in fixed point, and its attribute's position in the joint schema."""
+
+    score: int
+    position: int
+
+    def beats(self, other: Bid) -> bool:
+        """Return whether it wins against another party's bid."""
+        return (self.score, -self.position) > (other.score, -other.position)
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The winner of the round, with its bid where the comparison reveals it."""
+
+    party: int
+    bid: Bid | None
+
+
+Offer = Callable[[], Bid | None]  # looks for this party's best candidate
+
+
+class ArgMax(Protocol):
+    """A protocol that finds the winner of a round."""
+
+    def __call__(self, me: int, parties: Sequence[str], offer: Offer) -> Script[Winner | None]:
+        """Return the winner of this round; None when no party has a candidate. `offer` is called where it is needed."""
+
+
+def plain(me: int, parties: Sequence[str], offer: Offer) -> Script[Winner | None]:
+    """Send the best score to every peer, and compare openly."""
+    bids = yield from _tell_all(me, parties, offer, range(len(parties)))
+    return _best(bids)
+
+
+class LastWinnerFirst:
+    """An `ArgMax` like `plain` for a session in which a party's bid cannot rise while others win."""
+
+    def __init__(self) -> None:
+        self._told: dict[int, Bid | None] = {}
+        self._last: Winner | None = None
+
+    def __call__(self, me: int, parties: Sequence[str], offer: Offer) -> Script[Winner | None]:
+        """Return the winner of this round; None when no party has a candidate."""
+        speakers = list(range(len(parties)))
+        if self._last is not None:
+            number = self._last.party
+            self._told |= yield from _tell_all(me, parties, offer, [number])
+            self._last = _best(self._told)
+            if self._last is not None and self._last.party == number:
+                return self._last
+            speakers.remove(number)
+        self._told |= yield from _tell_all(me, parties, offer, speakers)
+        self._last = _best(self._told)
+        return self._last
+
+
+def _tell_all(
+    me: int, parties: Sequence[str], offer: Offer, speakers: Sequence[int]
+) -> Script[dict[int, Bid | None]]:
+    """Return the bids of these parties, which they tell everybody."""
+    peers = tuple(name for number, name in enumerate(parties) if number != me)
+    bids: dict[int, Bid | None] = {}
+    if me in speakers:
+        bids[me] = offer()
+        yield Send(peers, _best_score(bids[me]))
+    for number in speakers:
+        if number != me:
+            sent = yield Receive(parties[number], BestScore)
+            bids[number] = _bid(sent, parties[number])
+    return bids
+
+
+def _best(bids: Mapping[int, Bid | None]) -> Winner | None:
+    """Return whose bid wins; None where there is none."""
+    made = {number: bid for number, bid in bids.items() if bid is not None}
+    if not made:
+        return None
+    party = min(made, key=lambda number: (-made[number].score, made[number].position))
+    return Winner(party, made[party])
+
+
+def _best_score(bid: Bid | None) -> BestScore:
+    if bid is None:
+        return BestScore(b"", -1)
+    return BestScore(bid.score.to_bytes(bid.score.bit_length() // 8 + 1, "little", signed=True), bid.position)
+
+
+def _bid(sent: BestScore, sender: str) -> Bid | None:
+    if not sent.score:
+        return None
+    if len(sent.score) > MOST_SCORE_BYTES:
+        raise PeerBrokeProtocol(sender, "sent a score that is too large for any table")
+    return Bid(int.from_bytes(sent.score, "little", signed=True), sent.position)
+
+
+# --- pairwise comparison ------------------------------------------------------------------------------------
+# Two parties' sides of comparing their bids by a garbled circuit, on transfers made ahead.
+#
+# In each pair one party garbles and sends in all transfers, the other evaluates and chooses. A side holds
+# the pair's setup (fresh for the session) and a stock of labels, one row per future comparison; rows are
+# used once. Several bids are compared at once where several are given, each with its own result.
+
+OUTPUTS = ("left wins", "right wins")
+
+
+class Garbled(Message, tag="argmax-garbled", frozen=True):
+    """A garbled comparison: tables, the seed of the labels of the garbler's bid, tags if the evaluator may read it."""
+
+    tables: bytes
+    seed: bytes
+    tags: bytes
+
+
+class GarblingSide:
+    """The side that garbles."""
+
+    def __init__(self, session: bytes, width: int, *, is_left: bool) -> None:
+        self._width = width
+        self._mine, self._theirs = ("left", "right") if is_left else ("right", "left")
+        self._sender = TransferSender(session)
+        # The evaluator's labels are the rows of the transfers themselves, which differ by the sender's secret.
+        self._delta = Delta(self._sender.secret)
+        self._garbler = Garbler(derive_key(session, b"comparison"), self._delta)
+        self._stock = _Stock(width)
+
+    def setup(self) -> bytes:
+        """Return our message of the base transfers."""
+        return self._sender.setup()
+
+    def finish_setup(self, message: bytes) -> None:
+        """Process the peer's message of the base transfers."""
+        self._sender.finish_setup(message)
+
+    def stock_up(self, columns: bytes, n_rounds: int, peer: int, making: TripleMaking | None) -> bytes:
+        """Make labels for `n_rounds` rounds, and triples, from the evaluator's choices. Return the triples' message."""
+        n_labels = n_rounds * self._width
+        n_triple_bits = making.transfers(peer) if making is not None else 0
+        batch = self._sender.extend(columns, n_labels + n_triple_bits)
+        for_labels, for_triples = batch.split([n_labels, n_triple_bits])
+        self._stock.refill(for_labels.correlated_by_secret())
+        return making.correct(peer, *for_triples.random_bits()) if making is not None else b""
+
+    def garble(self, bid: Bits, flips: bytes, *, reveal: bool) -> tuple[Garbling, Garbled]:
+        """Garble the next comparisons; `flips` marks where the evaluator's bids differ from its transfer choices."""
+        n_bids = bid.shape[1]
+        if len(flips) != -(-self._width * n_bids // 8):
+            raise BadMessage(
+                f"bids of {len(flips)} bytes; {self._width} bits were expected of each of {n_bids}"
+            )
+        flipped = unpack(np.frombuffer(flips, np.uint8), self._width * n_bids).reshape(self._width, n_bids)
+        zeros = corrected(self._stock.take(n_bids), flipped, self._delta)
+        circuit = compare_bids(self._width, True)
+        garbling = self._garbler.garble(circuit, n_bids, {self._theirs: zeros}, {self._mine: bid})
+        tags = garbling.reveal(*OUTPUTS) if reveal else b""
+        return garbling, Garbled(garbling.tables, garbling.seed, tags)
+
+
+class EvaluatingSide:
+    """The side that evaluates."""
+
+    def __init__(self, session: bytes, width: int, *, is_left: bool) -> None:
+        self._width = width
+        self._mine, self._theirs = ("left", "right") if is_left else ("right", "left")
+        self._evaluator = Evaluator(derive_key(session, b"comparison"))
+        self._receiver = TransferReceiver(session)
+        self._stock = _Stock(width)
+        self._choices: list[Bits] = []
+        self._triples_ordered: ReceivedBatch
+        self._held: Labels | None = None
+
+    def setup(self) -> bytes:
+        """Return our message of the base transfers."""
+        return self._receiver.setup()
+
+    def finish_setup(self, message: bytes) -> None:
+        """Process the peer's message of the base transfers."""
+        self._receiver.finish_setup(message)
+
+    def order(self, n_rounds: int, peer: int, making: TripleMaking | None) -> bytes:
+        """Draw choices for the labels of `n_rounds` rounds and for triples. Return the message to the garbler."""
+        packed = np.frombuffer(os.urandom(n_rounds * -(-self._width // 8)), np.uint8).reshape(n_rounds, -1)
+        rows = np.unpackbits(packed, axis=1, count=self._width, bitorder="little")
+        for_triples = making.choices(peer) if making is not None else np.zeros(0, np.uint8)
+        columns, batch = self._receiver.extend(np.concatenate((rows.ravel(), for_triples)))
+        for_labels, self._triples_ordered = batch.split([rows.size, len(for_triples)])
+        self._stock.refill(for_labels.correlated_by_secret())
+        self._choices = list(rows)
+        return columns
+
+    def stock_up(self, correction: bytes, peer: int, making: TripleMaking) -> None:
+        """Process the garbler's answer to an order of triples."""
+        making.absorb(peer, self._triples_ordered.random_bits(), correction)
+
+    def flips(self, bid: Bits) -> bytes:
+        """Return our bids for the next comparisons, masked by our choices in the transfers."""
+        n_bids = bid.shape[1]
+        self._held = self._stock.take(n_bids)
+        choices = np.stack([self._choices.pop(0) for _ in range(n_bids)], axis=1)
+        return pack((bid ^ choices).ravel()).tobytes()
+
+    def evaluate(self, garbled: Garbled) -> Evaluation:
+        """Evaluate the comparisons that the garbler sent."""
+        if self._held is None:
+            raise Bug("a comparison was evaluated before its bid was sent")
+        labels, n_bids = {self._mine: self._held}, self._held.shape[1]
+        self._held = None
+        circuit = compare_bids(self._width, True)
+        return self._evaluator.evaluate(circuit, n_bids, garbled.tables, labels, garbled.seed)
+
+
+class _Stock:
+    """Labels of future comparisons; each row is handed out once."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._rows: list[Labels] = []
+
+    def refill(self, blocks: NDArray[np.uint64]) -> None:
+        if self._rows:
+            raise Bug("labels are still in stock")
+        self._rows = list(blocks.reshape(-1, self._width, 1, 2))
+
+    def take(self, n_rows: int) -> Labels:
+        """Return labels of the shape width × rows × block."""
+        if len(self._rows) < n_rows:
+            raise Bug("no labels are in stock")
+        taken, self._rows = self._rows[:n_rows], self._rows[n_rows:]
+        return np.concatenate(taken, axis=1)
+
+
+# --- secure argmax ------------------------------------------------------------------------------------------
+# Find who has the best candidate, without showing any score: all learn the winner, or that there is no
+# candidate.
+#
+# Two parties: a garbled circuit compares their bids, and both read the winner.
+#
+# More: every pair compares its bids by a garbled circuit whose result stays shared between the two, and
+# then all find out by n-party sharing, with triples made ahead, who won against everybody. Nobody learns
+# how any other ended: private against any n − 1 curious parties that follow the protocol.
+#
+# A bid is one word (crypto/circuits_library.py), the score first and then the earlier attribute, so that no
+# two are equal; no candidate, and holding back, is a word below all others and looks like any other.
+#
+# Who learns what, each round: everyone the winner's number, or that the game is over; nothing else.
+#
+# Cost of a round, for bids of w bits: an evaluator sends w bits; a garbler about 3·w garbled gates and w
+# labels, some 96·w bytes; for n ≥ 3, each party then tells each peer 2·n(n − 2) + n bits in all. Messages
+# that wait for each other: 3 for two parties, 3 + ⌈log₂(n − 1)⌉ for more. Ahead: 128 base transfers a pair
+# and session, 4·w bytes a pair and round.
+#
+# What it does not protect against: a party that does not follow the protocol can make a wrong winner come
+# out. Whoever had a better candidate notices when the winner instructs (`mashup` recomputes its score), and
+# everybody whose candidate is passed over when the game is said to be over; but not who did it, when there
+# are more than two.
+
+ROUNDS_AHEAD = 64
+_READ = "a comparison's message"  # named when a peer is blamed for it
+
+
+class Order(Message, tag="argmax-order", frozen=True):
+    """An evaluator's hidden choices in the transfers of future rounds."""
+
+    columns: bytes
+
+
+class Delivery(Message, tag="argmax-delivery", frozen=True):
+    """The garbler's answer to an order of triples."""
+
+    triples: bytes
+
+
+class HiddenBid(Message, tag="argmax-bid", frozen=True):
+    """An evaluator's bid, masked."""
+
+    flips: bytes
+
+
+class Verdict(Message, tag="argmax-verdict", frozen=True):
+    """The labels that the evaluator of two parties arrived at."""
+
+    labels: bytes
+
+
+def prepare(
+    me: int, parties: Sequence[str], words: BidWords, *, rounds_ahead: int = ROUNDS_AHEAD
+) -> Script[SecureArgMax]:
+    """Set up a session's comparisons, before its first round. All parties give the same words and rounds ahead.
+
+    With no round ahead, `stock_up` is called before each batch of comparisons.
+    """
+    if len(parties) < 2 or rounds_ahead < 0:
+        raise ParameterError("a secure comparison takes at least 2 parties, and no fewer than 0 rounds ahead")
+    garbling, evaluating = yield from set_up_pairs(
+        me,
+        parties,
+        b"masquerade/argmax/1",
+        lambda session, peer: GarblingSide(session, words.width, is_left=me < peer),
+        lambda session, peer: EvaluatingSide(session, words.width, is_left=me < peer),
+    )
+    argmax = SecureArgMax(me, tuple(parties), words, garbling, evaluating, rounds_ahead)
+    if rounds_ahead:
+        yield from argmax.stock_up(rounds_ahead)
+    return argmax
+
+
+class SecureArgMax:
+    """An `ArgMax` that shows the winner alone; `prepare` makes it."""
+
+    def __init__(
+        self,
+        me: int,
+        parties: tuple[str, ...],
+        words: BidWords,
+        garbling: dict[int, GarblingSide],
+        evaluating: dict[int, EvaluatingSide],
+        rounds_ahead: int,
+    ) -> None:
+        self._me, self._parties, self._words = me, parties, words
+        self._garbling, self._evaluating = garbling, evaluating
+        self._rounds_ahead = rounds_ahead
+        self._rounds_left = 0
+        self._peers = tuple(name for number, name in enumerate(parties) if number != me)
+        self._triples: Triples | None = None
+
+    def __call__(self, me: int, parties: Sequence[str], offer: Offer) -> Script[Winner | None]:
+        """Return the winner of this round; None when no party has a candidate."""
+        if me != self._me or tuple(parties) != self._parties:
+            raise Bug("a comparison was prepared for other parties")
+        if not self._rounds_left:
+            yield from self.stock_up(self._rounds_ahead)
+        (winner,) = yield from self.each([offer()])
+        return winner
+
+    def each(self, bids: Sequence[Bid | None]) -> Script[list[Winner | None]]:
+        """Return the winner of each of several comparisons, made at once; None where no party has a candidate."""
+        if self._rounds_left < len(bids):
+            raise Bug("more comparisons are made than were prepared")
+        self._rounds_left -= len(bids)
+        words = self._words.each([(bid.score, bid.position) if bid is not None else None for bid in bids])
+        flags = yield from (self._of_two(words) if len(self._parties) == 2 else self._of_many(words))
+        winners: list[Winner | None] = []
+        for bid, won in zip(bids, flags.T, strict=True):
+            found = np.flatnonzero(won).tolist()
+            if len(found) > 1 or (bid is None and found == [self._me]) or (bid is not None and not found):
+                raise self._impossible()
+            winners.append(Winner(found[0], None) if found else None)
+        return winners
+
+    def _impossible(self) -> PeerBrokeProtocol:
+        """Return the error for an impossible outcome; with several peers, nobody can tell which one caused it."""
+        if len(self._peers) == 1:
+            return PeerBrokeProtocol(self._peers[0], "made the comparison come out impossibly")
+        return PeerBrokeProtocol("", f"{' or '.join(self._peers)} made the comparison come out impossibly")
+
+    def stock_up(self, rounds: int) -> Script[None]:
+        """Make labels and triples for this many comparisons, when none is left."""
+        n = len(self._parties)
+        making = TripleMaking(self._held(), self._me, 8 * -(-rounds // 8)) if n > 2 else None
+        for number, evaluating in self._evaluating.items():
+            yield Send((self._parties[number],), Order(evaluating.order(rounds, number, making)))
+        for number, garbling in self._garbling.items():
+            name = self._parties[number]
+            order = yield Receive(name, Order)
+            with blaming(name, _READ):
+                told = garbling.stock_up(order.columns, rounds, number, making)
+            if making is not None:
+                yield Send((name,), Delivery(told))
+        if making is not None:
+            for number, evaluating in self._evaluating.items():
+                name = self._parties[number]
+                delivery = yield Receive(name, Delivery)
+                with blaming(name, _READ):
+                    evaluating.stock_up(delivery.triples, number, making)
+        self._triples = making.triples() if making is not None else None
+        self._rounds_left = rounds
+
+    def _of_two(self, word: Bits) -> Script[Bits]:
+        """Compare two parties. Return one bit per party and comparison, the winner's set."""
+        (peer,) = self._peers
+        for evaluating in self._evaluating.values():
+            yield Send((peer,), HiddenBid(evaluating.flips(word)))
+            garbled = yield Receive(peer, Garbled)
+            with blaming(peer, _READ):
+                evaluation = evaluating.evaluate(garbled)
+                read = evaluation.decode(garbled.tags, *OUTPUTS)
+            yield Send((peer,), Verdict(evaluation.labels(*OUTPUTS)))
+        for garbling in self._garbling.values():
+            hidden = yield Receive(peer, HiddenBid)
+            with blaming(peer, _READ):
+                kept, garbled = garbling.garble(word, hidden.flips, reveal=True)
+            yield Send((peer,), garbled)
+            verdict = yield Receive(peer, Verdict)
+            with blaming(peer, _READ):
+                read = kept.decode(verdict.labels, *OUTPUTS)
+        return np.concatenate([read[name] for name in OUTPUTS])
+
+    def _of_many(self, word: Bits) -> Script[Bits]:
+        """Compare all pairs of more than two parties, then find who won all of its own comparisons."""
+        shares = yield from self._compare_pairs(word)
+        if self._triples is None:
+            raise Bug("no triples are in stock")
+        part = SharedEvaluation(self._held(), self._me, shares, self._triples)
+        return (yield from evaluate_and_open(part, self._me, self._parties, "winner"))
+
+    def _held(self) -> HeldCircuit:
+        """The circuit of the comparisons' results, of all of which every party holds a share."""
+        n = len(self._parties)
+        return hold(undefeated(n), n)
+
+    def _compare_pairs(self, word: Bits) -> Script[dict[str, Bits]]:
+        """Return this party's shares of all comparisons' results: zeros for those between others.
+
+        Those trivial shares show nothing, since each AND masks them with a triple and every output is an AND.
+        """
+        for number, evaluating in self._evaluating.items():
+            yield Send((self._parties[number],), HiddenBid(evaluating.flips(word)))
+        ended: dict[int, dict[str, Bits]] = {}
+        for number, garbling in self._garbling.items():
+            name = self._parties[number]
+            hidden = yield Receive(name, HiddenBid)
+            with blaming(name, _READ):
+                kept, garbled = garbling.garble(word, hidden.flips, reveal=False)
+            yield Send((name,), garbled)
+            ended[number] = kept.shares(*OUTPUTS)
+        for number, evaluating in self._evaluating.items():
+            name = self._parties[number]
+            garbled = yield Receive(name, Garbled)
+            with blaming(name, _READ):
+                ended[number] = evaluating.evaluate(garbled).shares(*OUTPUTS)
+        shares: dict[str, Bits] = {}
+        for left, right in combinations(range(len(self._parties)), 2):
+            other = right if left == self._me else left
+            mine = (
+                ended[other]
+                if self._me in (left, right)
+                else dict.fromkeys(OUTPUTS, np.zeros((1, word.shape[1]), np.uint8))
+            )
+            shares[f"{left} {right}"], shares[f"{right} {left}"] = (mine[name] for name in OUTPUTS)
+        return shares

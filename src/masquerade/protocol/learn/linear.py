@@ -1,0 +1,669 @@
+"""Linear models of records that n sites have, by Newton's method on sums: no projection, no record leaves a site.
+
+Every step opens to all sites: the value, the gradient and the Hessian of the loss, summed over all their records, at
+the coefficients of that step (`sums.py`). That is what the pooled model needs, so it is what the pooled model is,
+but for rounding. Before the first step the number of records, each attribute's mean, and the products of each two are
+opened: the coefficients are found for standardised attributes and given in the attributes' own units. Those that the
+records do not determine are refused by name (`identified.py`). Standard errors are from the last Hessian that was
+opened, which is that of the last step's start: the step after it is so short that they are the same to five digits.
+
+All sites compute the same steps from the same sums. The first one tells its coefficients after each, so that rounding
+cannot drive them apart; whose differ by more is named.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.crypto.rings import Elements
+from masquerade.engine.counts import distinct_values, pair_counts
+from masquerade.errors import AnswerIsNo, DataError, ParameterError, PeerBrokeProtocol
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import number
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.contract import Arrangement, Contract
+from masquerade.protocol.learn.frame import as_counts, result_of
+from masquerade.protocol.learn.identified import Columns, Determined, Moments, determined, refuse_one_sided
+from masquerade.protocol.learn.inference import (
+    Coefficient,
+    Inference,
+    InferenceRow,
+    fits,
+    inference_by_attribute,
+    inference_rows,
+)
+from masquerade.protocol.learn.method import LearningMethod
+from masquerade.protocol.learn.models import Cells, Classifier, Model, NotAModel, Numbers, Texts
+from masquerade.protocol.learn.site import Site
+from masquerade.protocol.learn.sums import AddsUp, alone, prepare_aggregation
+
+# --- binary figures -----------------------------------------------------------------------------------------
+# How good a classifier of two classes is: from counts of its scores in bins, which add up over sites.
+#
+# The scores of each class are counted in 100 bins of equal width; records in one bin count as equally
+# likely. Then the area under the ROC curve is at most half the share of pairs that meet in a bin away from
+# the exact one.
+
+BINS = 100
+
+
+def binned_counts(chances: Numbers, positive: NDArray[np.bool_]) -> Elements:
+    """Return how many records of each class have a chance in each bin, then how many are classified rightly."""
+    bins = np.minimum((chances * BINS).astype(np.int64), BINS - 1)
+    table = pair_counts(positive.astype(np.int64), bins, 2, BINS)
+    right = np.count_nonzero((chances > 0.5) == positive)
+    return as_counts([*table.ravel(), right])
+
+
+def binary_metrics(n_records: int, counts: Sequence[int]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return accuracy and AUC, and the ROC curve."""
+    negative, positive = np.array(counts[: 2 * BINS], np.float64).reshape(2, BINS)
+    false = np.concatenate(([0.0], np.cumsum(negative[::-1]) / max(negative.sum(), 1)))
+    true = np.concatenate(([0.0], np.cumsum(positive[::-1]) / max(positive.sum(), 1)))
+    area = float(((true[1:] + true[:-1]) / 2) @ np.diff(false))
+    moves = (np.diff(false) != 0) | (np.diff(true) != 0)
+    bends = np.concatenate(([0], 1 + np.flatnonzero(moves)))
+    curve = {"false_positive": false[bends].round(6).tolist(), "true_positive": true[bends].round(6).tolist()}
+    return {"accuracy": counts[2 * BINS] / n_records, "auc": round(area, 6)}, {"roc": curve}
+
+
+# --- linear models ------------------------------------------------------------------------------------------
+
+_MOST_STEPS, _MOST_HALVINGS = 50, 30
+_TOLERANCE = 1e-10  # of the loss, for each record
+_SHRINKS = 0.5  # a step that settles is shorter than this times the one before
+_ROUNDING = 1e-6  # between two sites' coefficients
+_DEPENDENT = 1e-13  # of the Hessian's largest eigenvalue: smaller ones are rounding, of dependent columns
+_CONSTANT = 1e-14  # of the mean: a smaller deviation is rounding
+
+
+class Coefficients(Message, tag="learn-coefficients", frozen=True):
+    """The coefficients after a step, of standardised attributes; the intercept last."""
+
+    values: tuple[float, ...]
+
+
+class Loss(ABC):
+    """What a model minimises: the sum over all records, and a penalty on the coefficients."""
+
+    @abstractmethod
+    def sums(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[float, Numbers, Numbers]:
+        """Return value, gradient and Hessian over records x with outcomes y of −1 or 1."""
+
+    def penalty(self, at: Numbers) -> tuple[float, Numbers, Numbers]:
+        """Return value, gradient and Hessian of the penalty."""
+        return 0.0, np.zeros_like(at), np.zeros((at.size, at.size))
+
+    @property
+    @abstractmethod
+    def penalised(self) -> bool:
+        """Whether a penalty determines the coefficients where the records do not."""
+
+    def has_no_minimum(self, value: float) -> bool:
+        """Return whether a loss as small as this shows that it falls for ever, and the coefficients grow."""
+        return False
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """Logistic regression; `ridge` is the weight of the squared coefficients, not of the intercept."""
+
+    ridge: float = 0.0
+
+    def sums(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[float, Numbers, Numbers]:
+        """Return the log-likelihood's."""
+        margin = y * (x @ at)
+        wrong = np.exp(-np.logaddexp(0.0, margin))  # the probability of the other outcome
+        weights = wrong * (1 - wrong)
+        return float(np.logaddexp(0.0, -margin).sum()), -x.T @ (y * wrong), (x * weights[:, None]).T @ x
+
+    def penalty(self, at: Numbers) -> tuple[float, Numbers, Numbers]:
+        """Return the ridge's."""
+        counted = np.append(np.ones(at.size - 1), 0.0) * self.ridge
+        return float(counted @ at**2) / 2, counted * at, np.diag(counted)
+
+    @property
+    def penalised(self) -> bool:
+        """Whether there is a ridge."""
+        return self.ridge > 0
+
+    def has_no_minimum(self, value: float) -> bool:
+        """Return whether every record is on its side: one that is not adds ln 2 or more."""
+        return self.ridge == 0 and value < np.log(2)
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Loss):
+    """Mangasarian and Musicant's support vector machine: ν/2 · Σ (1 − y·f)₊² and half of the squared coefficients."""
+
+    nu: float = 1.0
+
+    def sums(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[float, Numbers, Numbers]:
+        """Return those of the records inside the margin."""
+        short = 1 - y * (x @ at)
+        inside = short > 0
+        some, by = x[inside], short[inside]
+        gradient = -self.nu * some.T @ (y[inside] * by)
+        return self.nu / 2 * float(by @ by), gradient, self.nu * some.T @ some
+
+    def penalty(self, at: Numbers) -> tuple[float, Numbers, Numbers]:
+        """Return that of all coefficients, the intercept's among them."""
+        return float(at @ at) / 2, at, np.eye(at.size)
+
+    @property
+    def penalised(self) -> bool:
+        """It always is."""
+        return True
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Coefficients in the attributes' own units with their standard errors; NaN for categories that no record has.
+
+    The errors are from the Hessian of loss and penalty, so those of logistic regression alone mean something.
+    """
+
+    coefficients: tuple[float, ...]
+    intercept: float
+    steps: int
+    n_records: int
+    errors: tuple[float, ...]
+    intercept_error: float
+    determined: Determined = field(compare=False, repr=False)
+
+
+@dataclass
+class Progress:
+    """How far a fit has come: sums that were opened, and the coefficients at which they are to be opened next.
+
+    A fit that is interrupted goes on from here, with other sites maybe. Nothing that was opened is opened again.
+    """
+
+    totals: Numbers | None = None
+    products: Numbers | None = None
+    at: Numbers | None = None
+
+
+def linear_model(
+    me: int,
+    parties: Sequence[str],
+    sums: AddsUp,
+    x: Numbers,
+    y: Numbers,
+    loss: Loss,
+    progress: Progress | None = None,
+    columns: Columns | None = None,
+) -> Script[LinearModel]:
+    """Fit a model of outcomes −1 and 1 by attributes x, record × attribute; return the one of all sites' records.
+
+    `columns` say what those of x stand for. AnswerIsNo where the records leave coefficients open.
+    """
+    progress, columns = progress or Progress(), columns or Columns.unnamed(x.shape[1])
+    all_of_it = yield from moments(sums, x, progress)
+    support_vectors = isinstance(loss, SquaredHinge)
+    known = determined(columns, all_of_it, penalised=loss.penalised, may_be_constant=support_vectors)
+    mean, deviation = all_of_it.mean[known.kept], all_of_it.deviation[known.kept]
+    standard = np.column_stack([(x[:, known.kept] - mean) / deviation, np.ones(len(x))])
+    fit = _Fit(me, tuple(parties), sums, loss, standard, y, progress, known, all_of_it)
+    at, hessian, steps = yield from fit.run()
+    coefficients = at[:-1] / deviation
+    errors = standard_errors(hessian, deviation, mean)
+    return LinearModel(
+        tuple(known.spread(coefficients).tolist()),
+        float(at[-1] - coefficients @ mean),
+        steps,
+        all_of_it.n,
+        tuple(known.spread(errors[:-1]).tolist()),
+        float(errors[-1]),
+        known,
+    )
+
+
+def standard_errors(hessian: Numbers, deviation: Numbers, mean: Numbers | None = None) -> Numbers:
+    """Return the standard errors of coefficients in the attributes' own units, by the Hessian of standardised ones.
+
+    With `mean` the last row of the Hessian is the intercept's, and so is the last error.
+    """
+    to_own = np.diag(1 / deviation)
+    if mean is not None:
+        to_own = np.block(
+            [[to_own, np.zeros((mean.size, 1))], [-(mean / deviation)[None, :], np.ones((1, 1))]]
+        )
+    spread_of = to_own @ np.linalg.pinv(hessian, rcond=_DEPENDENT, hermitian=True) @ to_own.T
+    return np.asarray(np.sqrt(np.maximum(np.diag(spread_of), 0.0)))
+
+
+def moments(sums: AddsUp, x: Numbers, progress: Progress | None = None) -> Script[Moments]:
+    """Return number, mean, deviation (`spread`) and correlation over all sites' records."""
+    known = progress or Progress()
+    if known.totals is None:
+        known.totals = yield from sums.total(np.concatenate(([len(x)], x.sum(axis=0))))
+    n, mean = round(known.totals[0]), known.totals[1:] / known.totals[0]
+    upper = np.triu_indices(mean.size)
+    if known.products is None:
+        centred = x - mean
+        known.products = yield from sums.total((centred.T @ centred)[upper])
+    covariance = np.zeros((mean.size, mean.size))
+    covariance[upper] = covariance.T[upper] = known.products / n
+    deviation = spread(mean, np.sqrt(np.diag(covariance)))
+    return Moments(n, mean, deviation, covariance / np.outer(deviation, deviation))
+
+
+def spread(mean: Numbers, deviation: Numbers) -> Numbers:
+    """Return the deviations; infinity for attributes that vary by rounding alone, so that they count as 0."""
+    return np.where(deviation > _CONSTANT * np.abs(mean), deviation, np.inf)
+
+
+@dataclass
+class _Fit:
+    me: int
+    parties: tuple[str, ...]
+    sums: AddsUp
+    loss: Loss
+    x: Numbers
+    y: Numbers
+    progress: Progress
+    determined: Determined
+    moments: Moments
+
+    def run(self) -> Script[tuple[Numbers, Numbers, int]]:
+        """Return the coefficients, the Hessian before the last step, and the number of steps."""
+        if self.progress.at is None:
+            self.progress.at = np.zeros(self.x.shape[1])
+            at = self.progress.at
+        else:
+            at = yield from self._agreed(self.progress.at)
+        value, gradient, hessian = yield from self._at(at)
+        if not at.any() and not self.loss.penalised:
+            self._refuse_one_sided(gradient)
+        before = None
+        for step in range(1, _MOST_STEPS + 1):
+            direction = -np.asarray(np.linalg.lstsq(hessian, gradient, rcond=_DEPENDENT)[0], np.float64)
+            if self.loss.has_no_minimum(value):
+                raise self._grows(direction)
+            gain = -float(gradient @ direction)
+            if gain <= _TOLERANCE * min(self.moments.n, 4 * hessian[-1, -1]):
+                # Where coefficients grow, the loss stands still, and every step is as long as the one before.
+                size = np.abs(direction).max()
+                if not self.loss.penalised and before is not None and size > _SHRINKS * before:
+                    raise self._grows(direction)
+                # The last step doubles the digits, and needs no sums.
+                return (yield from self._agreed(at + direction)), hessian, step
+            before = np.abs(direction).max()
+            for halving in range(_MOST_HALVINGS):
+                ahead = yield from self._agreed(at + direction / 2**halving)
+                found = yield from self._at(ahead)
+                if found[0] <= value - 1e-4 * gain / 2**halving:
+                    break
+            at, (value, gradient, hessian) = ahead, found
+        raise AnswerIsNo(f"the coefficients do not settle in {_MOST_STEPS} steps; set ridge")
+
+    def _refuse_one_sided(self, gradient: Numbers) -> None:
+        """AnswerIsNo if all records of a category have one class; the gradient is that at coefficients 0."""
+        of_second = self.moments.n / 2 - gradient[-1]  # half of Σ y is −gradient, and n = second + first
+        # Σ over the second class of z is half of Σ z·y, as Σ z is 0.
+        refuse_one_sided(self.determined, self.moments, -gradient[:-1], of_second, events=False)
+
+    def _grows(self, direction: Numbers) -> AnswerIsNo:
+        return self.determined.grows(direction[:-1], "they tell the classes of some records apart perfectly")
+
+    def _agreed(self, own: Numbers) -> Script[Numbers]:
+        """Return the coefficients of the next sums."""
+        self.progress.at = own
+        self.progress.at = yield from agreed(self.me, self.parties, own)
+        return self.progress.at
+
+    def _at(self, coefficients: Numbers) -> Script[tuple[float, Numbers, Numbers]]:
+        """Return value, gradient and Hessian over all sites."""
+        size = coefficients.size
+        value, gradient, hessian = self.loss.sums(self.x, self.y, coefficients)
+        upper = np.triu_indices(size)
+        totals = yield from self.sums.total(np.concatenate(([value], gradient, hessian[upper])))
+        whole = np.zeros((size, size))
+        whole[upper] = whole.T[upper] = totals[1 + size :]
+        more = self.loss.penalty(coefficients)
+        return totals[0] + more[0], totals[1 : 1 + size] + more[1], whole + more[2]
+
+
+def agreed(me: int, parties: Sequence[str], own: Numbers) -> Script[Numbers]:
+    """Return the first site's coefficients, which must be ours but for rounding."""
+    first, others = parties[0], tuple(parties[1:])
+    if me == 0:
+        yield Send(others, Coefficients(tuple(own.tolist())))
+        return own
+    heard = np.array((yield Receive(first, Coefficients)).values)
+    if heard.shape != own.shape or not np.abs(heard - own).max() <= _ROUNDING * (1 + np.abs(own).max()):
+        raise PeerBrokeProtocol(first, "sent coefficients that do not follow from the sums")
+    return heard
+
+
+# --- linear -------------------------------------------------------------------------------------------------
+# A weighted sum of numbers that tells two classes apart: logistic regression, a linear support vector
+# machine.
+#
+# Coefficients are by attribute, in its own unit. Of an attribute with categories there is one for each:
+# that of its first is 0, the others are differences from it.
+
+
+@dataclass(frozen=True)
+class LinearClassifier(Classifier):
+    """Coefficients, an intercept, and the classes that a negative and a positive sum stand for."""
+
+    coefficients: Mapping[str, Coefficient]
+    intercept: float
+    negative: str
+    positive: str
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> Self:
+        """Read `{"coefficients": …, "intercept": …, "classes": …}`."""
+        coefficients, classes = read_coefficients(written.get("coefficients")), written.get("classes")
+        if not is_number(written.get("intercept")):
+            raise NotAModel("its intercept is no number")
+        if (
+            not isinstance(classes, list)
+            or len(classes) != 2
+            or not all(isinstance(each, str) for each in classes)
+        ):
+            raise NotAModel("its classes are not two texts")
+        return cls(coefficients, float(written["intercept"]), *classes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the coefficients by attribute, the intercept and both classes."""
+        return {
+            "coefficients": dict(self.coefficients),
+            "intercept": self.intercept,
+            "classes": [self.negative, self.positive],
+        }
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class of negative sums, then that of positive ones."""
+        return (self.negative, self.positive)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that it has coefficients of."""
+        return tuple(self.coefficients)
+
+    def scores(self, cells: Cells) -> Numbers:
+        """Return each record's sum; above 0 it is the positive class."""
+        return weighted_sum(self.coefficients, cells) + self.intercept
+
+    def predict(self, cells: Cells) -> Texts:
+        """Return the class that each record's sum stands for."""
+        said: Texts = np.array(self.classes, object)[(self.scores(cells) > 0).astype(int)]
+        return said
+
+    def chances(self, cells: Cells) -> Numbers:
+        """Return a number from 0 to 1 that grows with the sum: of logistic regression the positive class's chance."""
+        return 1 / (1 + np.exp(-np.clip(self.scores(cells), -700, 700)))
+
+
+@dataclass(frozen=True)
+class LogisticModel(LinearClassifier):
+    """Logistic regression: the sum is the logarithm of the odds.
+
+    Standard errors are by attribute as the coefficients are; None in a file of before they were told. `conditional_on`
+    names the penalty that they are given, if there is one.
+    """
+
+    errors: Mapping[str, Coefficient] | None = None
+    intercept_error: float | None = None
+    conditional_on: str = ""
+
+    @property
+    def inference(self) -> tuple[InferenceRow, ...]:
+        """What is known of the intercept and of each coefficient; nothing where errors are not."""
+        if self.errors is None or self.intercept_error is None:
+            return ()
+        intercept = InferenceRow(None, None, Inference(self.intercept, self.intercept_error))
+        return (intercept, *inference_rows(self.coefficients, self.errors))
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> Self:
+        """Read what `as_json` writes."""
+        plain = super().read(written)
+        if "standard_errors" not in written:
+            return plain
+        errors = read_errors(written, plain.coefficients)
+        intercept = written.get("intercept_standard_error", -1.0)
+        if not is_number(intercept) or intercept < 0:
+            raise NotAModel("its intercept has no standard error")
+        return replace(
+            plain,
+            errors=errors,
+            intercept_error=float(intercept),
+            conditional_on=str(written.get("conditional_on", "")),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what every linear model has, and standard errors by attribute."""
+        if self.errors is None or self.intercept_error is None:
+            return super().as_json()
+        return {
+            **super().as_json(),
+            "standard_errors": dict(self.errors),
+            "intercept_standard_error": self.intercept_error,
+            **({"conditional_on": self.conditional_on} if self.conditional_on else {}),
+        }
+
+    def derived(self) -> dict[str, Any]:
+        """Return z, p and 95 % bounds by attribute, and all of the intercept."""
+        if not self.inference:
+            return {}
+        intercept, *others = self.inference
+        return {**inference_by_attribute(others), "intercept_statistics": intercept.inference.as_json()}
+
+
+class SupportVectorModel(LinearClassifier):
+    """A linear support vector machine: the sum is the distance from the margin's middle."""
+
+
+def weighted_sum(coefficients: Mapping[str, Coefficient], cells: Cells) -> Numbers:
+    """Return each record's sum of attributes times coefficients, or of its categories' coefficients."""
+    total = np.zeros(len(next(iter(cells.values()))) if cells else 1)
+    for name, coefficient in coefficients.items():
+        if isinstance(coefficient, dict):
+            total = total + _of_categories(name, coefficient, cells[name])
+        else:
+            total = total + coefficient * np.asarray(cells[name], np.float64)
+    return total
+
+
+def read_coefficients(written: Any) -> Mapping[str, Coefficient]:
+    """Return coefficients by attribute; NotAModel if these are none."""
+    if not isinstance(written, dict) or not all(map(_is_coefficient, written.values())):
+        raise NotAModel("its coefficients are no numbers by attribute")
+    return written
+
+
+def read_errors(
+    written: Mapping[str, Any], coefficients: Mapping[str, Coefficient]
+) -> Mapping[str, Coefficient]:
+    """Return standard errors by attribute; NotAModel unless they are of these coefficients."""
+    errors = read_coefficients(written.get("standard_errors"))
+    if not fits(coefficients, errors):
+        raise NotAModel("its standard errors are not those of its coefficients")
+    return errors
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value that was read is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _of_categories(name: str, coefficients: dict[str, float], column: Any) -> Numbers:
+    values, places = distinct_values(np.asarray(column, object).astype(str))
+    for value in values:
+        if value not in coefficients:
+            known = ", ".join(f'"{each}"' for each in list(coefficients)[:10])
+            text = f'attribute {name}: "{value}" is none of the categories that the model knows'
+            raise ParameterError(f"{text}: {known}")
+    return np.array([coefficients[value] for value in values], np.float64)[places]
+
+
+def _is_coefficient(value: Any) -> bool:
+    return all(map(is_number, value.values())) if isinstance(value, dict) else is_number(value)
+
+
+# --- linear -------------------------------------------------------------------------------------------------
+# Logistic regression and linear support vector machines as methods (`protocol/learn/linear.py`).
+
+
+@dataclass(frozen=True)
+class LinearMethod(LearningMethod):
+    """A linear model of two classes, from sums over all sites."""
+
+    arrangements: ClassVar[tuple[Arrangement, ...]] = ("horizontal",)
+    takes = "numbers"
+    activity = "adding up gradients"
+    learns: ClassVar[type[LinearClassifier]]
+    drop_outs = ("stop", "start-over", "go-on")
+
+    @property
+    @abstractmethod
+    def loss(self) -> Loss:
+        """What the model minimises."""
+
+    def learn(self, site: Site) -> Script[Model]:
+        """Take Newton's steps on sums over all sites."""
+        purpose = site.purpose("linear model")
+        sums = yield from prepare_aggregation(site.me, site.parties, purpose, site.openings)
+        return (yield from self._fitted(site, sums))
+
+    def alone(self, site: Site) -> Model:
+        """Take the same steps on one table."""
+        model: Model = result_of(self._fitted(site, alone()))
+        return model
+
+    def _fitted(self, site: Site, sums: AddsUp) -> Script[Model]:
+        x, y = design(site), np.where(outcomes(site, self.name), 1.0, -1.0)
+        progress, columns = site.memory.setdefault("progress", Progress()), columns_of(site)
+        found = yield from linear_model(site.me, site.parties, sums, x, y, self.loss, progress, columns)
+        return self._model(found, site.classes)
+
+    def _model(self, found: LinearModel, classes: tuple[str, ...]) -> LinearClassifier:
+        return self.learns(found.determined.by_attribute(found.coefficients), found.intercept, *classes)
+
+    def counts(self, site: Site, model: Model) -> Script[Elements]:
+        """Count the scores of this site's records."""
+        yield from ()
+        assert isinstance(model, LinearClassifier)
+        return binned_counts(model.chances(site.cells()), outcomes(site, self.name))
+
+    def metrics(
+        self, model: Model, n_records: int, counts: Sequence[int]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return accuracy, AUC and the ROC curve."""
+        return binary_metrics(n_records, counts)
+
+    def tells(self, contract: Contract, party: str) -> Iterator[str]:
+        """Yield the sums that every step opens."""
+        others = ", ".join(name for name in contract.parties if name != party)
+        before = "the number of records, each attribute's mean and the products of each two"
+        yield f"{others}: sums over all parties: {before}, and at every step loss, gradient and Hessian"
+        if len(contract.parties) == 2:
+            yield f"{others}: as there are two parties, the same sums over {party}'s records alone"
+
+
+@dataclass(frozen=True)
+class LogisticRegression(LinearMethod):
+    """Logistic regression of n sites with the same columns: that of the pooled records, but for rounding.
+
+    Every step of Newton's method opens the loss, its gradient and its Hessian, summed over all sites. Coefficients are
+    unpenalised, unless `ridge` is set, and in the attributes' own units; that of a category is the difference from the
+    first one that some record has. Where the records leave coefficients open (a column that does not vary or follows
+    from others, a category of one class alone) they are refused by name. Standard errors are those of maximum
+    likelihood, from the last Hessian; with `ridge` they are conditional on it.
+    """
+
+    name = "logistic"
+    summary = "logistic regression; n sites learn the sums of each step, and no summand"
+    learns = LogisticModel
+
+    ridge: float = parameter(
+        number(0),
+        0.0,
+        help="the weight of the squared coefficients of standardised attributes; 0: unpenalised",
+    )
+
+    @property
+    def loss(self) -> Loss:
+        """The log-likelihood, with its penalty."""
+        return Logistic(self.ridge)
+
+    def _model(self, found: LinearModel, classes: tuple[str, ...]) -> LogisticModel:
+        negative, positive = classes
+        return LogisticModel(
+            found.determined.by_attribute(found.coefficients),
+            found.intercept,
+            negative,
+            positive,
+            errors=found.determined.by_attribute(found.errors),
+            intercept_error=found.intercept_error,
+            conditional_on=given_ridge(self.ridge),
+        )
+
+
+@dataclass(frozen=True)
+class SupportVectors(LinearMethod):
+    """A linear support vector machine of n sites with the same columns, that of the pooled records.
+
+    Mangasarian and Musicant's squared hinge loss, by Newton's method on sums over all sites. Attributes are
+    standardised for it; the coefficients are given in their own units.
+    """
+
+    name = "svm"
+    summary = "a linear support vector machine; n sites learn the sums of each step, and no summand"
+    learns = SupportVectorModel
+
+    nu: float = parameter(
+        number(0, open_low=True), 1.0, help="the weight of records on the wrong side of the margin"
+    )
+
+    @property
+    def loss(self) -> Loss:
+        """The squared hinge loss, with its margin."""
+        return SquaredHinge(self.nu)
+
+
+def design(site: Site) -> Numbers:
+    """Return this site's records as numbers: each category but an attribute's first is a column of 0 and 1."""
+    columns = []
+    for name, cells in site.cells().items():
+        if name in site.values:
+            columns += [
+                (site.codes(name) == at).astype(np.float64) for at in range(1, len(site.values[name]))
+            ]
+        else:
+            columns.append(np.asarray(cells, np.float64))
+    return np.column_stack(columns) if columns else np.zeros((len(site.table), 0))
+
+
+def columns_of(site: Site) -> Columns:
+    """Return what the columns of `design` stand for."""
+    return Columns(
+        site.attributes, {name: site.values[name] for name in site.attributes if name in site.values}
+    )
+
+
+def given_ridge(ridge: float) -> str:
+    """Return on what standard errors are conditional, as a model says it."""
+    return f"ridge = {ridge:g}" if ridge > 0 else ""
+
+
+def outcomes(site: Site, method: str) -> Any:
+    """Return which of this site's records have the second class; DataError unless there are two."""
+    if len(site.classes) != 2:
+        found = f"{len(site.classes)}: {', '.join(site.classes[:10])}"
+        text = f"{method} tells two classes apart; the records have {found}"
+        raise DataError(f"class {site.contract.class_name}: {text}")
+    return site.codes(str(site.contract.class_name)) == 1

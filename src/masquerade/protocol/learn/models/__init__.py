@@ -1,1 +1,0 @@
-"""The models that parties learn together: read from JSON, written as JSON, and asked for predictions."""

@@ -1,0 +1,384 @@
+"""What a chunk of the common records does for Mondrian between parties: looks at its groups, cuts them, sends them on.
+
+A chunk labels the groups that it has records of 0, 1, … in the order that all parties number them in; records of
+groups that are done, or that another chunk has, are labelled -1. The records of a group are in the common order, and
+so are those of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.mondrian.axes import Axis, Batch
+from masquerade.anonymize.mondrian.cuts import AxisCandidates, Choice, candidates_along
+from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.multidimensional import JudgeOf
+from masquerade.engine.chunks import Arrays, Chunk
+from masquerade.engine.counts import Counts, Flags, Ints, Rows, pair_counts, rows_by_rank, value_counts
+
+# Of cuts by counts: the dimension, the array of its ranks, how many there are, keys of (group, rank) and their parts.
+Tables = tuple[tuple[int, str, int, Counts, Counts], ...]
+
+LABEL, FINAL = "group", "final group"  # of each record; FINAL is -1 until its group is done
+_ORDER = "by group"  # the records in the order of their groups
+_SIZES = "group sizes"  # how many records have each label, from -1 on
+_ROW, _CHUNK = "row", "chunk"  # where a record came from
+_WIDE = np.int32
+
+
+@dataclass(frozen=True, eq=False)
+class Cutting:
+    """How groups are cut along a party's own dimensions."""
+
+    axes: tuple[Axis, ...]  # without ranks
+    ranks: tuple[str, ...]  # the arrays in which chunks have them
+    judge: JudgeOf
+    choice: Choice
+    strict: bool
+
+    def along(self, at: int, chunk: Chunk, batch: Batch, judge: Judge) -> AxisCandidates | None:
+        """Return the cuts of a chunk's groups along one dimension."""
+        axis = copy(self.axes[at])
+        axis.column = replace(axis.column, ranks=chunk[self.ranks[at]].astype(np.int32, copy=False))
+        return candidates_along(at, axis, batch, judge, self.strict)
+
+
+@dataclass(frozen=True, eq=False)
+class Offered:
+    """The cuts of a chunk's groups, by dimension; None where none is allowed."""
+
+    labels: Counts  # of the groups
+    candidates: tuple[AxisCandidates | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """The cuts of a chunk's whole groups, dimension × group."""
+
+    scores: NDArray[np.float64]  # -inf where no cut is allowed
+    cut_at: Counts
+    n_parts: Counts
+    offered: Offered | None
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Puts all records into the one group that there is, or into the given ones."""
+
+    rows: int
+    labels: Counts | None = None
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        """Return the labels, and the records' order."""
+        labels = np.zeros(self.rows, _WIDE) if self.labels is None else self.labels.astype(_WIDE)
+        return {**_labelled(labels), FINAL: np.full(self.rows, -1, _WIDE)}
+
+
+@dataclass(frozen=True)
+class SizesOf:
+    """Counts the records with each label."""
+
+    n_labels: int
+
+    def __call__(self, chunk: Chunk) -> Counts:
+        """Return the sizes."""
+        sizes = np.zeros(self.n_labels, np.int64)
+        counted = chunk[_SIZES][1:]
+        sizes[: counted.size] = counted
+        return sizes
+
+
+@dataclass(frozen=True)
+class Extents:
+    """Finds the first and last ranks of finished groups along some dimensions."""
+
+    ranks: tuple[str, ...]
+    n_groups: int
+
+    def __call__(self, chunk: Chunk) -> tuple[Counts, Counts, Counts]:
+        """Return the groups that have a record here; and their first and last ranks, dimension × group."""
+        final = chunk[FINAL]
+        sizes = value_counts(final, self.n_groups)
+        groups = np.flatnonzero(sizes)
+        rows = rows_by_rank(final, self.n_groups)
+        starts = (np.cumsum(sizes) - sizes)[groups]
+        ranks = [chunk[name].take(rows) for name in self.ranks]
+        first, last = (
+            np.stack([edge.reduceat(each, starts).astype(np.int64) for each in ranks])
+            for edge in (np.minimum, np.maximum)
+        )
+        return groups, first, last
+
+
+@dataclass(frozen=True, eq=False)
+class BestOfChunk:
+    """Looks at a chunk's whole groups along all dimensions."""
+
+    open_: Flags
+    how: Cutting
+    keep: bool  # the cuts themselves, besides what is to be known of them
+
+    def __call__(self, chunk: Chunk) -> Looked:
+        """Return what is known of each label."""
+        batch, labels = groups_of(chunk, self.open_)
+        shape = (len(self.how.axes), self.open_.size)
+        scores, cut_at, n_parts = np.full(shape, -np.inf), np.zeros(shape, np.int64), np.ones(shape, np.int64)
+        judge = self.how.judge.made(chunk)
+        offered: list[AxisCandidates | None] = []
+        for at in range(shape[0] if labels.size else 0):
+            candidates = self.how.along(at, chunk, batch, judge)
+            if candidates is not None and candidates.allowed.any():
+                allowed = candidates.allowed
+                groups = labels[candidates.groups]
+                scores[at, groups[allowed]] = self.how.choice(candidates)[allowed]
+                cut_at[at, groups] = candidates.cut_at
+                n_parts[at, groups] = value_counts(candidates.parts.group, groups.size)
+                offered.append(candidates)
+            else:
+                offered.append(None)
+        return Looked(scores, cut_at, n_parts, Offered(labels, tuple(offered)) if self.keep else None)
+
+
+@dataclass(frozen=True, eq=False)
+class PartsOfChunk:
+    """Cuts a chunk's whole groups, each along its dimension; -1 where it is not asked for."""
+
+    axis: Counts
+    how: Cutting
+    offered: Offered | None  # what `BestOfChunk` found here; otherwise it is found again
+
+    def __call__(self, chunk: Chunk) -> Ints:
+        """Return the part of each record, group by group."""
+        batch, labels = groups_of(chunk, self.axis >= 0)
+        parts = np.zeros(batch.n_records, np.uint32)
+        axis = self.axis[labels]
+        judge = self.how.judge.made(chunk) if self.offered is None else None
+        for at in np.flatnonzero(value_counts(axis, len(self.how.axes))).tolist():
+            chosen = axis == at
+            if judge is None:
+                assert self.offered is not None
+                candidates = self.offered.candidates[at]
+                assert candidates is not None  # one of them is asked for
+                which = self.axis[self.offered.labels[candidates.groups]] == at
+            else:
+                candidates = self.how.along(at, chunk, batch.only(chosen), judge)
+                assert candidates is not None  # every group has been looked at before
+                which = np.ones(candidates.groups.size, bool)
+            group = candidates.parts.group
+            within = np.arange(group.size) - np.searchsorted(group, group)
+            parts[np.repeat(chosen, batch.sizes)] = candidates.labels(which, batch, within)
+        return _narrow(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class PartsByRank:
+    """Cuts groups of which a chunk has only some records: each (group, rank) has its part."""
+
+    axis: Counts  # of each label; -1 where it is not asked for
+    place: Counts  # of each label among the groups that were counted
+    tables: Tables
+
+    def __call__(self, chunk: Chunk) -> Ints:
+        """Return the part of each record, group by group."""
+        batch, labels = groups_of(chunk, self.axis >= 0)
+        group = np.repeat(self.place[labels], batch.sizes)
+        axis = np.repeat(self.axis[labels], batch.sizes)
+        parts = np.zeros(batch.n_records, np.uint32)
+        for at, name, size, keys, numbers in self.tables:
+            here = np.flatnonzero(axis == at)
+            wanted = group[here] * size + chunk[name].take(batch.rows[here])
+            parts[here] = numbers[np.searchsorted(keys, wanted)]
+        return _narrow(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOf:
+    """Gives the places of some groups' records in the common order, group by group."""
+
+    groups: Flags
+    firsts: Counts  # the place of the first record of each chunk that records came from
+    first: int | None  # that of the chunk itself, if its records are its own
+
+    def __call__(self, chunk: Chunk) -> Rows:
+        """Return the places."""
+        batch, _ = groups_of(chunk, self.groups)
+        if self.first is not None:
+            return batch.rows + self.first
+        return self.firsts.take(chunk[_CHUNK].take(batch.rows)) + chunk[_ROW].take(batch.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeWhole:
+    """Says of which groups all parts satisfy, given the part of each record; groups are whole in the chunk."""
+
+    n_parts: Counts  # of each label; 0 where it is not cut
+    parts: Ints
+    judge: JudgeOf
+
+    def __call__(self, chunk: Chunk) -> Flags:
+        """Return one flag for each group that is cut."""
+        batch, labels = groups_of(chunk, self.n_parts > 0)
+        if not labels.size:
+            return np.zeros(0, bool)
+        n_parts = self.n_parts[labels]
+        first = np.cumsum(n_parts) - n_parts
+        part = np.repeat(first, batch.sizes) + self.parts
+        judge = self.judge.made(chunk)
+        counts = judge.count(lambda: part, batch.rows, value_counts(part, int(n_parts.sum())))
+        good: Flags = np.logical_and.reduceat(judge.holds(counts), first)
+        return good
+
+
+@dataclass(frozen=True, eq=False)
+class CountParts:
+    """Counts the records of parts by each code that the judge counts; groups have records in other chunks, too."""
+
+    n_parts: Counts  # of each label; 0 where it is not cut
+    parts: Ints
+    coded: tuple[tuple[str, int], ...]  # arrays of codes, and how many there are
+
+    def __call__(self, chunk: Chunk) -> tuple[Counts, ...]:
+        """Return a histogram of the parts for each array."""
+        batch, labels = groups_of(chunk, self.n_parts > 0)
+        first = np.cumsum(self.n_parts) - self.n_parts
+        part = np.repeat(first[labels], batch.sizes) + self.parts
+        total = int(self.n_parts.sum())
+        return tuple(
+            pair_counts(part, chunk[name].take(batch.rows), total, n_codes) for name, n_codes in self.coded
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Labels records anew: those of groups that are cut by their part, and those of groups that are done no more."""
+
+    first: Counts  # the new label of each label's first part; -1 where it is not cut
+    final: Counts  # the number of each label's group, if it is done; otherwise -1
+    parts: Ints  # of each record of the groups that are cut, group by group
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        """Return the labels, the final groups, and the records' order."""
+        batch, labels = groups_of(chunk, self.first >= 0)
+        made = np.full(chunk[LABEL].size, -1, _WIDE)
+        made[batch.rows] = np.repeat(self.first[labels].astype(_WIDE), batch.sizes) + self.parts
+        done, labels = groups_of(chunk, self.final >= 0)
+        if not labels.size:
+            return _labelled(made)
+        final = np.array(chunk[FINAL])
+        final[done.rows] = np.repeat(self.final[labels].astype(_WIDE), done.sizes)
+        return {**_labelled(made), FINAL: final}
+
+
+@dataclass(frozen=True, eq=False)
+class Send:
+    """Sends the records of each group to the chunk that will hold all of it."""
+
+    at: int
+    bin_of_label: Counts  # -1: it stays here
+    label_there: Counts
+    n_bins: int
+    names: tuple[str, ...]
+
+    def __call__(self, chunk: Chunk) -> list[Arrays]:
+        """Return a piece for each new chunk."""
+        labels = chunk[LABEL]
+        bins = np.append(self.bin_of_label, -1).take(labels)
+        order = rows_by_rank(bins + 1, self.n_bins + 1)
+        ends = np.cumsum(value_counts(bins + 1, self.n_bins + 1))
+        pieces = []
+        for first, last in pairwise(ends):
+            rows = order[first:last]
+            piece = {name: chunk[name].take(rows) for name in self.names}
+            piece[LABEL] = self.label_there.take(labels.take(rows)).astype(_WIDE)
+            piece[_ROW] = rows.astype(_WIDE)
+            piece[_CHUNK] = np.full(rows.size, self.at, _WIDE)
+            pieces.append(piece)
+        return pieces
+
+
+def arrived(chunk: Chunk) -> Arrays:
+    """Put the records that came from other chunks in order."""
+    return {**_labelled(chunk[LABEL]), FINAL: np.full(chunk[LABEL].size, -1, _WIDE)}
+
+
+@dataclass(frozen=True, eq=False)
+class Relabel:
+    """Gives each label another one, or -1."""
+
+    labels: Counts
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        """Return the labels, and the records' order."""
+        return _labelled(np.append(self.labels, -1).take(chunk[LABEL]).astype(_WIDE))
+
+
+@dataclass(frozen=True)
+class SendBack:
+    """Sends each record's final group to where the record came from."""
+
+    n_chunks: int
+
+    def __call__(self, chunk: Chunk) -> list[Arrays]:
+        """Return a piece for each chunk."""
+        order = rows_by_rank(chunk[_CHUNK], self.n_chunks)
+        ends = np.cumsum(value_counts(chunk[_CHUNK], self.n_chunks))
+        return [
+            {name: chunk[name].take(order[first:last]) for name in (_ROW, FINAL)}
+            for first, last in pairwise([0, *ends.tolist()])
+        ]
+
+
+def come_back(chunk: Chunk, back: Chunk) -> Arrays:
+    """Put final groups that came back beside their records."""
+    final = np.array(chunk[FINAL])
+    final[back[_ROW]] = back[FINAL]
+    return {FINAL: final}
+
+
+def final_groups(chunk: Chunk) -> Counts:
+    """Return each record's final group."""
+    final: Counts = chunk[FINAL].astype(np.int64)
+    return final
+
+
+def groups_of(chunk: Chunk, which: Flags) -> tuple[Batch, Counts]:
+    """Return the records of the flagged labels, group by group, and the labels that have any."""
+    order, counts = chunk[_ORDER], chunk[_SIZES]
+    there = counts[1:] > 0
+    wanted = there & which[: there.size]
+    labels = np.flatnonzero(wanted)
+    sizes = counts[1:][labels]
+    if labels.size == np.count_nonzero(there):
+        rows = order[counts[0] :]
+    else:
+        rows = order[places((np.cumsum(counts) - counts)[1:][labels], sizes)]
+    return Batch(rows.astype(np.intp), sizes), labels
+
+
+def places(starts: Counts, sizes: Counts) -> Rows:
+    """Return the numbers from each start on, as many as its size says, one stretch after the other."""
+    before = np.cumsum(sizes) - sizes
+    return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
+
+
+def _labelled(labels: NDArray[Any]) -> Arrays:
+    above, n_labels = labels + 1, int(labels.max(initial=-1)) + 2
+    order = rows_by_rank(above, n_labels)
+    return {LABEL: labels, _ORDER: order.astype(_WIDE), _SIZES: value_counts(above, n_labels)}
+
+
+def _narrow(parts: NDArray[np.uint32]) -> Ints:
+    return parts.astype(np.min_scalar_type(int(parts.max(initial=0))))
+
+
+def in_blocks(sizes: Counts, most: int) -> Sequence[slice]:
+    """Cut groups into stretches of about `most` records."""
+    ends = np.flatnonzero(np.diff((np.cumsum(sizes) - 1) // most, append=-1)) + 1
+    return [slice(first, last) for first, last in pairwise([0, *ends.tolist()])]

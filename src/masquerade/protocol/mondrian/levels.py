@@ -1,0 +1,159 @@
+"""Mondrian's cuts of a table whose columns are spread over n parties: all groups of a level at once.
+
+On each level every party bids, for each group that may still be cut, the score of its best cut along its own
+attributes. One batch of secure comparisons finds each group's winner, and the winners tell the others into which part
+each record goes. `OwnGroups` cuts as the one-table algorithm does, so the release is the one that a trusted party with
+the joined table would make. Where a requirement is on another party's sensitive values, the winners first ask about
+their cuts (`checks.py`), and groups whose cut is refused are bid for again.
+
+    who        learns, on each level
+    everyone   for each group who has the best cut of it, and its attribute, or that nobody has one; before, whose cuts
+               of it were refused
+    everyone   the part of each record of a group that is cut: for its own people, cells that are those of the release
+               or more general
+
+Cost of a level with g groups: the comparisons of g bids, and about one bit a record from each winner to n − 1 peers;
+and what `checks.py` says.
+The levels are about log2(n / k).
+
+Scores come from the winner's own cells, and nobody sees them: a party that claims too high a score gets its own
+attributes cut in place of others, and may ask about more groups where there is something to ask (`checks.py`).
+Everybody checks that each part satisfies what it can judge; a peer whose cut does not fit what was agreed is named, and
+the session ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from masquerade.anonymize.mondrian.axes import Batch
+from masquerade.engine.counts import Counts, Flags
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.script import Receive, Script, Send
+from masquerade.protocol.comparing.argmax import Bid, SecureArgMax
+from masquerade.protocol.mondrian.checks import CutChecks
+from masquerade.protocol.mondrian.groups import FinishedGroups
+from masquerade.protocol.mondrian.level_cuts import LevelCuts, ordered, read_cuts, write_cuts
+from masquerade.protocol.mondrian.own_cuts import BestCuts, Cuts, OwnGroups
+from masquerade.protocol.tds.party import Finished, JointSchema
+
+SCORE_BITS = 64  # of a score as the ordered bits of a double
+
+
+def cut_together(
+    me: int,
+    parties: Sequence[str],
+    schema: JointSchema,
+    groups: OwnGroups,
+    argmax: SecureArgMax,
+    checks: CutChecks | None,
+    on_level: Callable[[], None],
+) -> Script[FinishedGroups]:
+    """Run this party's part; return the groups with its own cells."""
+    peers = tuple(name for number, name in enumerate(parties) if number != me)
+    positions = np.flatnonzero(np.array(schema.holders) == me)
+    while groups.open is not None:
+        batch = groups.open
+        won, best = yield from _winners(parties, schema, me, batch, groups.best(), argmax, checks)
+        is_cut, mine = won >= 0, won == me
+        cuts = _Merged(batch, is_cut)
+        if is_cut.any():
+            own = best.of(mine)
+            cuts.add(mine, own)
+            yield Send(peers, write_cuts(positions[best.axis[mine]], own))
+            for number, name in enumerate(parties):
+                if number != me:
+                    message = yield Receive(name, LevelCuts)
+                    theirs = won == number
+                    cuts.add(theirs, understood(message, name, number, schema, groups, batch, theirs))
+        groups.cut(cuts.all(), is_cut, best, mine)
+        on_level()
+    finished_groups = groups.done()
+    labels = hashlib.sha256()
+    for some in finished_groups.each_label():
+        labels.update(some.astype("<i8").tobytes())
+    digest = labels.digest()
+    yield Send(peers, Finished(digest))
+    for name in peers:
+        finished = yield Receive(name, Finished)
+        if finished.digest != digest:
+            raise PeerBrokeProtocol(name, "arrived at other groups than we did")
+    return finished_groups
+
+
+def _winners(
+    parties: Sequence[str],
+    schema: JointSchema,
+    me: int,
+    batch: Batch,
+    best: BestCuts,
+    argmax: SecureArgMax,
+    checks: CutChecks | None,
+) -> Script[tuple[Counts, BestCuts]]:
+    """Return who cuts each group (-1: nobody), and our best cuts among those that nobody has refused."""
+    positions = np.flatnonzero(np.array(schema.holders) == me)
+    won = np.full(batch.n_groups, -1)
+    withdrawals = np.zeros((len(parties), batch.n_groups), np.int64)
+    waiting = np.ones(batch.n_groups, bool)
+    while waiting.any():
+        yield from argmax.stock_up(int(waiting.sum()))
+        winners = yield from argmax.each(_bids(best, positions, waiting))
+        won[waiting] = [winner.party if winner is not None else -1 for winner in winners]
+        if checks is None:
+            break
+        waiting = yield from checks.withdrawn(np.where(waiting, won, -1), batch, best)
+        withdrawals[won[waiting], np.flatnonzero(waiting)] += 1
+        for number, name in enumerate(parties):
+            held = schema.holders.count(number)
+            if (withdrawals[number] > held).any():
+                raise PeerBrokeProtocol(name, f"withdrew more cuts of a group than it has attributes, {held}")
+        best = best.without(waiting & (won == me))
+    return won, best
+
+
+def understood(
+    message: LevelCuts,
+    sender: str,
+    number: int,
+    schema: JointSchema,
+    groups: OwnGroups,
+    batch: Batch,
+    won: Flags,
+) -> Cuts:
+    """Decode a peer's cuts; raise unless they are of the groups it won, and satisfy what we can judge."""
+    cut = batch.only(won)
+    positions, cuts = read_cuts(message, sender, cut)
+    held = np.flatnonzero(np.array(schema.holders) == number)
+    if not np.isin(positions, held).all():
+        raise PeerBrokeProtocol(sender, "cut along an attribute that it does not hold")
+    if cut.n_groups and not groups.satisfied(cuts, cut).all():
+        raise PeerBrokeProtocol(sender, "cut a group against the requirement")
+    return cuts
+
+
+class _Merged:
+    """The cuts of all winners of a level, put together."""
+
+    def __init__(self, batch: Batch, is_cut: Flags) -> None:
+        self._batch, self._is_cut = batch, is_cut
+        self._n_parts = np.ones(batch.n_groups, np.int64)
+        self._part_of_row = np.zeros(batch.n_records, np.uint32)
+
+    def add(self, groups: Flags, cuts: Cuts) -> None:
+        self._n_parts[groups] = cuts.n_parts
+        self._part_of_row[np.repeat(groups, self._batch.sizes)] = cuts.part_of_row
+
+    def all(self) -> Cuts:
+        rows = np.repeat(self._is_cut, self._batch.sizes)
+        return Cuts(self._n_parts[self._is_cut], self._part_of_row[rows])
+
+
+def _bids(best: BestCuts, positions: Counts, groups: Flags) -> list[Bid | None]:
+    scores = ordered(best.scores[groups])
+    return [
+        Bid(int(score), int(positions[axis])) if axis >= 0 else None
+        for score, axis in zip(scores, best.axis[groups], strict=True)
+    ]

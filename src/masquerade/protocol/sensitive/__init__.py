@@ -1,0 +1,11 @@
+"""Joint histograms of two parties: secret shares of how often each pair of their labels occurs, and tests on them.
+
+protocol/pairs.py                what two parties set up to compute together
+histogram.py           the table by oblivious transfers; a shared bit for each record
+sorted_histogram.py    the same of records that are sorted first, where groups are large
+sorted_histogram.py      unit vectors at shared places, which that takes
+homomorphic.py         the same by homomorphic encryption
+costs.py               the cost of each
+back_ends.py           the choice of the cheapest
+verdict.py             one bit: does every group satisfy?
+"""

@@ -1,0 +1,218 @@
+"""The joint histogram of two parties: shares of how often each pair of their labels occurs, and tests on it.
+
+Each party has a label for every common record: the group of its own columns that the record is in. Together they
+obtain shares of the table of joint counts, and from it, for every record, a share of "its joint group has at least k
+records". Nothing is opened here.
+
+    step            what                                                     cost for n records, P × Q labels
+    histogram       products of unit vectors (crypto/unit_products)          n·P·Q words of AES on each side;
+                    where groups are large, sorted first (`sorted_histogram.py`)   a tenth of it and less
+    look-up         each record's count, by one-of-N transfers both ways     n·(P + Q) words of table
+    threshold       the sign of count − k by a garbled circuit               n·(w − 1) ANDs, about 1.2 kB a record
+
+The label `bound` itself (one past the last) stands for "never": such a record is counted nowhere, and its count is 0.
+A party gives it to records whose own group is smaller than k: no joint group of theirs can reach k.
+
+Looking counts up before comparing them costs n circuits; the alternative, comparing every cell first, costs P·Q,
+which for groups of at least k records is n/k² times as many.
+
+Who learns what: the numbers of records and the bounds on labels are public; a party's view is random otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.crypto.bits import Bits
+from masquerade.crypto.count_circuits import reached
+from masquerade.crypto.one_of_n import as_indices
+from masquerade.crypto.punctured_trees import Word, Words, random_words, word_for
+from masquerade.crypto.unit_products import UnitPicker, UnitPlanter, batch_size
+from masquerade.engine.counts import value_counts
+from masquerade.errors import ParameterError
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.pairs import Pair, blaming, shared_outputs
+
+Labels = NDArray[np.uint64]
+
+MOST_CELLS = 1 << 29  # a gigabyte of 16-bit counts, of which about four are kept
+_TABLE_BYTES = 1 << 23  # of look-up tables in one message
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How many records there are, and how many labels either party may have: public, and the same on both sides.
+
+    Records whose label has fewer than `least` of its party's records are counted nowhere.
+    """
+
+    records: int
+    labels: tuple[int, int]
+    least: tuple[int, int] = (1, 1)
+
+    def __post_init__(self) -> None:
+        if self.records < 1 or min(self.labels) < 1 or min(self.least) < 1:
+            raise ParameterError("a joint histogram takes at least one record and one label a party")
+        if math.prod(self.labels) > MOST_CELLS:
+            raise ParameterError(
+                f"a joint histogram of {self.labels[0]:,} × {self.labels[1]:,} groups does not fit into memory; "
+                f"at most {MOST_CELLS:,} cells are possible: take a larger k"
+            )
+
+    @property
+    def word(self) -> Word:
+        """The word type of counts and their shares."""
+        return word_for(self.records)
+
+    @property
+    def width(self) -> int:
+        """Binary digits of a count, including a sign."""
+        return self.records.bit_length() + 1
+
+    @property
+    def picker(self) -> int:
+        """The party whose labels are the rows, chosen to make each record's tree cheaper."""
+        lanes = 16 // self.word.itemsize
+        work = [(rows + 1) * (4 + -(-columns // lanes)) for rows, columns in (self.labels, self.labels[::-1])]
+        return work.index(min(work))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A party's share of a table of joint counts, and the labels by which its records are found in it."""
+
+    table: Words  # [labels of party 0 + 1, labels of party 1 + 1]; the last ones are counted nowhere
+    labels: Labels
+    bounds: Bounds
+
+
+class TreesWanted(Message, tag="histogram-ask", frozen=True):
+    """A picker's labels of some records, hidden in transfers."""
+
+    columns: bytes
+
+
+class TreesPlanted(Message, tag="histogram-trees", frozen=True):
+    """The planter's answer: all but one leaf of each tree, and the masked rows."""
+
+    trees: bytes
+    rows: bytes
+
+
+class EntriesWanted(Message, tag="look-up-ask", frozen=True):
+    """The labels of some records, hidden in transfers."""
+
+    columns: bytes
+
+
+class EntriesOffered(Message, tag="look-up-tables", frozen=True):
+    """One row of shared counts per record, masked."""
+
+    tables: bytes
+
+
+def checked_labels(labels: Labels, me: int, bounds: Bounds) -> Labels:
+    """Return this party's labels, "never" for those that too few records have.
+
+    Raise unless there is one per record and none beyond the bound.
+    """
+    own = as_indices(labels, bounds.labels[me] + 1)
+    if len(own) != bounds.records:
+        raise ParameterError(
+            f"a joint histogram of {bounds.records} records takes as many labels. Got {len(own)}."
+        )
+    if bounds.least[me] > 1:
+        sizes = value_counts(own.astype(np.int64), bounds.labels[me] + 1)
+        own[(sizes < bounds.least[me])[own]] = bounds.labels[me]
+    return own
+
+
+def checked_threshold(at_least: int, bounds: Bounds) -> int:
+    """Return the threshold; raise unless a count may reach it."""
+    if not 0 <= at_least <= bounds.records:
+        raise ParameterError(f"a threshold must lie between 0 and the number of records. Got {at_least}.")
+    return at_least
+
+
+def joint_histogram(pair: Pair, labels: Labels, bounds: Bounds) -> Script[Words]:
+    """Return this party's share of the table of joint counts, [labels of party 0 + 1, labels of party 1 + 1].
+
+    The last row and column belong to the label that is counted nowhere, and are zero.
+    """
+    own = checked_labels(labels, pair.me, bounds)
+    pair.histograms_by.add("transfers")
+    picker = bounds.picker
+    rows, columns = bounds.labels[picker] + 1, bounds.labels[1 - picker]
+    session = pair.fresh(b"histogram")
+    batches = list(_batches(bounds.records, batch_size(rows, columns)))
+    if pair.me == picker:
+        picking = UnitPicker(session, pair.receiver, rows, columns, bounds.word)
+        for part in batches[:1]:
+            yield Send((pair.peer,), TreesWanted(picking.ask(own[part])))
+        for at in range(len(batches)):
+            for part in batches[at + 1 : at + 2]:  # one ahead, so that neither side waits
+                yield Send((pair.peer,), TreesWanted(picking.ask(own[part])))
+            answer = yield Receive(pair.peer, TreesPlanted)
+            with blaming(pair.peer):
+                picking.receive(answer.trees, answer.rows)
+        share = picking.share()
+    else:
+        planting = UnitPlanter(session, pair.sender, rows, columns, bounds.word)
+        for part in batches:
+            wanted = yield Receive(pair.peer, TreesWanted)
+            with blaming(pair.peer):
+                planted = planting.plant(wanted.columns, own[part])
+            yield Send((pair.peer,), TreesPlanted(*planted))
+        share = planting.share()
+    table = np.zeros((rows, columns + 1), bounds.word)
+    table[:-1, :-1] = share[:-1]
+    return table if picker == 0 else np.ascontiguousarray(table.T)
+
+
+def looked_up(pair: Pair, table: Words, labels: Labels, bounds: Bounds) -> Script[Words]:
+    """Return this party's additive share of the count in each record's cell.
+
+    Cells may be rows of several counts; then so are the shares.
+    """
+    own = checked_labels(labels, pair.me, bounds)
+    mine = table if pair.me == 0 else table.swapaxes(0, 1)  # row by own label
+    entries, cell = mine.shape[1], mine.shape[2:]  # the peer chooses among its labels
+    choices = bounds.labels[pair.me] + 1
+    size = bounds.word.itemsize * math.prod(cell)
+    shares = np.empty((bounds.records, *cell), bounds.word)
+    for part in _batches(bounds.records, max(1, _TABLE_BYTES // (size * max(table.shape[:2])))):
+        count = part.stop - part.start
+        yield Send((pair.peer,), EntriesWanted(pair.table_receiver.ask(own[part], choices)))
+        wanted = yield Receive(pair.peer, EntriesWanted)
+        masks = random_words((count, *cell), bounds.word)
+        offered = mine[own[part].astype(np.intp)] - masks[:, None]
+        with blaming(pair.peer):
+            tables = pair.table_sender.offer(
+                wanted.columns, np.ascontiguousarray(offered).view(np.uint8).reshape(count, entries, size)
+            )
+        yield Send((pair.peer,), EntriesOffered(tables))
+        answer = yield Receive(pair.peer, EntriesOffered)
+        with blaming(pair.peer):
+            heard = pair.table_receiver.receive(answer.tables, size)
+        shares[part] = masks + np.ascontiguousarray(heard).view(bounds.word).reshape(masks.shape)
+    return shares
+
+
+def reached_shares(pair: Pair, shares: Words, at_least: int, bounds: Bounds) -> Script[Bits]:
+    """Return this party's XOR share of "the shared count is ≥ `at_least`", one bit per count."""
+    offset = np.array(checked_threshold(at_least, bounds) if pair.me == 1 else 0, bounds.word)
+    numbers = (shares - offset).astype(np.uint64)
+    places = np.arange(bounds.width, dtype=np.uint64)[:, None]
+    bits = ((numbers >> places) & np.uint64(1)).astype(np.uint8)
+    out = yield from shared_outputs(pair, reached(bounds.width), len(shares), {f"share {pair.me}": bits})
+    return np.asarray(out["reached"][0])
+
+
+def _batches(records: int, size: int) -> Iterator[slice]:
+    for at in range(0, records, size):
+        yield slice(at, min(at + size, records))

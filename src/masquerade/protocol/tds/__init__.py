@@ -1,0 +1,1 @@
+"""Top-down specialization between parties that hold different columns of the same people."""

@@ -1,0 +1,447 @@
+"""A policy's answer to a request: an offer with everything the party insists on, or a refusal with every reason.
+
+An offer contains what was wished, so a party answers a counter-offer as it answers a request. Answering its own offer
+adds nothing, which is why a negotiation ends. Before a party signs, `accepts` holds the finished deal, which others put
+together, against the policy once more, by the same objections. The reasons themselves are in policy.py and
+further_releases.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from masquerade.data.schema import Schema
+from masquerade.errors import ParameterError
+from masquerade.methods import product_of, unnamed_method, written_method
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import (
+    ANSWER,
+    ARRANGEMENTS,
+    AttributeTerms,
+    Contribution,
+    MethodChoice,
+    Role,
+    written_requirement,
+)
+from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod, proposal_of
+from masquerade.service.agree.boundary_terms import joint_terms, offered_terms
+from masquerade.service.agree.fitness import unfit_columns
+from masquerade.service.agree.further_releases import (
+    against_roll_up,
+    against_second,
+    agreed_before,
+    as_released,
+    differences,
+    rolls_up,
+)
+from masquerade.service.agree.kinds import RULES
+from masquerade.service.agree.offers import Load, Offer, Refusal
+from masquerade.service.agree.policy import (
+    Policy,
+    against_method,
+    against_number,
+    against_request,
+    against_schema,
+    against_snapshot,
+    triggered,
+)
+from masquerade.service.agree.request import Request
+from masquerade.service.agree.terms import Deal, Provision, ServiceLevel, Terms, strictest
+from masquerade.service.cards import SchemaCard
+from masquerade.service.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class _Party:
+    """What a party judges by: its policy, its table as others see it, and what it has released."""
+
+    policy: Policy
+    card: SchemaCard
+    ledger: Ledger
+    load: Load
+    schema: Schema | None
+
+    @property
+    def is_busy(self) -> bool:
+        return self.load.running >= self.policy.sessions
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """What a party would offer, should nothing speak against it."""
+
+    terms: Terms  # as far as this party knows them; see further_releases.py
+    method: AskedMethod  # what is left of the choice, if there is one
+    contradictions: tuple[str, ...]  # of boundaries
+    repeats: Terms | None = None  # the earlier release that it comes nearest to, if one binds it
+    coarser: str | None = None  # the hash of one from which it could be made instead
+
+
+def answer(
+    policy: Policy,
+    request: Request,
+    card: SchemaCard,
+    ledger: Ledger,
+    load: Load,
+    schema: Schema | None = None,
+    source: str | None = None,
+) -> Offer | Refusal:
+    """Return the policy's answer. The table must have been read: the card names its snapshot.
+
+    `schema` says how the dataset's attributes are generalised; without it, the checks that depend on it are skipped.
+    With `source` the release of those terms is to be rolled up.
+    """
+    party = _Party(policy, card, ledger, load, schema)
+    draft = _drafted(party, request, source)
+    reasons = [*draft.contradictions, *_objections(party, request, draft.terms)]
+    second, earlier, instead = list[str](), None, dict[str, Any]()
+    if source is not None:
+        second = against_roll_up(draft.repeats, draft.terms)
+    elif draft.repeats is not None and (second := against_second(draft.repeats, draft.terms)):
+        earlier = draft.coarser if not reasons else None
+        instead = as_released(draft.repeats, draft.terms)
+    reasons += second
+    if not reasons:
+        return _offered(party, request, draft, source)
+    if unfit := _unfit(party, request):
+        instead["attributes"] = [name for name in request.attributes if name not in unfit]
+    busy = party.is_busy and len(reasons) == 1
+    return Refusal(card.party, tuple(dict.fromkeys(reasons)), busy, earlier, instead)
+
+
+def accepts(
+    policy: Policy,
+    deal: Deal,
+    card: SchemaCard,
+    ledger: Ledger,
+    load: Load,
+    schema: Schema | None = None,
+    *,
+    runs: bool = False,
+) -> tuple[str, ...]:
+    """Return the reasons why the policy does not let the party sign this deal, or run it now; empty when it may.
+
+    The coordinator put the deal together and is not trusted: everything that concerns this party is recomputed. The
+    objections are those to a request, over the whole terms instead of this party's draft of them.
+    """
+    terms = deal.terms
+    try:
+        request = deal.asked
+        _ = terms.parts  # raises now if the requirements are unreadable
+    except ParameterError as error:
+        return error.lines
+    party = _Party(policy, card, ledger, load, schema)
+    draft = _drafted(party, request, terms.source)
+    reasons = [*draft.contradictions, *_objections(party, request, terms, runs=runs)]
+    if terms.source is not None:
+        reasons += against_roll_up(_binding(party).get(terms.source), terms)
+    else:  # another of them may be repeated than the one that the draft comes nearest to
+        before = _earlier(party, request)
+        nearest = min(before, key=lambda each: len(differences(each, terms)), default=None)
+        reasons += against_second(nearest, terms) if nearest is not None else []
+    provision = terms.provision(card.party)
+    changed = provision is not None and provision.snapshot != card.snapshot
+    if not reasons:
+        offered = _offered(party, request, draft, terms.source)
+        reasons += _departures(deal, offered, card.party, same_snapshot=not changed)
+    if changed:
+        reasons.insert(0, f"{card.dataset} has changed: the contract is about another snapshot of it")
+    reasons += _carried_out(deal, request)
+    return tuple(dict.fromkeys(reasons))
+
+
+# --- objections: the same to a request, over a draft of its terms, and to a deal, over the terms that it has ---
+
+
+def _objections(party: _Party, asked: Request, terms: Terms, *, runs: bool = False) -> Iterator[str]:
+    """Yield what policy and table have against what is asked for; `runs` when it would run now."""
+    policy, card, mine = party.policy, party.card, _contributed(asked, party.card)
+    yield from against_request(policy, asked, card, mine, party.load.now)
+    yield from RULES[asked.arrangement].reservations(policy, asked, card)
+    yield from against_schema(asked.method, mine, party.schema)
+    yield from against_snapshot(policy, card, party.ledger, party.load.now)
+    if asked.method.makes is ANSWER:
+        yield from against_number(policy, terms, card, party.ledger, runs=runs)
+    if party.is_busy:
+        most = policy.sessions
+        yield f"{party.load.running} sessions are running; at most {most} at once are allowed"
+
+
+def _departures(deal: Deal, offered: Offer, party: str, *, same_snapshot: bool) -> Iterator[str]:
+    """Yield what the deal has otherwise than this party offers it."""
+    terms = deal.terms
+    if same_snapshot and terms.provision(party) != offered.provision:
+        yield "the deal is about another dataset or schema than the one offered"
+    holder = RULES[terms.arrangement].holder(party)
+    if {*offered.columns} != {column for column in terms.columns if column.holder == holder}:
+        yield "the deal asks for other columns than those offered"
+    covers, parts = ARRANGEMENTS[terms.arrangement].covers, terms.parts
+    for part in (*offered.parts, *offered.joint_parts(terms.columns)):
+        if not any(covers(each, part) for each in parts):
+            yield f"the deal lacks {part}, which the policy insists on"
+    if terms.m < offered.m:
+        yield f"the deal has m = {terms.m}; the policy insists on {offered.m}"
+    own = {column.name for column in offered.columns}
+    if {each for each in terms.attributes if each.name in own} != {*offered.attributes}:
+        yield "the deal has other boundaries than offered"
+    if {*terms.axes} != {*offered.axes}:
+        yield "the deal generalises attributes in another way than offered"
+    if deal.prices.get(party) != offered.price:
+        yield "the deal names another price than the one offered"
+    if deal.service.get(party, ServiceLevel()) != offered.service:
+        yield "the deal promises another service level than the one offered"
+    if terms.class_from == party and not offered.shares_class:
+        yield "the deal has this party share the class, which the policy does not allow"
+    if deal.show_progress and not offered.show_progress:
+        yield "the deal shows the coordinator the progress, which the policy does not allow"
+
+
+def _carried_out(deal: Deal, asked: Request) -> Iterator[str]:
+    """Yield what is wrong with how a deal is carried out, whatever this party offers: its method, above all."""
+    terms = deal.terms
+    proposal = proposal_of(terms.contract(""))
+    agreed_on = replace(proposal, parts=terms.parts)
+    if (
+        terms.method != written_method(asked.method.agreed(agreed_on, terms.class_name).method)
+        or terms.normalize != asked.normalize
+        or (terms.class_from is not None and not RULES[terms.arrangement].one_shares_class)
+    ):
+        yield "the deal is carried out in another way than its request asks for"
+    if deal.choice is not None and not _follows(deal.choice, terms, agreed_on):
+        yield "the deal gives a reason for its method that does not follow from its terms"
+    for problem in asked.method.refusals(proposal):
+        yield problem.sentence
+
+
+# --- what is offered ---
+
+
+def _drafted(party: _Party, asked: Request, source: str | None) -> _Draft:
+    """Return what the party would offer: what is wished, what its policy adds, and what earlier releases bind it to."""
+    policy, card, schema = party.policy, party.card, party.schema
+    mine = _contributed(asked, card)
+    has_groups = asked.method.makes.has_groups
+    method = _permitted(policy, asked, mine, schema)
+    m = RULES[asked.arrangement].least_m(policy, asked) if has_groups else 0
+    parts = _insisted(policy, asked, mine)
+    limits, contradictions = offered_terms(mine, schema, policy.boundaries, asked.terms)
+    if not has_groups:  # nothing shows a value of a column, however general
+        limits, contradictions = (), []
+    terms, wrong = _terms(asked, method, card, mine, parts, m, limits), tuple(contradictions)
+    before = _earlier(party, asked)
+    if source is not None:
+        known = _binding(party).get(source)
+        before = () if known is None else (known,)
+    if not before:
+        return _Draft(terms, method, wrong)
+    again = [(each, *_as_agreed(each, asked, method, card, mine, terms)) for each in before]
+    nearest, method, terms = min(again, key=lambda each: len(differences(each[0], each[2])))
+    coarser = (each.hash.hex() for each, _, same in again if rolls_up(each, same))
+    return _Draft(terms, method, wrong, nearest, next(coarser, None))
+
+
+def _offered(party: _Party, asked: Request, draft: _Draft, source: str | None) -> Offer:
+    """Return a draft as an offer, with everything around it that the policy says."""
+    policy, card, rules = party.policy, party.card, RULES[asked.arrangement]
+    mine = _contributed(asked, card)
+    has_groups = asked.method.makes.has_groups
+    holds_class = asked.class_name is not None and card.column(asked.class_name) is not None
+    names = {column.name for column in mine if column.role == "attribute"}
+    return Offer(
+        provision=draft.terms.provisions[0],
+        columns=mine,
+        requirements=draft.terms.requirements,
+        price=rules.price(policy.price.listed, card, priced_columns(asked, card)),
+        holds_class=holds_class,
+        # A model's class stays where it is: whoever holds it computes with it.
+        shares_class=holds_class and (policy.share_class or not has_groups),
+        records=card.records if policy.publish_records else None,
+        needs_approval=policy.needs_approval,
+        show_progress=policy.show_progress,
+        arrangement=asked.arrangement,
+        m=draft.terms.m,
+        axes=rules.axes(party.schema, names),
+        attributes=draft.terms.attributes,
+        joint_k=rules.joint_k(policy, asked) if has_groups else 0,
+        service=policy.service,
+        methods=tuple(map(written_method, draft.method.possible)) if asked.algorithm is None else (),
+        declines=_declines(party, asked) if source is None else None,
+    )
+
+
+def _unfit(party: _Party, request: Request) -> set[str]:
+    """Return the columns that the method asked for cannot take; where it is left open, every one can."""
+    if request.algorithm is None:
+        return set()
+    card, schema, mine = party.card, party.schema, _contributed(request, party.card)
+    own = {column.name for column in mine if column.role == "attribute"}
+    found = {name for name, _ in unfit_columns(request, card)}
+    return found | {name for name in own if any(against_schema(request.method, _only(mine, name), schema))}
+
+
+def _only(mine: Sequence[Contribution], name: str) -> list[Contribution]:
+    return [column for column in mine if column.name == name]
+
+
+def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]:
+    """Return the party's columns among those wanted, except those for which the request names another contributor."""
+    holder = RULES[request.arrangement].holder(card.party)
+    found = []
+    for name in request.contributed:
+        column = card.column(name)
+        if column is not None and request.providers.get(name, card.party) == card.party:
+            declared: Role = "attribute" if column.role == "attribute" else "sensitive"
+            found.append(Contribution(name, holder, request.outcomes.get(name, declared)))
+    return tuple(found)
+
+
+def priced_columns(request: Request, card: SchemaCard) -> list[str]:
+    """Return the columns that a party is paid for: those that it contributes, and the class if it holds it."""
+    name = request.class_name
+    holds_class = name is not None and card.column(name) is not None
+    return [column.name for column in _contributed(request, card)] + ([name] if holds_class and name else [])
+
+
+def _earlier(party: _Party, request: Request) -> tuple[Terms, ...]:
+    """Return the terms of the releases that a further one must repeat or be made of, if it has groups to cut."""
+    if party.policy.allow_rerelease or not request.method.makes.has_groups:
+        return ()
+    return tuple(_binding(party).values())
+
+
+def _binding(party: _Party) -> dict[str, Terms]:
+    """Return the terms of this snapshot's releases by their hash; what is declined too often is one of them."""
+    released, declined = _shown(party.card, party.ledger)
+    return released | dict([*declined.items()][party.policy.max_declined :])
+
+
+def _declines(party: _Party, request: Request) -> int | None:
+    """Return how many releases of this snapshot may still be declined; None where no release binds a later one."""
+    if party.policy.allow_rerelease or not request.method.makes.has_groups:
+        return None
+    return max(party.policy.max_declined - len(_shown(party.card, party.ledger)[1]), 0)
+
+
+def _shown(card: SchemaCard, ledger: Ledger) -> tuple[dict[str, Terms], dict[str, Terms]]:
+    """Return the terms of what was released of this snapshot, and of what was declined, by their hash.
+
+    Roll-ups add nothing to intersect, and the same terms declined twice show the same groups.
+    """
+    if card.snapshot is None:
+        return {}, {}
+    released, declined = (
+        {
+            each.terms.hash.hex(): each.terms
+            for each in found
+            if each.terms.source is None and product_of(each.terms).has_groups
+        }
+        for found in (
+            ledger.of_snapshot(card.dataset, card.snapshot),
+            ledger.declined_of(card.dataset, card.snapshot),
+        )
+    )
+    return released, {name: terms for name, terms in declined.items() if name not in released}
+
+
+def _permitted(
+    policy: Policy, request: Request, mine: Sequence[Contribution], schema: Schema | None
+) -> AskedMethod:
+    """Return what is asked for, without the methods that this party would refuse; if it refuses all, all of them."""
+    left = request.method.restricted(
+        lambda each: not any(against_method(policy, each)) and not any(against_schema(each, mine, schema))
+    )
+    return left if left.possible else request.method
+
+
+def _follows(choice: MethodChoice, terms: Terms, proposal: Proposal) -> bool:
+    """Return whether a choice is the one among the methods that it names; whom others do not allow, they know."""
+    told = [each for each in choice.passed_over if each.refuses]
+    refusing = [each.method for each in told]
+
+    def named(method: SessionMethod) -> bool:
+        ways = method.ways(proposal, terms.class_name)
+        return written_method(method) in refusing or terms.method in map(written_method, ways)
+
+    try:
+        left = unnamed_method(terms.arrangement).as_agreed(terms.method).restricted(named)
+    except ParameterError:  # words that the choice does not have
+        return False
+    if not left.possible:
+        return False
+    agreed = left.agreed(proposal, terms.class_name)
+    return (
+        agreed.choice is not None
+        and written_method(agreed.method) == terms.method
+        and agreed.choice.because == choice.because
+        and [*agreed.choice.passed_over] == told
+    )
+
+
+def _terms(
+    request: Request,
+    method: AskedMethod,
+    card: SchemaCard,
+    mine: Sequence[Contribution],
+    parts: Sequence[GroupRequirement],
+    m: int,
+    limits: tuple[AttributeTerms, ...],
+) -> Terms:
+    """Return the terms of a request as far as this party knows them; see further_releases.py."""
+    own = {column.name: column for column in mine}
+    return Terms(
+        provisions=(Provision(card.party, card.dataset, card.snapshot or "", card.schema),),
+        columns=tuple(own.get(name) or Contribution(name, "", "attribute") for name in request.contributed),
+        requirements=tuple(map(written_requirement, parts)),
+        method=written_method(method.agreed(Proposal(tuple(parts), m), request.class_name).method),
+        class_name=request.class_name,
+        normalize=request.normalize,
+        arrangement=request.arrangement,
+        m=m,
+        attributes=limits,
+    )
+
+
+def _as_agreed(
+    earlier: Terms,
+    request: Request,
+    method: AskedMethod,
+    card: SchemaCard,
+    mine: Sequence[Contribution],
+    draft: Terms,
+) -> tuple[AskedMethod, Terms]:
+    """Return the draft with what was agreed for an earlier release: whoever wishes for less gets that again.
+
+    So does whoever leaves the method open, if it may be the one of that release.
+    """
+    parts = strictest([*draft.parts, *agreed_before(earlier, request.released)], request.arrangement)
+    m = max(draft.m, earlier.m) if request.arrangement == earlier.arrangement else draft.m
+    known = Proposal(parts, m)
+    again = method.restricted(
+        lambda each: any(
+            written_method(way) == earlier.method for way in each.ways(known, request.class_name)
+        )
+    )
+    method = again if again.possible else method
+    limits = draft.attributes
+    if request.arrangement == earlier.arrangement and request.method.makes.has_groups:
+        limits = joint_terms(mine, [limits, earlier.attributes])
+    return method, _terms(request, method, card, mine, parts, m, limits)
+
+
+def _insisted(policy: Policy, request: Request, mine: Sequence[Contribution]) -> tuple[GroupRequirement, ...]:
+    """Return the wished requirements, with a k that is large enough over every QID, and those that the policy adds.
+
+    Of a model or an answer no group is released that could be too small: these are granted by name.
+    """
+    if not request.method.makes.has_groups:
+        return request.privacy
+    wanted = set(request.attributes)
+    own = [column.name for column in mine if column.role == "attribute"]
+    parts = [*request.privacy, *(part for part, _ in triggered(policy, request, own) if part is not None)]
+    qids = [part.qid for part in parts]
+    qids += [pattern.qid for pattern in policy.patterns if wanted >= set(pattern.qid)]
+    qids += [tuple(own)] if own else []  # nothing of this party's is released outside a QID
+    return strictest([*parts, *(KAnonymity(qid, policy.least(qid)) for qid in qids)], request.arrangement)

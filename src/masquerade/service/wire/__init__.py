@@ -1,0 +1,1 @@
+"""How nodes and the coordinator talk: TLS on both sides, and problems as documents."""

@@ -1,0 +1,1 @@
+"""The Python surface: what `import masquerade` gives."""
