@@ -78,7 +78,7 @@ class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     upper: str | None = None
 
 
-class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """What is requested from which snapshots."""
 
     provisions: tuple[Provision, ...]  # in the order of the contract's parties
@@ -99,7 +99,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str | None = None  # the hash of earlier terms: their release is rolled up, and no protocol runs
     version: int = PROTOCOL_VERSION
 
-    @property
+    @cached_property
     def hash(self) -> bytes:
         """The hash that keys the cache."""
         return digest(self)
@@ -109,9 +109,9 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The parties' names."""
         return tuple(each.party for each in self.provisions)
 
-    @property
+    @cached_property
     def parts(self) -> tuple[GroupRequirement, ...]:
-        """The requirements."""
+        """The requirements; read once, as a ledger is searched for every answer."""
         return read_parts(self.requirements, "terms", self.arrangement)
 
     def provision(self, party: str) -> Provision | None:
