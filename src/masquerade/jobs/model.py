@@ -123,7 +123,11 @@ def _empty(kind: Callable[[], Any], must_be: str) -> Any:
     return Field(default_factory=kind, description=must_be)
 
 
-class TableSection(Form):
+class _Section(Form, defer_build=True):
+    """A part of a job. The job has a validator for all of them, so that they need none of their own."""
+
+
+class TableSection(_Section):
     """The location and format of a table."""
 
     source: Text = _key('a file such as "patients.csv", or a database URL', "")
@@ -152,7 +156,7 @@ class PartySection(TableSection):
     attributes: Texts | None = _key(_NAMES)
 
 
-class AttributeSection(Form):
+class AttributeSection(_Section):
     """`[attributes.NAME]`: what a column means."""
 
     type: Literal["categorical", "continuous", "date"] = _key(
@@ -174,7 +178,7 @@ class AttributeSection(Form):
     weight: Annotated[float, _number(0)] = _key("a finite number of at least 0", 1.0)
 
 
-class RolesSection(Form):
+class RolesSection(_Section):
     """`[roles]`: which columns are special."""
 
     class_: Text | None = _key(_NAME, alias="class")
@@ -185,7 +189,7 @@ class RolesSection(Form):
     provider: Text | None = _key(_NAME)
 
 
-class PrivacyEntry(Form):
+class PrivacyEntry(_Section):
     """`[[privacy]]`: one requirement. Besides the columns, its keys are the parameters that its model declares."""
 
     model_config = ConfigDict(extra="allow")
@@ -200,7 +204,7 @@ class PrivacyEntry(Form):
         return named | {key: value for key, value in (self.model_extra or {}).items() if value is not None}
 
 
-class EngineSection(Form):
+class EngineSection(_Section):
     """`[engine]`: where counting runs, and in how much memory."""
 
     name: Literal["local", "dask"] = _key(_one_of("local", "dask"), "local")
@@ -227,7 +231,7 @@ class EngineSection(Form):
         return read_size(self.memory or DEFAULT_MEMORY)
 
 
-class OutputSection(Form):
+class OutputSection(_Section):
     """`[output]`: what to write. `report = false` writes no report."""
 
     table: Text = _key(

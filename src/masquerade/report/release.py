@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from html import escape as escape_text
 from importlib import metadata, resources
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from markupsafe import Markup, escape
 
 from masquerade.anonymize.release import Release
@@ -471,7 +475,26 @@ def pages() -> Environment:
         finalize=_presentable,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_CompiledBesideModules(),
     )
+
+
+class _CompiledBesideModules(FileSystemBytecodeCache):
+    """Keeps templates compiled where Python keeps this module compiled: to compile them takes longer than to fill them.
+
+    What cannot be written there is compiled the next time, too.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            str(Path(cache_from_source(__file__)).parent), f"%s.{sys.implementation.cache_tag}.page"
+        )
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Write a compiled template, unless Python is told to write none."""
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
 
 
 @cache

@@ -41,7 +41,7 @@ from masquerade.service.settings import ADDRESS, Address, ServiceSettings, Timin
 # `[datasets.NAME]` in a node's configuration: every key, what it must be, and its default.
 
 
-class DatasetKeys(TableSection):
+class DatasetKeys(TableSection, defer_build=False):
     """A job's table with its identifier, its roles, its attributes and its policy."""
 
     identifier: Text = key("", alias="id", description='the name of the identifier\'s column, such as "ssn"')
