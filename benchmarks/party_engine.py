@@ -18,7 +18,7 @@ import numpy as np
 import masquerade as mq
 from _figures import Figure, Say, duration, tell
 from masquerade.anonymize.mondrian.method import CHOICES
-from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_chunks
+from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_records
 from masquerade.anonymize.tds.groups import PublicState
 from masquerade.anonymize.tds.view import LocalView
 from masquerade.data.records import Records
@@ -99,7 +99,7 @@ def _cut(table: mq.Table, *, on_engines: bool) -> tuple[float, list[int]]:
             records = Records.of(table, [name for name in names if HOLDERS[name] == me])
             if on_engines:
                 records = on_engine(records, engine)
-            judge = judge_of_chunks(records, parts, None, "violating")
+            judge = judge_of_records(records, parts, None, "violating")
             own = Dimensions(tuple(records.columns.values()))
             sides.append(OwnGroups(records, own, judge, CHOICES["certainty"], False))
         while sides[0].open is not None:

@@ -20,7 +20,7 @@ from masquerade.anonymize.method import records_of
 from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.mondrian.linked_counts import cut_linked
 from masquerade.anonymize.mondrian.method import CHOICES, certainty_lost, linked
-from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_chunks
+from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_records
 from masquerade.data.released import Outcome
 from masquerade.errors import RequirementUnreachable
 from masquerade.privacy.requirement import Conjunction, without_redundant
@@ -53,7 +53,7 @@ def test_linked_records_of_one_qid_are_its_groups(
     except RequirementUnreachable:
         assume(False)
     records = records_of(table, requirement, CLASS)
-    judge = judge_of_chunks(records, requirement.parts, CLASS, merge)
+    judge = judge_of_records(records, requirement.parts, CLASS, merge)
     dimensions = Dimensions(tuple(records.columns.values()))
     made = cut_linked(records, dimensions, {frozenset(names): judge}, CHOICES[choose], strict)
     columns, codes = zip(*made.values(), strict=True)

@@ -34,9 +34,9 @@ from masquerade.anonymize.mondrian.method import (
     priority_problems,
     strict,
 )
-from masquerade.anonymize.mondrian.multidimensional import Dimensions, released_in_chunks
+from masquerade.anonymize.mondrian.multidimensional import Dimensions, outcome_of
 from masquerade.anonymize.mondrian.providers import ProviderAwareMondrian, may_cut_providers
-from masquerade.anonymize.mondrian.qids import cut_by_value_in_chunks
+from masquerade.anonymize.mondrian.qids import cut_by_value
 from masquerade.anonymize.publish import prepare
 from masquerade.data.column import Coded, Column
 from masquerade.data.query_log import kept_query_log
@@ -154,7 +154,7 @@ class Mondrian(MondrianVariant):
                 self._choice(own, records.schema, coded, parts, len(task.records)),
             )
             released.update(
-                cut_by_value_in_chunks(
+                cut_by_value(
                     task.records,
                     dimensions,
                     parts,
@@ -165,7 +165,7 @@ class Mondrian(MondrianVariant):
                     self.both_ways,
                 )
             )
-        return released_in_chunks(task, released)
+        return outcome_of(task, released)
 
     @property
     def _counts_class(self) -> bool:

@@ -113,6 +113,11 @@ class Axis(ABC):
     def __init__(self, column: Column) -> None:
         self.column, self.name = column, column.name
 
+    @property
+    def n_ranks(self) -> int:
+        """The number of ranks that a record may have, at least one."""
+        return max(self.column.domain.size, 1)
+
     @abstractmethod
     def look(self, batch: Batch) -> View:
         """Return what each group covers, and where it would be cut."""
@@ -278,6 +283,12 @@ class ContinuousAxis(Axis):
     def lower_start(self, start: Counts, cut_at: Counts) -> Counts:
         """Return where the lower part of a cell begins: one that is cut inside the numbers holds no missing cell."""
         return np.where(cut_at > self.first, np.maximum(start, self.first), start)
+
+    def narrow(self, cells: Counts, cut_at: Counts, upper: Flags) -> None:
+        """Narrow the cells, two rows, of the parts of cells that were cut in two, in place."""
+        cells[0, upper] = cut_at[upper]
+        cells[1, ~upper] = cut_at[~upper]
+        cells[0, ~upper] = self.lower_start(cells[0, ~upper], cut_at[~upper])
 
     def between_edges(self, lo: Counts, hi: Counts, view: View) -> tuple[Counts, Counts]:
         """Shrink the cells `[lo, hi)` of groups to the edges around their values."""

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.boundaries import start_cells, start_labels
 from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, TaxonomyAxis, View
-from masquerade.anonymize.mondrian.cuts import AxisCandidates, Choice, best_axes, candidates_of
+from masquerade.anonymize.mondrian.cuts import AxisCandidates, best_axes, candidates_of
 from masquerade.anonymize.mondrian.groups import Cells
-from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
+from masquerade.anonymize.mondrian.partition import Cutter
 from masquerade.data.column import Column
 from masquerade.data.records import Records, codes_of, ranks_of
 from masquerade.engine.chunks import Arrays, Chunk, Engine, SparseCounts
@@ -30,31 +30,7 @@ _BYTES_PER_CODE = 25  # more, where each pair is counted by a code
 
 
 @dataclass(frozen=True, eq=False)
-class Cutting:
-    """How groups are cut, and where a chunk has what it takes: the ranks along each axis, the counted codes."""
-
-    axes: Sequence[Axis]
-    ranks: tuple[str, ...]
-    judge: Judge
-    choice: Choice
-    strict: bool
-    labels: str  # the array with each row's group
-    last: bool = True  # whether groups that cannot be cut in this way are done
-    hidden: CutGroups | None = None  # takes note of cuts that the release does not show
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The number of ranks along each axis."""
-        return tuple(max(axis.column.domain.size, 1) for axis in self.axes)
-
-    @property
-    def counted(self) -> tuple[tuple[str, int], ...]:
-        """The arrays of codes that the judge counts, and the number of codes of each."""
-        return tuple((codes_of(each.name), len(each.labels)) for each in self.judge.counted)
-
-
-@dataclass(frozen=True, eq=False)
-class TopGroups:
+class GroupTable:
     """The groups that were made: their records, their cells, and whether no cut of them is allowed.
 
     A group that was cut is still in its place, without records. `parted` is as for `mondrian/groups.py`.
@@ -66,49 +42,54 @@ class TopGroups:
     parted: Counts
 
     @classmethod
-    def start(cls, sizes: Counts, cells: Cells) -> TopGroups:
+    def start(cls, sizes: Counts, cells: Cells) -> GroupTable:
         """Return groups to begin with."""
         return cls(sizes, cells, np.zeros(sizes.size, bool), np.zeros(sizes.size, np.int64))
 
-    def again(self) -> TopGroups:
+    def again(self) -> GroupTable:
         """Return the same groups, to be cut in another way."""
         return replace(self, stuck=self.sizes == 0)
 
 
-def whole_groups(table: Records, columns: Sequence[Column], label: str) -> TopGroups:
+def whole_groups(records: Records, columns: Sequence[Column], label: str) -> GroupTable:
     """Put all records into one group, or where there are boundaries into those at them; `label` has each row's."""
     if all(column.boundary is None for column in columns):
-        table.chunks.change(_Everybody(ranks_of(columns[0].name), label))
+        records.chunks.change(_Everybody(ranks_of(columns[0].name), label))
         cells = np.array([[[0], [max(column.domain.size, 1)]] for column in columns], np.int64)
-        return TopGroups.start(np.array([len(table)]), cells)
-    sizes = start_labels(table, columns, label)
-    return TopGroups.start(sizes, start_cells(table, columns, label, sizes))
+        return GroupTable.start(np.array([len(records)]), cells)
+    sizes = start_labels(records, columns, label)
+    return GroupTable.start(sizes, start_cells(records, columns, label, sizes))
 
 
-def cut_to_size(table: Records, how: Cutting, most_rows: int, start: TopGroups) -> TopGroups:
-    """Cut groups of more than `most_rows` records as long as one can be cut; chunks then have each row's group."""
+def cut_to_size(
+    records: Records, cutter: Cutter, label: str, most_rows: int, start: GroupTable, *, last: bool = True
+) -> GroupTable:
+    """Cut groups of more than `most_rows` records as long as one can be cut; array `label` then has each record's.
+
+    Groups that cannot be cut are done if this is the `last` way in which they are.
+    """
     sizes, cells, final = start.sizes.copy(), start.cells.copy(), start.stuck.copy()
     parted = start.parted
     while (open_ := np.flatnonzero(~final & (sizes > most_rows))).size:
         index = np.full(sizes.size, -1, np.int32)
         index[open_] = np.arange(open_.size)
-        records = int(sizes[open_].sum())
-        kernel = CountRanks(how.labels, index, how.ranks, how.sizes, how.counted)
-        pairs = kernel.most_pairs(records, max(open_.size, records // most_rows))
-        insist_on_pairs(table.engine, pairs, _BYTES_PER_PAIR + (_BYTES_PER_CODE if how.counted else 0))
-        counted = table.chunks.total(kernel)
-        made = _cut(how, counted, sizes[open_], cells[:, :, open_], parted[open_], sizes.size)
+        n_records = int(sizes[open_].sum())
+        kernel = CountRanks.along(cutter.axes, cutter.judge, label, index)
+        pairs = kernel.most_pairs(n_records, max(open_.size, n_records // most_rows))
+        insist_on_pairs(records.engine, pairs, _BYTES_PER_PAIR + (_BYTES_PER_CODE if kernel.counted else 0))
+        views = weighted_ranks(cutter.axes, records.chunks.total(kernel), cutter.judge, sizes[open_])
+        made = _cut(cutter, views, cells[:, :, open_], parted[open_], sizes.size)
         if made.recut is not None:
-            table.chunks.change(replace(made.recut, labels=how.labels, index=index))
+            records.chunks.change(replace(made.recut, labels=label, index=index))
         final[open_] = True  # replaced by its parts, or stuck
         sizes[open_[~made.stuck]] = 0
-        if how.last:
+        if last:
             cells[:, :, open_[made.stuck]] = made.narrowed
         sizes = np.concatenate([sizes, made.sizes])
         cells = np.concatenate([cells, made.cells], axis=2)
         final = np.concatenate([final, np.zeros(made.sizes.size, bool)])
         parted = np.concatenate([parted, made.parted])
-    return TopGroups(sizes, cells, final, parted)
+    return GroupTable(sizes, cells, final, parted)
 
 
 def insist_on_pairs(engine: Engine, pairs: int, bytes_per_pair: int) -> None:
@@ -126,31 +107,22 @@ class _Made:
     recut: Recut | None
 
 
-def _cut(
-    how: Cutting,
-    counted: Sequence[Sequence[SparseCounts]],
-    sizes: Counts,
-    cells: Cells,
-    parted: Counts,
-    first: int,
-) -> _Made:
+def _cut(cutter: Cutter, views: Sequence[WeightedRanks], cells: Cells, parted: Counts, first: int) -> _Made:
     """Cut each group along its best dimension; parts get numbers from `first` on."""
-    views = [
-        WeightedRanks.of(axis, size, counts, how.judge, sizes)
-        for axis, size, counts in zip(how.axes, how.sizes, counted, strict=True)
-    ]
-    offered = [view.candidates(at, how) for at, view in enumerate(views)]
-    best = best_axes([each for each in offered if each is not None], how.choice, len(how.axes), sizes.size)
+    offered = [view.candidates(at, cutter.judge, cutter.strict) for at, view in enumerate(views)]
+    best = best_axes(
+        [each for each in offered if each is not None], cutter.choice, len(views), cells.shape[2]
+    )
     stuck = best < 0
     narrowed = np.stack([view.narrowest(own) for view, own in zip(views, cells, strict=True)])
     parts, tables = [], []
-    for at, (view, candidates) in enumerate(zip(views, offered, strict=True)):
-        made = None if candidates is None else candidates.made(best, first, cells, parted, how.hidden)
+    for view, candidates in zip(views, offered, strict=True):
+        made = None if candidates is None else candidates.made(best, first, cells, parted, cutter.hidden)
         if candidates is None or made is None:
             continue
         first += made.sizes.size
         parts.append(made)
-        tables.append(view.table(how.ranks[at], candidates, made.chosen, made.numbers))
+        tables.append(view.table(candidates, made.chosen, made.numbers))
     if not tables:
         nothing = np.empty(0, np.int64)
         return _Made(stuck, narrowed[:, :, stuck], nothing, cells[:, :, :0], nothing, None)
@@ -183,17 +155,14 @@ class WeightedRanks:
     """The pairs of group and rank that occur along one axis, in order, and how many records have each."""
 
     axis: Axis  # whose column has the rank of each pair
-    size: int  # of its domain
-    keys: Counts
+    keys: Counts  # the pairs: the group's place times the number of ranks, plus the rank
     batch: Batch  # the pairs of each group
     weights: Counts
     coded: tuple[tuple[Counts, Counts, Counts, int], ...]  # pair, code and count; the number of codes
     records: Counts  # of each group
 
     @classmethod
-    def of(
-        cls, axis: Axis, size: int, counted: Sequence[SparseCounts], judge: Judge, records: Counts
-    ) -> WeightedRanks:
+    def of(cls, axis: Axis, counted: Sequence[SparseCounts], judge: Judge, records: Counts) -> WeightedRanks:
         """Return the pairs of groups, with their numbers of records, from what `CountRanks` counted along the axis."""
         if judge.counted:
             n_first = len(judge.counted[0].labels)
@@ -202,14 +171,14 @@ class WeightedRanks:
             keys, weights = pairs[starts], np.add.reduceat(counted[0].counts, starts)
         else:
             keys, weights = counted[0].keys, counted[0].counts
-        groups, ranks = np.divmod(keys, size)
+        groups, ranks = np.divmod(keys, axis.n_ranks)
         batch = Batch(np.arange(keys.size), np.diff(np.searchsorted(groups, np.arange(records.size + 1))))
         coded = []
         for each, counts in zip(judge.counted, counted, strict=False):
             n_codes = len(each.labels)
             pair, code = np.divmod(counts.keys, n_codes)
             coded.append((np.searchsorted(keys, pair), code, counts.counts, n_codes))
-        return cls(with_ranks(axis, ranks), size, keys, batch, weights, tuple(coded), records)
+        return cls(with_ranks(axis, ranks), keys, batch, weights, tuple(coded), records)
 
     def look(self) -> View:
         """Return what each group covers, and where it would be cut."""
@@ -224,15 +193,13 @@ class WeightedRanks:
             return np.stack(self.axis.between_edges(cell[0], cell[1], self.look()))
         return cell
 
-    def candidates(self, at: int, how: Cutting) -> AxisCandidates | None:
+    def candidates(self, at: int, judge: Judge, strict: bool) -> AxisCandidates | None:
         """Return the cuts along this axis; None when no group can be cut there."""
 
         def count(pairs: Rows, part: Callable[[], Ints], sizes: Counts) -> Histograms:
             return self.counts(part(), sizes.size, pairs)
 
-        return candidates_of(
-            at, self.axis, self.batch, self.look(), self.records, count, how.judge, how.strict
-        )
+        return candidates_of(at, self.axis, self.batch, self.look(), self.records, count, judge, strict)
 
     def counts(self, part: Ints, n_parts: int, pairs: Rows) -> Histograms:
         """Return the histograms of parts, given the part of each of these pairs."""
@@ -248,11 +215,22 @@ class WeightedRanks:
             histograms.append(counted.reshape(n_parts, n_codes))
         return (sizes, *histograms)
 
-    def table(self, ranks: str, candidates: AxisCandidates, chosen: Flags, numbers: Counts) -> PartTable:
+    def table(self, candidates: AxisCandidates, chosen: Flags, numbers: Counts) -> PartTable:
         """Return the number of the part of each pair of a group that is cut along this axis."""
         pairs = candidates.batch.rows[np.repeat(chosen, candidates.batch.sizes)]
         part = candidates.labels(chosen, candidates.batch, numbers)
-        return PartTable(int(candidates.axes[0]), ranks, self.size, self.keys[pairs], part)
+        return PartTable(
+            int(candidates.axes[0]), ranks_of(self.axis.name), self.axis.n_ranks, self.keys[pairs], part
+        )
+
+
+def weighted_ranks(
+    axes: Sequence[Axis], counted: Sequence[Sequence[SparseCounts]], judge: Judge, records: Counts
+) -> list[WeightedRanks]:
+    """Return the pairs along each axis, from what `CountRanks` counted; `records` are those of each group."""
+    return [
+        WeightedRanks.of(axis, counts, judge, records) for axis, counts in zip(axes, counted, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,6 +285,17 @@ class CountRanks:
     ranks: tuple[str, ...]
     sizes: tuple[int, ...]
     counted: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def along(cls, axes: Sequence[Axis], judge: Judge, labels: str, index: NDArray[np.int32]) -> CountRanks:
+        """Count along these axes, and what a judge needs; `index` has the place of each label, -1 for none."""
+        return cls(
+            labels,
+            index,
+            tuple(ranks_of(axis.name) for axis in axes),
+            tuple(axis.n_ranks for axis in axes),
+            tuple((codes_of(each.name), len(each.labels)) for each in judge.counted),
+        )
 
     def most_pairs(self, records: int, n_groups: int) -> int:
         """Return how many counts there may be of so many records in so many groups."""

@@ -236,13 +236,9 @@ class AxisCandidates(Candidates):
 
     def narrow(self, cells: Cells, cuts: Counts) -> None:
         """Narrow the cells of numbers cut in two; those along taxonomies are narrowed at the end."""
-        if not isinstance(self.axis, ContinuousAxis):
-            return
-        at = int(self.axes[0])
-        upper = np.diff(cuts, prepend=-1) == 0  # the second part of its group
-        cells[at, 0, upper] = self.cut_at[cuts[upper]]
-        cells[at, 1, ~upper] = self.cut_at[cuts[~upper]]
-        cells[at, 0, ~upper] = self.axis.lower_start(cells[at, 0, ~upper], self.cut_at[cuts[~upper]])
+        if isinstance(self.axis, ContinuousAxis):
+            upper = np.diff(cuts, prepend=-1) == 0  # the second part of its group
+            self.axis.narrow(cells[int(self.axes[0])], self.cut_at[cuts], upper)
 
     def labels(self, chosen: Flags, cut: Batch, numbers: Counts) -> Counts:
         """Map each row's slot to its part."""

@@ -51,19 +51,19 @@ class _Qid:
 
         `linked` has the linked records that each row belongs to.
         """
-        size = max(axis.column.domain.size, 1)
         places, found = renumber(self.groups[rows], self.n_groups)
         of_group = np.zeros(found.size, np.int64)
         of_group[places] = linked
-        keys, bound = places.astype(np.int64) * size + axis.column.ranks.take(rows), found.size * size
+        keys, bound = (
+            places.astype(np.int64) * axis.n_ranks + axis.column.ranks.take(rows),
+            found.size * axis.n_ranks,
+        )
         counts = [
             SparseCounts.of(keys * len(each.labels) + each.codes.take(rows), bound * len(each.labels))
             for each in self.judge.counted
         ] or [SparseCounts.of(keys, bound)]
         records = value_counts(places, found.size)
-        return CountedGroups(
-            self.judge, found, of_group, WeightedRanks.of(axis, size, counts, self.judge, records)
-        )
+        return CountedGroups(self.judge, found, of_group, WeightedRanks.of(axis, counts, self.judge, records))
 
     def split(self, rows: Rows, parts: Counts, n_parts: int) -> None:
         """Split groups, all of whose rows are given, by the part of each row."""
@@ -223,11 +223,9 @@ class LinkedGroups:
             made = which_occur(numbers[batch.rows], n_linked)
             first_rows = cuts.batch.rows[cuts.batch.starts]
             cut_at = np.repeat(cuts.cut_at[made[numbers[first_rows]]], batch.sizes)
-            cells, upper = self._cells[at], part_of_row == 1
-            cells[0, batch.rows[upper]] = cut_at[upper]
-            cells[1, batch.rows[~upper]] = cut_at[~upper]
-            starts = cells[0, batch.rows[~upper]]
-            cells[0, batch.rows[~upper]] = axis.lower_start(starts, cut_at[~upper])
+            cells = self._cells[at][:, batch.rows]
+            axis.narrow(cells, cut_at, part_of_row == 1)
+            self._cells[at][:, batch.rows] = cells
 
     def changed(self, rows: Rows) -> list[Flags]:
         """Note the rows that were cut in this round; return for each QID those whose best cut may be another now."""

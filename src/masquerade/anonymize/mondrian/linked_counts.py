@@ -15,9 +15,9 @@ import numpy as np
 from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares, Slots, View
 from masquerade.anonymize.mondrian.counted_cuts import (
     CountRanks,
+    GroupTable,
     PartTable,
     Recut,
-    TopGroups,
     WeightedRanks,
     insist_on_pairs,
     look_at,
@@ -66,13 +66,13 @@ class CountedGroups:
 
     def pairs_of(self, groups: Counts, ranks: Ints) -> Counts:
         """Return the place of the pair of each of these groups and ranks."""
-        keys = np.searchsorted(self.groups, groups) * self.pairs.size + ranks
+        keys = np.searchsorted(self.groups, groups) * self.pairs.axis.n_ranks + ranks
         return np.searchsorted(self.pairs.keys, keys)
 
     def keys(self) -> tuple[Counts, Counts]:
         """Return the place of each pair's group, and the (linked records, rank) of each pair as one number."""
-        place, rank = np.divmod(self.pairs.keys, self.pairs.size)
-        return place, self.linked[place] * self.pairs.size + rank
+        place, rank = np.divmod(self.pairs.keys, self.pairs.axis.n_ranks)
+        return place, self.linked[place] * self.pairs.axis.n_ranks + rank
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Units:
     @classmethod
     def of(cls, axis: Axis, counted: CountedGroups, n_linked: int) -> Units:
         """Add up the pairs of one QID's groups: every linked record is in one of them."""
-        size = counted.pairs.size
+        size = counted.pairs.axis.n_ranks
         numbers, keys = renumber(counted.keys()[1], n_linked * size)
         weights = weighted_counts(numbers, counted.pairs.weights, keys.size).astype(np.int64)
         linked, ranks = np.divmod(keys, size)
@@ -322,7 +322,7 @@ def cut_linked(
     judges: Mapping[frozenset[str], JudgeOf],
     choice: Choice,
     strict: bool,
-    begin: tuple[str, TopGroups] | None = None,
+    begin: tuple[str, GroupTable] | None = None,
 ) -> Released:
     """Cut along the attributes of QIDs that share some until no cut is allowed; return the released columns.
 
@@ -400,11 +400,6 @@ class _Qid:
         """The groups with records that are not set aside."""
         active: Flags = (self.sizes > 0) & (self.way == _NOT_YET)
         return active
-
-    @property
-    def counted(self) -> tuple[tuple[str, int], ...]:
-        """The arrays of codes that the judge counts, and the number of codes of each."""
-        return tuple((codes_of(each.name), len(each.labels)) for each in self.judge.counted)
 
     def split(self, parents: Counts, sizes: Counts) -> None:
         """Put groups of these sizes in place of their parents, whose cells they inherit."""
@@ -533,27 +528,24 @@ class _LinkedGroups:
         self, asked: Mapping[int, _Asked], axes: Sequence[Axis], *, codes: bool = True
     ) -> dict[int, list[CountedGroups]]:
         """Count the records of groups by rank along dimensions, and unless told otherwise by what judges count."""
-        kernels, pairs = [], 0
+        kernels, pairs, nobody = [], 0, Judge((), {}, 1)
         for at, each in asked.items():
             ranks = self._ranks_of_linked(at, each)
             for qid, groups, linked in zip(self._of_axis[at], each.groups, each.linked, strict=False):
                 index = np.full(qid.sizes.size, -1, np.int32)
                 index[groups] = np.arange(groups.size)
-                size = max(axes[at].column.domain.size, 1)
-                counted = qid.counted if codes else ()
-                kernels.append(CountRanks(qid.label, index, (ranks_of(axes[at].name),), (size,), counted))
+                kernels.append(CountRanks.along([axes[at]], qid.judge if codes else nobody, qid.label, index))
                 records = int(qid.sizes[groups].sum())
                 most = kernels[-1].most_pairs(records, max(groups.size, records // max(self.aside, 1)))
                 if self.cutting.narrowed:  # many groups, each with few of the ranks
                     there = qid.sizes[groups]
-                    each_code = [n_codes for _, n_codes in counted] or [1]
+                    each_code = [n_codes for _, n_codes in kernels[-1].counted] or [1]
                     most = min(most, sum(int(np.minimum(there, ranks[linked] * n).sum()) for n in each_code))
                 pairs += most
         if not kernels:
             return {}
         insist_on_pairs(self._engine, pairs, _BYTES_PER_PAIR)
         counts = iter(self._chunks.total(CountAll(tuple(kernels))))
-        nobody = Judge((), {}, 1)
         return {
             at: [
                 CountedGroups(
@@ -562,7 +554,6 @@ class _LinkedGroups:
                     linked,
                     WeightedRanks.of(
                         axes[at],
-                        max(axes[at].column.domain.size, 1),
                         next(counts)[0],
                         qid.judge if codes else nobody,
                         qid.sizes[groups],
@@ -606,7 +597,7 @@ class _LinkedGroups:
         for at, (cuts, flags) in made.items():
             for place, (qid, counted) in enumerate(zip(self._of_axis[at], cuts.counted, strict=True)):
                 pairs, part = cuts.parts_of_pairs(place, flags)
-                group, rank = np.divmod(counted.pairs.keys[pairs], counted.pairs.size)
+                group, rank = np.divmod(counted.pairs.keys[pairs], counted.pairs.axis.n_ranks)
                 numbers, found = renumber(
                     part * counted.n_groups + group, cuts.slots.n_slots * counted.n_groups
                 )
@@ -616,8 +607,8 @@ class _LinkedGroups:
                     PartTable(
                         at,
                         ranks_of(axes[at].name),
-                        counted.pairs.size,
-                        counted.groups[group] * counted.pairs.size + rank,
+                        counted.pairs.axis.n_ranks,
+                        counted.groups[group] * counted.pairs.axis.n_ranks + rank,
                         first + numbers.astype(np.int64),
                     )
                 )
@@ -625,9 +616,7 @@ class _LinkedGroups:
                 sizes = weighted_counts(numbers, counted.pairs.weights[pairs], found.size)
                 qid.split(parents, sizes.astype(np.int64))
                 if at in qid.cells and isinstance(axis := axes[at], ContinuousAxis):
-                    _narrow(
-                        axis, qid.cells[at][:, first:], cuts.cut_at[cuts.slots.groups[part]], part % 2 == 1
-                    )
+                    axis.narrow(qid.cells[at][:, first:], cuts.cut_at[cuts.slots.groups[part]], part % 2 == 1)
         kernels = [
             Recut(axis_of_group[qid], tuple(tables[qid]), qid.label) for qid in self.qids if tables[qid]
         ]
@@ -679,7 +668,7 @@ class _LinkedGroups:
         return cells
 
 
-def _at_start(records: Records, cutting: _Cutting, begin: tuple[str, TopGroups] | None) -> list[_Qid]:
+def _at_start(records: Records, cutting: _Cutting, begin: tuple[str, GroupTable] | None) -> list[_Qid]:
     """Return the groups of each QID at the start; the first QID with an attribute keeps the cells along it."""
     qids: list[_Qid] = []
     kept: set[int] = set()
@@ -770,8 +759,8 @@ class _IslandCells:
 
 
 def _alike(
-    records: Records, of: str, groups: TopGroups, at: Sequence[int], columns: Sequence[Column], label: str
-) -> TopGroups:
+    records: Records, of: str, groups: GroupTable, at: Sequence[int], columns: Sequence[Column], label: str
+) -> GroupTable:
     """Put groups with equal cells along some dimensions into one; array `of` has each record's, `label` gets it."""
     numbered = [
         renumber(lo * (column.domain.size + 1) + hi, (column.domain.size + 1) ** 2)
@@ -781,14 +770,7 @@ def _alike(
     records.chunks.change(NumberGroups(((of, label, number),)))
     cells = np.zeros((len(at), 2, n_groups), np.int64)
     cells[:, :, number] = groups.cells[at]
-    return TopGroups.start(weighted_counts(number, groups.sizes, n_groups).astype(np.int64), cells)
-
-
-def _narrow(axis: ContinuousAxis, cells: Counts, cut_at: Counts, upper: Flags) -> None:
-    """Narrow the cells of numbers that were cut in two, in place."""
-    cells[0, upper] = cut_at[upper]
-    cells[1, ~upper] = cut_at[~upper]
-    cells[0, ~upper] = axis.lower_start(cells[0, ~upper], cut_at[~upper])
+    return GroupTable.start(weighted_counts(number, groups.sizes, n_groups).astype(np.int64), cells)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from masquerade.anonymize.mondrian.axes import (
     predicate_axes_of,
     provider_column,
 )
-from masquerade.anonymize.mondrian.counted_cuts import Cutting, TopGroups, cut_to_size, whole_groups
+from masquerade.anonymize.mondrian.counted_cuts import GroupTable, cut_to_size, whole_groups
 from masquerade.anonymize.mondrian.cuts import Choice
 from masquerade.anonymize.mondrian.groups import Cells, Done, Open, released_column
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups, lookalikes, only_released, parts_of_unions
@@ -77,30 +77,30 @@ class JudgeOf:
         return Judge(self.parts, sensitive, self.n_rows, classes, self.merge, self.whole)
 
 
-def judge_of_chunks(
-    table: Records, parts: Sequence[GroupRequirement], classes: str | None, merge: Merge
+def judge_of_records(
+    records: Records, parts: Sequence[GroupRequirement], classes: str | None, merge: Merge
 ) -> JudgeOf:
     """Return the judge of requirements on one QID, which counts just the sensitive attributes that they name."""
     named = [part.sensitive for part in parts if part.sensitive is not None]
-    sensitive = tuple(name for name in table.coded if name in named)
+    sensitive = tuple(name for name in records.coded if name in named)
     counted = {*sensitive, *([classes] if classes is not None else [])}
     return JudgeOf(
         tuple(parts),
         sensitive,
-        {name: table.coded[name].labels for name in counted},
-        {name: table.whole[name] for name in counted},
-        len(table),
+        {name: records.coded[name].labels for name in counted},
+        {name: records.whole[name] for name in counted},
+        len(records),
         classes,
         merge,
     )
 
 
-def place_providers(table: Records, names: Sequence[str]) -> tuple[Column, ...]:
+def place_providers(records: Records, names: Sequence[str]) -> tuple[Column, ...]:
     """Give each record its place along the providers' dimension; return those dimensions, without ranks."""
     columns = []
     for name in names:
-        column, place = provider_column(table.coded[name], table.whole[name][0])
-        table.chunks.change(_Places(codes_of(name), ranks_of(name), place))
+        column, place = provider_column(records.coded[name], records.whole[name][0])
+        records.chunks.change(_Places(codes_of(name), ranks_of(name), place))
         columns.append(column)
     return tuple(columns)
 
@@ -115,26 +115,26 @@ class _Places:
         return {self.ranks: self.place.take(chunk[self.codes])}
 
 
-def rows_together(table: Records, n_arrays: int) -> int:
+def rows_together(records: Records, n_arrays: int) -> int:
     """Return how many records may be cut in one memory, each with a number in `n_arrays` arrays."""
-    return table.engine.rows_at_once(_BYTES_PER_CELL * n_arrays)
+    return records.engine.rows_at_once(_BYTES_PER_CELL * n_arrays)
 
 
-def counts_together(table: Records, n_axes: int) -> int:
+def counts_together(records: Records, n_axes: int) -> int:
     """Return how many counts of parts may be held at once while groups are cut along `n_axes` axes."""
-    return min(COUNTS_AT_A_TIME, table.engine.rows_at_once(_BYTES_PER_COUNT * n_axes))
+    return min(COUNTS_AT_A_TIME, records.engine.rows_at_once(_BYTES_PER_COUNT * n_axes))
 
 
-def insist_on_groups(table: Records, n_axes: int, least: int) -> None:
+def insist_on_groups(records: Records, n_axes: int, least: int) -> None:
     """Raise if as many groups as there can be, of `least` records each, take more memory than is stated."""
-    groups = len(table) // max(least, 1)
-    table.engine.insist_on_summing(
+    groups = len(records) // max(least, 1)
+    records.engine.insist_on_summing(
         groups * _BYTES_PER_END * n_axes,
         f"up to {groups:,} groups of {least} records along {n_axes} attributes",
     )
 
 
-def released_in_chunks(task: Prepared, released: Released) -> Outcome:
+def outcome_of(task: Prepared, released: Released) -> Outcome:
     """Return the outcome of columns that were cut, in the order of the task."""
     made = [released[column.name] for column in task.columns]
     return task.outcome((column for column, _ in made), codes={column.name: codes for column, codes in made})
@@ -180,32 +180,32 @@ class Dimensions:
         return predicate_axes_of(self.columns, self.edges) if self.edges else []
 
 
-def cut_chunks(
-    table: Records,
+def cut_qid(
+    records: Records,
     dimensions: Dimensions,
     judge: JudgeOf,
     choice: Choice,
     strict: bool,
 ) -> Released:
     """Cut along the dimensions of one QID until no cut is allowed; return the released columns."""
-    label, groups = groups_of_chunks(table, dimensions, judge, choice, strict)
+    label, groups = groups_of_qid(records, dimensions, judge, choice, strict)
     return _released(dimensions.axes(), groups.cells, label)
 
 
-def groups_of_chunks(
-    table: Records,
+def groups_of_qid(
+    records: Records,
     dimensions: Dimensions,
     judge: JudgeOf,
     choice: Choice,
     strict: bool,
-) -> tuple[str, TopGroups]:
+) -> tuple[str, GroupTable]:
     """Cut until no cut is allowed; return the groups, and the array in which chunks have each record's."""
     satisfy_together = all(part.monotone_in_records for part in judge.parts)
     hidden = CutGroups() if dimensions.providers and not satisfy_together else None
-    insist_on_groups(table, len(dimensions.all), judge.made().least)
+    insist_on_groups(records, len(dimensions.all), judge.made().least)
     label = f"cut {' '.join(column.name for column in dimensions.columns)}"
-    how = _Cut(table, dimensions, judge, choice, strict, label, hidden)
-    groups = how.all_of(whole_groups(table, dimensions.all, label))
+    how = _Cut(records, dimensions, judge, choice, strict, label, hidden)
+    groups = how.all_of(whole_groups(records, dimensions.all, label))
     if hidden is not None:
         openly = replace(how, choice=only_released(choice))
         while (undone := how.undone(groups)).size:
@@ -217,7 +217,7 @@ def groups_of_chunks(
 class _Cut:
     """How the groups of one QID are cut. Each record's group is in the array `label` of its chunk."""
 
-    table: Records
+    records: Records
     dimensions: Dimensions
     judge: JudgeOf
     choice: Choice
@@ -225,32 +225,24 @@ class _Cut:
     label: str
     hidden: CutGroups | None
 
-    def all_of(self, start: TopGroups) -> TopGroups:
+    def all_of(self, start: GroupTable) -> GroupTable:
         """Cut until no cut is allowed: large groups by counts, then each in one memory. Return what is made."""
-        table, label, ranks = self.table, self.label, self.dimensions.ranks
-        how = Cutting(
-            self.dimensions.axes(),
-            ranks,
-            self.judge.made(),
-            self.choice,
-            self.strict,
-            label,
-            hidden=self.hidden,
-        )
-        most_rows = rows_together(table, len(ranks) + len(self.judge.counted))
+        records, label, ranks = self.records, self.label, self.dimensions.ranks
+        cutter = Cutter(self.dimensions.axes(), self.judge.made(), self.choice, self.strict, self.hidden)
+        most_rows = rows_together(records, len(ranks) + len(self.judge.counted))
         top = start
         prepared = np.ones(top.sizes.size, bool)  # the groups that are cut along the first dimensions already
         if first := self.dimensions.first():
-            top = cut_to_size(table, replace(how, axes=first, last=False), most_rows, top)
+            top = cut_to_size(records, replace(cutter, axes=first), label, most_rows, top, last=False)
             prepared, top = top.stuck, top.again()
-        top = cut_to_size(table, how, most_rows, top)
+        top = cut_to_size(records, cutter, label, most_rows, top)
         prepared = np.append(prepared, np.ones(top.sizes.size - prepared.size, bool))
         done = np.flatnonzero(top.stuck & (top.sizes > 0))
         number = np.full(top.sizes.size, -1, np.int64)
         number[done] = np.arange(done.size)
         waiting = np.flatnonzero(~top.stuck)
         if not waiting.size:
-            table.chunks.change(Number(label, label, number))
+            records.chunks.change(Number(label, label, number))
             return _finished([top.sizes[done]], [top.cells[:, :, done]], [top.parted[done]])
         n_hidden = None if self.hidden is None else len(self.hidden)
         cut = _CutInMemory(
@@ -263,23 +255,23 @@ class _Cut:
             self.judge,
             self.choice,
             self.strict,
-            counts_together(table, len(how.axes)),
+            counts_together(records, len(cutter.axes)),
         )
-        if len(table.chunks) == 1:
+        if len(records.chunks) == 1:
             # Every group is whole in the one chunk already: nothing is sent, and nothing comes back.
-            groups = table.chunks.derive(replace(cut, number=number, first=done.size))
-            found = [_Found.read(each, len(how.axes)) for each in groups.each(_cut_groups)]
-            table.chunks.join(groups, _Labels(label))
+            groups = records.chunks.derive(replace(cut, number=number, first=done.size))
+            found = [_Found.read(each, len(cutter.axes)) for each in groups.each(_cut_groups)]
+            records.chunks.join(groups, _Labels(label))
         else:
             names = (*ranks, *map(codes_of, self.judge.counted), label)
             bins = np.full(top.sizes.size, -1, np.int64)
             bins[waiting] = packed(top.sizes[waiting], most_rows)
-            groups = gathered(table, label, bins, names)
+            groups = gathered(records, label, bins, names)
             groups.change(cut)
-            found = [_Found.read(each, len(how.axes)) for each in groups.each(_cut_groups)]
+            found = [_Found.read(each, len(cutter.axes)) for each in groups.each(_cut_groups)]
             firsts = np.cumsum([done.size, *(each.sizes.size for each in found)])[:-1]
-            back = sent_back(table, groups, [(int(first),) for first in firsts], (label,))
-            placed(table, back, Number(label, label, number))
+            back = sent_back(records, groups, [(int(first),) for first in firsts], (label,))
+            placed(records, back, Number(label, label, number))
         if self.hidden is not None:
             found = [each.noted(self.hidden, n_hidden or 0) for each in found]
         return _finished(
@@ -288,7 +280,7 @@ class _Cut:
             [top.parted[done], *(each.parted for each in found)],
         )
 
-    def undone(self, groups: TopGroups) -> Counts:
+    def undone(self, groups: GroupTable) -> Counts:
         """Return the groups that hidden cuts parted whose parts look alike, and violate together."""
         assert self.hidden is not None
         alike, members = lookalikes(self.dimensions.axes(), groups.cells)
@@ -299,7 +291,7 @@ class _Cut:
         union[several] = np.arange(several.size)
         judge = self.judge.made()
         counted = tuple((codes_of(each.name), len(each.labels)) for each in judge.counted)
-        counts = self.table.chunks.total(_CountUnions(self.label, union[alike], several.size, counted))
+        counts = self.records.chunks.total(_CountUnions(self.label, union[alike], several.size, counted))
         histograms = [
             each.dense(several.size, n) for each, n in zip(counts, (1, *(n for _, n in counted)), strict=True)
         ]
@@ -307,17 +299,17 @@ class _Cut:
         violating[several] = ~judge.holds(tuple(histograms))
         return self.hidden.undone(parts_of_unions(alike, violating, groups.parted))
 
-    def reopened(self, groups: TopGroups, cut: Counts) -> TopGroups:
+    def reopened(self, groups: GroupTable, cut: Counts) -> GroupTable:
         """Return the groups with those that hidden cuts cut in place of their parts, to be cut again."""
         assert self.hidden is not None
         inside = self.hidden.inside(groups.parted, cut)
         n_groups = groups.sizes.size
         number = np.where(inside >= 0, n_groups + inside, np.arange(n_groups))
-        self.table.chunks.change(Number(self.label, self.label, number))
+        self.records.chunks.change(Number(self.label, self.label, number))
         parts = inside >= 0
         sizes = weighted_counts(inside[parts], groups.sizes[parts], cut.size).astype(np.int64)
         axes = len(self.dimensions.all)
-        return TopGroups(
+        return GroupTable(
             np.append(np.where(parts, 0, groups.sizes), sizes),
             np.concatenate([groups.cells, self.hidden.cells(axes)[:, :, cut]], axis=2),
             np.append(np.ones(n_groups, bool), np.zeros(cut.size, bool)),
@@ -325,9 +317,9 @@ class _Cut:
         )
 
 
-def _finished(sizes: Sequence[Counts], cells: Sequence[Cells], parted: Sequence[Counts]) -> TopGroups:
+def _finished(sizes: Sequence[Counts], cells: Sequence[Cells], parted: Sequence[Counts]) -> GroupTable:
     together = np.concatenate(sizes)
-    return TopGroups(
+    return GroupTable(
         together, np.concatenate(cells, axis=2), np.ones(together.size, bool), np.concatenate(parted)
     )
 

@@ -24,12 +24,12 @@ from masquerade.anonymize.mondrian.judge import Histograms, Judge, Merge
 from masquerade.anonymize.mondrian.method import BY_CLASS, OR_BY_CLASS, MondrianVariant, choice_named, linked
 from masquerade.anonymize.mondrian.multidimensional import (
     Dimensions,
-    cut_chunks,
-    judge_of_chunks,
+    cut_qid,
+    judge_of_records,
+    outcome_of,
     place_providers,
-    released_in_chunks,
 )
-from masquerade.anonymize.mondrian.qids import cut_by_value_in_chunks
+from masquerade.anonymize.mondrian.qids import cut_by_value
 from masquerade.anonymize.publish import prepare
 from masquerade.data.records import Records
 from masquerade.data.released import OnStep, Outcome
@@ -106,18 +106,16 @@ class ProviderAwareMondrian(MondrianVariant):
         for parts in linked(task.parts):
             own = tuple(column for column in task.columns if any(column.name in part.qid for part in parts))
             if parts in apart:
-                judge = judge_of_chunks(task.records, parts, classes, self._merge)
+                judge = judge_of_records(task.records, parts, classes, self._merge)
                 choice = self._choice(judge.made(), parts, len(task.records))
                 dimensions = Dimensions(own, providers)
-                released.update(cut_chunks(task.records, dimensions, judge, choice, self.strict))
+                released.update(cut_qid(task.records, dimensions, judge, choice, self.strict))
                 continue
             choice, dimensions = choice_named(self.choose, parts, len(task.records)), Dimensions(own)
             released.update(
-                cut_by_value_in_chunks(
-                    task.records, dimensions, parts, choice, self.strict, classes, self._merge
-                )
+                cut_by_value(task.records, dimensions, parts, choice, self.strict, classes, self._merge)
             )
-        return released_in_chunks(task, released)
+        return outcome_of(task, released)
 
     def _choice(self, judge: Judge, parts: Sequence[GroupRequirement], n_rows: int) -> Choice:
         if self.choose == "fitness":

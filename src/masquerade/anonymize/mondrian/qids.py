@@ -13,9 +13,9 @@ from masquerade.anonymize.mondrian.method import begins_with_union, by_qid, cert
 from masquerade.anonymize.mondrian.multidimensional import (
     Dimensions,
     Released,
-    cut_chunks,
-    groups_of_chunks,
-    judge_of_chunks,
+    cut_qid,
+    groups_of_qid,
+    judge_of_records,
 )
 from masquerade.data.records import Records
 from masquerade.engine.chunks import Chunk
@@ -23,7 +23,7 @@ from masquerade.engine.counts import Counts, value_counts
 from masquerade.privacy.requirement import GroupRequirement
 
 
-def cut_by_value_in_chunks(
+def cut_by_value(
     table: Records,
     dimensions: Dimensions,
     parts: Sequence[GroupRequirement],
@@ -38,17 +38,17 @@ def cut_by_value_in_chunks(
     Without `both_ways` several QIDs are cut from the release for their union alone, wherever they can be.
     """
     qids = by_qid(parts)
-    whole = judge_of_chunks(table, parts, classes, merge)
+    whole = judge_of_records(table, parts, classes, merge)
     if len(qids) == 1:
-        return cut_chunks(table, dimensions, whole, choice, strict)
-    judges = {qid: judge_of_chunks(table, own, classes, merge) for qid, own in qids.items()}
+        return cut_qid(table, dimensions, whole, choice, strict)
+    judges = {qid: judge_of_records(table, own, classes, merge) for qid, own in qids.items()}
     from_union = begins_with_union(parts, whole_groups(table, dimensions.columns, "linked").sizes)
     made = []
     if both_ways or not from_union:
         # From the top first, while nothing else is beside the records: it needs most room for counts.
         made.append(cut_linked(table, dimensions, judges, choice, strict))
     if from_union:
-        union = groups_of_chunks(table, dimensions, whole, choice, strict)
+        union = groups_of_qid(table, dimensions, whole, choice, strict)
         made.insert(0, cut_linked(table, dimensions, judges, choice, strict, union))
     if len(made) == 1:
         return made[0]

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, TaxonomyAxis
-from masquerade.anonymize.mondrian.counted_cuts import CountRanks, WeightedRanks
-from masquerade.anonymize.mondrian.counted_cuts import Cutting as CuttingByCounts
+from masquerade.anonymize.mondrian.counted_cuts import CountRanks, WeightedRanks, weighted_ranks
 from masquerade.anonymize.mondrian.cuts import AxisCandidates, Choice
 from masquerade.anonymize.mondrian.groups import Cells
 from masquerade.anonymize.mondrian.multidimensional import Dimensions, JudgeOf
@@ -130,9 +129,8 @@ class BestCuts:
             if chosen.any():
                 group = candidates.parts.group
                 within = np.arange(group.size) - np.searchsorted(group, group)
-                name = self.view.how.ranks[at]
-                table = ranks.table(name, candidates, chosen, within)
-                found.append((at, name, table.size, table.keys, table.numbers))
+                table = ranks.table(candidates, chosen, within)
+                found.append((at, table.ranks, table.size, table.keys, table.numbers))
         return tuple(found)
 
 
@@ -212,19 +210,12 @@ class OwnGroups:
     def _counted(self, numbers: Counts) -> list[tuple[WeightedRanks, AxisCandidates | None]]:
         """Look at the groups of which no chunk has all records."""
         assert self.open is not None
-        how, spread = self.how, self._home
-        by_counts = CuttingByCounts(self.axes, how.ranks, self._judge, how.choice, how.strict, kernels.LABEL)
+        spread, judge = self._home, self._judge
         index = np.full(spread.groups[0].size + 1, -1, np.int32)
         index[np.flatnonzero(spread.groups[0] >= 0)] = np.arange(numbers.size)
-        counted = spread.chunks.total(
-            CountRanks(kernels.LABEL, index, by_counts.ranks, by_counts.sizes, by_counts.counted)
-        )
-        sizes = self.open.sizes[numbers]
-        found = []
-        for at, (axis, size, counts) in enumerate(zip(self.axes, by_counts.sizes, counted, strict=True)):
-            ranks = WeightedRanks.of(axis, size, counts, self._judge, sizes)
-            found.append((ranks, ranks.candidates(at, by_counts)))
-        return found
+        counted = spread.chunks.total(CountRanks.along(self.axes, judge, kernels.LABEL, index))
+        found = weighted_ranks(self.axes, counted, judge, self.open.sizes[numbers])
+        return [(each, each.candidates(at, judge, self.how.strict)) for at, each in enumerate(found)]
 
     def own_parts(self, best: BestCuts, groups: Flags) -> Cuts:
         """Return our cuts of the flagged groups."""

@@ -12,7 +12,7 @@ from masquerade.anonymize.mondrian.axes import Axis, axes_of
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.linked import LinkedGroups, groups_alike
 from masquerade.anonymize.mondrian.method import begins_with_union, by_qid, judge_of
-from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_chunks
+from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_records
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.data.column import Coded, Generalised
 from masquerade.engine.counts import first_rows, value_counts
@@ -104,7 +104,7 @@ def own_groups(
     columns = [each for each in common.columns(contract, name) if each.name in names]
     known = known_parts(parts, common.sensitive)
     classes = common.classes.name if method.counts_classes and common.classes is not None else None
-    judge = judge_of_chunks(table, known, classes, method.merging(contract))
+    judge = judge_of_records(table, known, classes, method.merging(contract))
     own = [each.name for each in columns]
     choice = method.choice(contract, parts, own, n_classes_of(method, common), common.n_records)
     first = None
