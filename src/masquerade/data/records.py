@@ -150,6 +150,11 @@ class Records:
         return sum(self.sizes)
 
     @property
+    def at_hand(self) -> bool:
+        """Whether all rows are one chunk in this memory, so that what is found of them may be kept."""
+        return isinstance(self.engine, Here) and len(self.chunks) == 1
+
+    @property
     def missing(self) -> Missing:
         """What is done with rows that lack a cell."""
         return self.wanted.missing

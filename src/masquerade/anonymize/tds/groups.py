@@ -13,7 +13,7 @@ children of the last instruction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from masquerade.engine.counts import (
     which_occur,
 )
 from masquerade.privacy.requirement import GroupRequirement
+
+Keys = tuple[Rows | None, Counts]  # which rows carry a value, None for all, and the (group, child) of each
 
 _CHILDREN = "children"  # of the carriers, by the last instruction that was taken in
 
@@ -60,6 +62,7 @@ class PublicState:
         self._records = records
         self._n_values = dict.fromkeys(attributes, 1)  # that have ever been in its cut
         self._told: set[str] = set()  # attributes whose values are in the chunks, because others cut them
+        self._last: tuple[Split, _Found] | None = None  # which is often asked for again
         by_qid: dict[frozenset[str], list[GroupRequirement]] = {}
         for requirement in requirements:
             by_qid.setdefault(frozenset(requirement.qid), []).append(requirement)
@@ -89,7 +92,8 @@ class PublicState:
 
     def anonymity_after(self, split: Split) -> tuple[int, ...]:
         """Return A(QID), as it would be after the split, of each QID that contains its attribute."""
-        return tuple(each.anonymity_after(split) for each in self._touching[split.attribute])
+        found = self._found(split)
+        return tuple(each.anonymity_after(found) for each in self._touching[split.attribute])
 
     def scored(self, columns: Sequence[Column], target: str | None) -> dict[str, Counts]:
         """Count the records with each rank and class, for each of these attributes; without a class all are of one."""
@@ -148,17 +152,20 @@ class PublicState:
 
     def allows(self, split: Split) -> bool:
         """Return whether the specialization is valid: every requirement that it touches still holds afterwards."""
-        return all(each.allows(split) for each in self._touching[split.attribute])
+        found = self._found(split)
+        return all(each.allows(found) for each in self._touching[split.attribute])
 
     def leaves_out(self, split: Split) -> int:
         """Return how many more records would be left out of the release."""
-        return sum(each.leaves_out(split) for each in self._touching[split.attribute])
+        found = self._found(split)
+        return sum(each.leaves_out(found) for each in self._touching[split.attribute])
 
     def specialise(self, split: Split | Instruction) -> range:
         """Replace a value of the cut by its children. Return their numbers."""
         told = self.told(split) if isinstance(split, Instruction) else split
+        found = self._found(told)
         for partition in self._touching[told.attribute]:
-            partition.split(told)
+            partition.split(found)
         first = self._n_values[told.attribute]
         numbers = range(first, first + told.n_children)
         self._n_values[told.attribute] = numbers.stop
@@ -167,6 +174,15 @@ class PublicState:
         if isinstance(told, _Told):
             self._records.chunks.change(_Carry(told, first))
         return numbers
+
+    def _found(self, split: Split) -> Split:
+        """Return a split that has found its records, where those are one chunk here: then that is done once for all."""
+        if not self._records.at_hand:
+            return split
+        if self._last is None or self._last[0] is not split:
+            rows, children = self._records.chunks.only(0, split)
+            self._last = split, _Found(split.attribute, split.value, split.n_children, rows, children)
+        return self._last[1]
 
 
 class QidGroups:
@@ -193,10 +209,11 @@ class QidGroups:
         self.label = f"groups {' '.join(qid)}"  # the array that has each record's group
         # Of each group; an emptied one stays, with size 0.
         self.sizes: Counts = np.array([0, self.n_rows] if may_suppress else [self.n_rows])
-        self._chunks = records.chunks
+        self._chunks, self._at_hand = records.chunks, records.at_hand
         self._whole = records.whole
         self._last: tuple[Split, SparseCounts] | None = None  # which is often asked for again
         self._judged: tuple[Split, Flags] | None = None
+        self._keys: tuple[Split, Keys] | None = None  # of records that are one chunk here
         self._chunks.change(_Start(self.label, self.sizes.size - 1))
 
     @property
@@ -257,7 +274,7 @@ class QidGroups:
         sizes = np.append(self.sizes, np.zeros(further.size, np.int64))
         sizes -= weighted_counts(groups, parts.counts, n_groups).astype(np.int64)
         self.sizes = sizes + weighted_counts(numbers, parts.counts, n_groups).astype(np.int64)
-        self._last = self._judged = None
+        self._last = self._judged = self._keys = None
 
     def each_label(self) -> Iterator[Counts]:
         """Yield each record's group, chunk by chunk."""
@@ -313,10 +330,14 @@ class QidGroups:
         return histogram
 
     def _count(self, split: Split, name: str | None = None) -> _CountParts:
-        n_groups = int(self.sizes.size)
+        count = _CountParts(split, self.label, int(self.sizes.size))
+        if self._at_hand:
+            if self._keys is None or self._keys[0] is not split:
+                self._keys = split, self._chunks.only(0, count.keys)
+            count = replace(count, known=self._keys[1])
         if name is None:
-            return _CountParts(split, self.label, n_groups)
-        return _CountParts(split, self.label, n_groups, codes_of(name), len(self.sensitive[name].labels))
+            return count
+        return replace(count, codes=codes_of(name), n_values=len(self.sensitive[name].labels))
 
 
 def _value_of(attribute: str) -> str:
@@ -354,6 +375,20 @@ class _Told:
     def __call__(self, chunk: Chunk) -> tuple[Rows | None, Ints]:
         rows = self.rows(chunk)
         return rows, chunk[_CHILDREN].take(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A split that has found its records."""
+
+    attribute: str
+    value: int
+    n_children: int
+    rows: Rows | None
+    children: Ints
+
+    def __call__(self, chunk: Chunk) -> tuple[Rows | None, Ints]:
+        return self.rows, self.children
 
 
 @dataclass(frozen=True)
@@ -486,6 +521,7 @@ class _CountParts:
     n_groups: int
     codes: str | None = None
     n_values: int = 1
+    known: Keys | None = None  # where they have been found before
 
     def __call__(self, chunk: Chunk) -> SparseCounts:
         rows, keys = self.keys(chunk)
@@ -493,12 +529,14 @@ class _CountParts:
         if self.codes is None:
             return SparseCounts.of(keys, bound)
         values = chunk[self.codes] if rows is None else chunk[self.codes].take(rows)
-        keys *= self.n_values
+        keys = keys * self.n_values
         keys += values
         return SparseCounts.of(keys, bound * self.n_values)
 
-    def keys(self, chunk: Chunk) -> tuple[Rows | None, Counts]:
+    def keys(self, chunk: Chunk) -> Keys:
         """Return the rows that carry the value, None for all, and the (group, child) of each."""
+        if self.known is not None:
+            return self.known
         rows, children = self.split(chunk)
         labels = chunk[self.labels] if rows is None else chunk[self.labels].take(rows)
         keys: Counts = np.multiply(labels, self.split.n_children, dtype=np.int64)
