@@ -11,7 +11,7 @@ import pyarrow.parquet
 
 import masquerade as mq
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.publish import publish_chunks, wanted_of
+from masquerade.anonymize.publish import Folder, publish_records, wanted_of
 from masquerade.anonymize.release import Provenance
 from masquerade.data.read_parquet import parted_files
 from masquerade.data.records import read_chunks
@@ -47,14 +47,12 @@ def in_chunks(
     with engine or LocalEngine(threads=2, folder=folder) as used:
         wanted = wanted_of(table.schema, requirement, method.target, sensitive, missing, MISSING)
         chunked = read_chunks(_in_small_parts(folder), wanted, used)
-        release, _ = publish_chunks(
+        release, _ = publish_records(
             chunked,
             requirement,
             method,
-            folder / "release",
+            Folder(folder / "release", shuffle, MISSING),
             sensitive=sensitive,
-            shuffle=shuffle,
-            missing_values=MISSING,
             provenance=Provenance(kind=mq.Release, dropped=()),
         )
     files = sorted((folder / "release").iterdir())

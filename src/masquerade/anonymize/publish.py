@@ -1,15 +1,16 @@
-"""Make a verified release of a table: run the algorithm, assemble the cells, check them independently, measure them.
+"""Make a verified release: run the method, lay the released cells out, check them independently, measure them.
 
-What only some releases need (boundaries, weights, queries) is loaded by them.
+The cells of a table in memory are put together here. Those of records in chunks are written into files of a folder,
+and the check counts the files. What only some releases need (files, weights, queries) is loaded by them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,178 +18,25 @@ import pyarrow as pa
 from masquerade.anonymize.boundaries import reachable
 from masquerade.anonymize.method import TableMethod, insist, records_of
 from masquerade.anonymize.release import Provenance, Release, shuffled
-from masquerade.anonymize.shared_people import shared_people, shared_people_of_chunks
+from masquerade.anonymize.shared_people import SharedPeople, shared_people
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.encode import without_unused
-from masquerade.data.query_log import kept_query_log
 from masquerade.data.records import KEPT, Records, Wanted, codes_of, ranks_of, with_products
 from masquerade.data.released import OnStep, Outcome, ReleasedCodes, Step
 from masquerade.data.schema import Schema
 from masquerade.data.table import Missing, Table
-from masquerade.data.write import WrittenFile, digest_of, remove_withheld, sample_of, write_release
 from masquerade.engine.chunks import Chunks
 from masquerade.engine.counts import Counts, Rows
 from masquerade.errors import Bug, ParameterError, RequirementUnreachable
-from masquerade.privacy.check import Verdict, count_release, verify, with_violations
+from masquerade.privacy.check import ReleasedRows, Verdict, verify
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.utility.comparison import Comparison, codes_of_groups, counts_before
-from masquerade.utility.measures import Measurer
+from masquerade.utility.comparison import Comparison, counts_before
 from masquerade.utility.workload import WORKLOAD
 
 if TYPE_CHECKING:
+    from masquerade.data.write import WrittenFile
     from masquerade.utility.queries import QueryError
-
-# --- publish ------------------------------------------------------------------------------------------------
-# Make a verified release of a table in chunks: run the method, write the files, count them again, measure
-# them.
-
-
-def published_columns(
-    schema: Schema, requirement: Requirement, target: str | None, sensitive: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the columns of the release: the attributes, the class, the sensitive ones; no provider unless named."""
-    named = [*schema.names, *([target] if target is not None else []), *sensitive]
-    looked_at = [name for name in requirement.special_columns if name not in requirement.provider_columns]
-    return tuple(dict.fromkeys([*named, *looked_at]))
-
-
-def wanted_of(
-    schema: Schema,
-    requirement: Requirement,
-    target: str | None,
-    sensitive: Sequence[str],
-    missing: Missing,
-    missing_values: Sequence[str],
-) -> Wanted:
-    """Return what a method and the metrics need to know of each row."""
-    special = [*([target] if target is not None else []), *sensitive, *requirement.special_columns]
-    return Wanted(
-        schema,
-        tuple(dict.fromkeys([*schema.names, *special])),
-        tuple(name for name in schema.names if name in requirement.qid_attributes),
-        tuple(dict.fromkeys(special)),
-        missing,
-        tuple(missing_values),
-        requirement.provider_columns,
-    )
-
-
-def publish_chunks(
-    table: Records,
-    requirement: Requirement,
-    algorithm: TableMethod,
-    folder: Path,
-    *,
-    sensitive: Sequence[str] = (),
-    shuffle: bool = True,
-    missing_values: Sequence[str],
-    identifier: str | None = None,
-    provenance: Provenance,
-    on_step: OnStep | None = None,
-    on_stage: OnStage = silent,
-) -> tuple[Release, str]:
-    """Anonymise a table in chunks into files of a folder, which the caller puts into its place.
-
-    `identifier` is a column of the source that tells people apart, for those whom several providers have. Return the
-    release, which holds some of its rows, and the digest of the files. Nothing is returned unless the files pass the
-    independent check.
-    """
-    started = time.perf_counter()
-    on_stage(Stage("anonymising"))
-    algorithm = algorithm.in_chunks()
-    everybody = table
-    made = algorithm.run(table, requirement, on_step)
-    table, outcome = made.beside(table)
-    cut = time.perf_counter()
-    on_stage(Stage("writing"))
-    published = published_columns(table.schema, requirement, algorithm.target, sensitive)
-    files = write_release(
-        table,
-        outcome,
-        published,
-        folder,
-        shuffle=shuffle,
-        missing_values=missing_values,
-        withheld=[name for name in requirement.provider_columns if name not in published],
-    )
-    written = time.perf_counter()
-    on_stage(Stage("verifying"))
-    # The method has bound the requirement to the whole table; a release may lack some of its values.
-    verdicts = count_release(table.engine, files, requirement, table.name)
-    remove_withheld(files)
-    comparison = Comparison.of(everybody, made, algorithm.target)
-    if any(part.within_boundaries for part in requirement.parts):
-        verdicts = with_violations(verdicts, comparison.violations, table.name)
-    if not all(verdict.holds for verdict in verdicts):
-        raise Bug(f"{algorithm.name} made a release that its requirement refuses; nothing was written")
-    verified = time.perf_counter()
-    on_stage(Stage("measuring"))
-    provider = next(iter(requirement.provider_columns), None)
-    _check_rows(files, comparison)
-    secret = [name for name in sensitive if name not in (algorithm.target, *requirement.provider_columns)]
-    after = [table.coded[name] for name in dict.fromkeys([*secret, *_protected(requirement)])]
-    shown = [name for name in (*secret, *requirement.special_columns, algorithm.target) if name in published]
-    workload = getattr(algorithm, WORKLOAD, None)
-    measurer = Measurer(None, workload=kept_query_log(workload) if workload is not None else None)
-    release = provenance.kind.measured(
-        sample_of(files),
-        verdicts,
-        comparison,
-        providers=table.coded[provider] if provider is not None else None,
-        steps=outcome.steps,
-        choice=outcome.choice,
-        purpose=measurer.purpose(comparison),
-        rows=table.rows_read,
-        dropped_rows=table.dropped_rows,
-        dropped=provenance.dropped or (),
-        settings={
-            "source": table.name,
-            "algorithm": algorithm.settings(),
-            "class": algorithm.target,
-            **provenance.settings,
-        },
-        sensitive=secret,
-        seconds={
-            "read": provenance.read_seconds,
-            "anonymize": cut - started,
-            "write": written - cut,
-            "verify": verified - written,
-        },
-        released_rows=comparison.released_rows,
-        values_after=_counted(after, comparison.value_counts(after)),
-        sensitive_before=counts_before(everybody, comparison, requirement, [each.name for each in after]),
-        shared=(
-            shared_people_of_chunks(table, identifier, provider, missing_values)
-            if identifier is not None and provider is not None
-            else None
-        ),
-        group_codes=codes_of_groups(table, outcome),
-        group_values=comparison.values_of_groups(
-            [table.coded[name] for name in dict.fromkeys(shown)], table.engine.summing_memory
-        ),
-    )
-    release.seconds["metrics"] = time.perf_counter() - verified
-    return release, digest_of(files)
-
-
-def _check_rows(files: Sequence[WrittenFile], comparison: Comparison) -> None:
-    """Raise unless the files hold every released row once: workers may have come and gone."""
-    if sum(each.rows for each in files) != comparison.released_rows:
-        raise Bug("the files do not hold the rows that were counted; nothing was written")
-
-
-def _counted(columns: Sequence[Coded], counts: Sequence[Counts]) -> dict[str, dict[str, int]]:
-    """Return how many rows have each value that some have."""
-    return {
-        each.name: {label: n for label, n in zip(each.labels, rows.tolist(), strict=True) if n}
-        for each, rows in zip(columns, counts, strict=True)
-    }
-
-
-def _protected(requirement: Requirement) -> list[str]:
-    return [name for name in requirement.special_columns if name not in requirement.provider_columns]
-
 
 # --- preparation --------------------------------------------------------------------------------------------
 # The first step of every method: refuse what it, the requirement or the records do not allow, and bind the
@@ -383,24 +231,38 @@ Order = Literal["shuffle", "input"]
 
 
 @dataclass(frozen=True, eq=False)
-class Anonymised:
-    """The complete rows of a table, and their verified anonymisation."""
+class Folder:
+    """Where the files of a release are written, which the caller puts into their place."""
 
-    table: Table
-    outcome: Outcome
-    cells: pa.Table  # in the order of the rows, with every published column
+    path: Path
+    shuffle: bool
+    missing_values: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Anonymised:
+    """Complete records, and their verified anonymisation."""
+
+    records: Records
+    outcome: Outcome  # of a table at hand, its columns have codes
+    cells: pa.Table  # with every published column, in the order of the rows; of files, some rows
     verdicts: tuple[Verdict, ...]
     comparison: Comparison
-    providers: Coded | None  # of the table's rows, where the requirement names them
-    seconds: dict[str, float]  # to encode the table, and to anonymise it
+    providers: Coded | None  # of each record, where the requirement names them
+    seconds: dict[str, float]  # by stage
+    files: Sequence[WrittenFile] = ()  # where the records are in chunks
+
+    @property
+    def table(self) -> Table:
+        """The complete rows, where they are at hand."""
+        assert self.records.table is not None
+        return self.records.table
 
     def queries(self, algorithm: TableMethod, seed: int) -> QueryError | None:
-        """Measure the error of random queries; None unless the algorithm is judged by it."""
+        """Measure the error of random queries, where rows are at hand and the algorithm is judged by it."""
         choice = self.outcome.choice
-        asks = (
-            algorithm.answers_queries if choice is None else choice.answers_queries
-        ) and self.outcome.columns
-        if not asks:
+        judged = algorithm.answers_queries if choice is None else choice.answers_queries
+        if not judged or not self.outcome.columns or self.comparison.in_chunks is not None:
             return None
         from masquerade.utility.queries import query_error
 
@@ -414,7 +276,36 @@ class Anonymised:
         from masquerade.utility.measures import Measurer
 
         log = kept_query_log(workload) if workload is not None else None
-        return Measurer(self.table, workload=log).purpose(self.comparison)
+        return Measurer(self.records.table, workload=log).purpose(self.comparison)
+
+
+def published_columns(
+    schema: Schema, requirement: Requirement, target: str | None, sensitive: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the columns of the release: the attributes, the class, the sensitive ones; no provider unless named."""
+    named = [*schema.names, *([target] if target is not None else []), *sensitive]
+    return tuple(dict.fromkeys([*named, *_protected(requirement)]))
+
+
+def wanted_of(
+    schema: Schema,
+    requirement: Requirement,
+    target: str | None,
+    sensitive: Sequence[str],
+    missing: Missing,
+    missing_values: Sequence[str],
+) -> Wanted:
+    """Return what a method and the metrics need to know of each row."""
+    special = [*([target] if target is not None else []), *sensitive, *requirement.special_columns]
+    return Wanted(
+        schema,
+        tuple(dict.fromkeys([*schema.names, *special])),
+        tuple(name for name in schema.names if name in requirement.qid_attributes),
+        tuple(dict.fromkeys(special)),
+        missing,
+        tuple(missing_values),
+        requirement.provider_columns,
+    )
 
 
 def publish(
@@ -438,42 +329,139 @@ def publish(
     known = provenance or Provenance()
     made = anonymised(table, requirement, algorithm, sensitive=sensitive, missing=missing, on_step=on_step)
     started = time.perf_counter()
-    dropped = known.dropped
-    if dropped is None:
-        released = set(made.cells.column_names)
-        dropped = tuple(name for name in table.arrow.column_names if name not in released)
-    secret = [name for name in sensitive if name not in (algorithm.target, *requirement.provider_columns)]
-    protected = [name for name in requirement.special_columns if name not in requirement.provider_columns]
-    release = known.kind.measured(
+    release = _measured(
+        made,
+        requirement,
+        algorithm,
+        known,
         shuffled(made.cells) if order == "shuffle" else made.cells,
+        sensitive=sensitive,
+        dropped=tuple(name for name in table.arrow.column_names if name not in made.cells.column_names),
+        shared=lambda: shared_people(table, requirement),
+        seed=seed,
+    )
+    release.seconds["metrics"] = time.perf_counter() - started
+    return release
+
+
+def publish_records(
+    records: Records,
+    requirement: Requirement,
+    algorithm: TableMethod,
+    folder: Folder,
+    *,
+    sensitive: Sequence[str] = (),
+    identifier: str | None = None,
+    provenance: Provenance,
+    on_step: OnStep | None = None,
+    on_stage: OnStage = silent,
+) -> tuple[Release, str]:
+    """Anonymise records in chunks into files of a folder, as `publish` does a table.
+
+    `identifier` is a column of the source that tells people apart, for those whom several providers have. Return the
+    release, which holds some of its rows, and the digest of the files.
+    """
+    from masquerade.anonymize.shared_people import shared_people_of_chunks
+    from masquerade.data.write import digest_of
+
+    algorithm = algorithm.in_chunks()
+    made = _anonymised(
+        records,
+        requirement,
+        algorithm,
+        sensitive=sensitive,
+        folder=folder,
+        on_step=on_step,
+        on_stage=on_stage,
+    )
+    on_stage(Stage("measuring"))
+    started = time.perf_counter()
+    provider = next(iter(requirement.provider_columns), None)
+
+    def shared() -> SharedPeople | None:
+        if identifier is None or provider is None:
+            return None
+        return shared_people_of_chunks(records, identifier, provider, folder.missing_values)
+
+    told = [*_secret(requirement, algorithm, sensitive), *requirement.special_columns]
+    if algorithm.target is not None:
+        told.append(algorithm.target)
+    shown = [name for name in dict.fromkeys(told) if name in made.cells.column_names]
+    release = _measured(
+        made,
+        requirement,
+        algorithm,
+        provenance,
+        made.cells,
+        sensitive=sensitive,
+        shared=shared,
+        released_rows=made.comparison.released_rows,
+        values_after=made.comparison.values(
+            [records.coded[name] for name in _told(requirement, algorithm, sensitive)]
+        ),
+        group_codes=made.comparison.codes_of_groups(),
+        group_values=made.comparison.values_of_groups(
+            [records.coded[name] for name in shown], records.engine.summing_memory
+        ),
+    )
+    release.seconds["metrics"] = time.perf_counter() - started
+    return release, digest_of(made.files)
+
+
+def _measured(
+    made: Anonymised,
+    requirement: Requirement,
+    algorithm: TableMethod,
+    known: Provenance,
+    cells: pa.Table,
+    *,
+    sensitive: Sequence[str],
+    shared: Callable[[], SharedPeople | None],
+    dropped: tuple[str, ...] = (),
+    seed: int = 7,
+    **of_chunks: Any,
+) -> Release:
+    """Return the release with all that is measured and told of it."""
+    records = made.records
+    return known.kind.measured(
+        cells,
         made.verdicts,
         made.comparison,
         providers=made.providers,
         query_error=made.queries(algorithm, seed),
-        sensitive=secret,
+        sensitive=_secret(requirement, algorithm, sensitive),
         sensitive_before=counts_before(
-            records_of(made.table, requirement, algorithm.target, sensitive),
-            made.comparison,
-            requirement,
-            dict.fromkeys([*secret, *protected]),
+            records, made.comparison, requirement, _told(requirement, algorithm, sensitive)
         ),
-        shared=shared_people(table, requirement),
+        shared=shared(),
         steps=made.outcome.steps,
         choice=made.outcome.choice,
         purpose=made.purpose(getattr(algorithm, WORKLOAD, None)),
-        rows=table.rows_read,
-        dropped_rows=made.table.dropped_rows,
-        dropped=dropped,
+        rows=records.rows_read,
+        dropped_rows=records.dropped_rows,
+        dropped=dropped if known.dropped is None else known.dropped,
         settings={
-            "source": table.origin.name,
+            "source": records.name,
             "algorithm": algorithm.settings(),
             "class": algorithm.target,
             **known.settings,
         },
-        seconds={**made.seconds, "read": known.read_seconds + made.seconds["read"]},
+        seconds={**made.seconds, "read": known.read_seconds + made.seconds.get("read", 0.0)},
+        **of_chunks,
     )
-    release.seconds["metrics"] = time.perf_counter() - started
-    return release
+
+
+def _protected(requirement: Requirement) -> list[str]:
+    return [name for name in requirement.special_columns if name not in requirement.provider_columns]
+
+
+def _secret(requirement: Requirement, algorithm: TableMethod, sensitive: Sequence[str]) -> list[str]:
+    return [name for name in sensitive if name not in (algorithm.target, *requirement.provider_columns)]
+
+
+def _told(requirement: Requirement, algorithm: TableMethod, sensitive: Sequence[str]) -> list[str]:
+    """Return the columns of which it is told how often each value occurs."""
+    return [*dict.fromkeys([*_secret(requirement, algorithm, sensitive), *_protected(requirement)])]
 
 
 def anonymised(
@@ -485,35 +473,85 @@ def anonymised(
     missing: Missing = "drop",
     on_step: OnStep | None = None,
 ) -> Anonymised:
-    """Run the algorithm on the complete rows, and verify the result."""
+    """Run the algorithm on the complete rows of a table, and verify the result."""
     started = time.perf_counter()
-    special = [algorithm.target] if algorithm.target is not None else []
-    special += [*sensitive, *requirement.special_columns]
-    published = tuple(dict.fromkeys([*table.schema.names, *special]))
-    asked = {algorithm.target, *sensitive, *table.schema.names}
-    withheld = [name for name in requirement.provider_columns if name not in asked]
-    ranked = [name for name in table.schema.names if name in requirement.qid_attributes]
+    wanted = wanted_of(
+        table.schema, requirement, algorithm.target, sensitive, missing, table.origin.missing_values
+    )
     if missing == "keep":  # a record without a provider cannot be held against it
-        table = table.complete(requirement.provider_columns)
-    complete = table.complete(published, missing, ranked=ranked)
-    complete.columns(ranked)
-    for name in dict.fromkeys(special):
-        complete.coded(name)
-    encoded = time.perf_counter()
+        table = table.complete(wanted.insisted)
+    complete = table.complete(wanted.used, missing, ranked=wanted.ranked)
+    records = records_of(complete, requirement, algorithm.target, sensitive)
+    read = time.perf_counter() - started
+    made = _anonymised(records, requirement, algorithm, sensitive=sensitive, on_step=on_step)
+    made.seconds["read"] = read
+    return made
 
-    outcome = algorithm.run_on_table(complete, requirement, on_step)
-    cells, verdicts = verified(complete, outcome, requirement, published)
+
+def _anonymised(
+    records: Records,
+    requirement: Requirement,
+    algorithm: TableMethod,
+    *,
+    sensitive: Sequence[str],
+    folder: Folder | None = None,
+    on_step: OnStep | None = None,
+    on_stage: OnStage = silent,
+) -> Anonymised:
+    """Run the algorithm on complete records, and verify the cells, or the files where there is a folder for them."""
+    started = time.perf_counter()
+    on_stage(Stage("anonymising"))
+    outcome = algorithm.run(records, requirement, on_step)
+    cut = time.perf_counter()
+    on_stage(Stage("writing"))
+    published = published_columns(records.schema, requirement, algorithm.target, sensitive)
+    withheld = [name for name in requirement.provider_columns if name not in published]
+    files: Sequence[WrittenFile] = ()
+    if folder is None:
+        assert records.table is not None
+        outcome = outcome.in_table(records)
+        cells = _assemble(records.table, outcome, [*published, *withheld])
+        rows = ReleasedRows(records.name, cells.column_names, Table(cells, origin=records.table.origin))
+        cells = cells.drop_columns(withheld)
+    else:
+        from masquerade.data.write import remove_withheld, sample_of, write_release
+
+        files = write_release(
+            *outcome.beside(records),
+            published,
+            folder.path,
+            shuffle=folder.shuffle,
+            missing_values=folder.missing_values,
+            withheld=withheld,
+        )
+        rows = ReleasedRows(records.name, published, (records.engine, files))
+    written = time.perf_counter()
+    on_stage(Stage("verifying"))
+    # The algorithm has bound the requirement to the whole table; a release may lack some of its values.
+    verdicts = rows.verdicts(requirement)
+    if folder is not None:
+        remove_withheld(files)
+        cells = sample_of(files)
+    comparison = Comparison.of(records, outcome, algorithm.target)
+    verdicts = _within_boundaries(verdicts, requirement, comparison, records.name)
     if not all(verdict.holds for verdict in verdicts):
         raise Bug(f"{algorithm.name} made a release that its requirement refuses; nothing was written")
+    if (
+        files and sum(each.rows for each in files) != comparison.released_rows
+    ):  # workers may have come and gone
+        raise Bug("the files do not hold the rows that were counted; nothing was written")
     provider = next(iter(requirement.provider_columns), None)
+    done = time.perf_counter()
+    took = {"anonymize": cut - started, "write": written - cut, "verify": done - written}
     return Anonymised(
-        complete,
+        records,
         outcome,
-        cells.drop_columns(withheld),
+        cells,
         verdicts,
-        comparison_of(complete, outcome, algorithm.target),
-        complete.coded(provider) if provider is not None else None,
-        {"read": encoded - started, "anonymize": time.perf_counter() - encoded},
+        comparison,
+        records.coded_with_codes(provider) if provider is not None else None,
+        {"anonymize": done - started} if folder is None else took,
+        files,
     )
 
 
@@ -522,14 +560,19 @@ def verified(
 ) -> tuple[pa.Table, tuple[Verdict, ...]]:
     """Return the cells that an outcome publishes, and the verdicts of the independent check."""
     cells = _assemble(table, outcome, published)
-    # The algorithm has bound the requirement to the whole table; a release may lack some of its values.
     verdicts = verify(Table(cells, origin=table.origin), requirement, bind=False)
-    if any(part.within_boundaries for part in requirement.parts):
-        from masquerade.privacy.check import with_violations
+    comparison = comparison_of(table, outcome, None)
+    return cells, _within_boundaries(verdicts, requirement, comparison, table.origin.name)
 
-        beyond = comparison_of(table, outcome, None).violations
-        verdicts = with_violations(verdicts, beyond, table.origin.name)
-    return cells, verdicts
+
+def _within_boundaries(
+    verdicts: tuple[Verdict, ...], requirement: Requirement, comparison: Comparison, name: str
+) -> tuple[Verdict, ...]:
+    if not any(part.within_boundaries for part in requirement.parts):
+        return verdicts
+    from masquerade.privacy.check import with_violations
+
+    return with_violations(verdicts, comparison.violations, name)
 
 
 def _assemble(table: Table, outcome: Outcome, published: Sequence[str]) -> pa.Table:
@@ -546,12 +589,6 @@ def _assemble(table: Table, outcome: Outcome, published: Sequence[str]) -> pa.Ta
 
 
 def comparison_of(table: Table, outcome: Outcome, target: str | None) -> Comparison:
-    """Return an outcome beside the complete rows that it was made of."""
+    """Return what was made of a table beside its complete rows."""
     names = [column.name for column in outcome.columns]
-    return Comparison(
-        originals=table.columns(names),
-        released=outcome.columns,
-        classes=table.coded(target) if target is not None else None,
-        kept=outcome.kept,
-        weights={name: table.schema[name].weight for name in names},
-    )
+    return Comparison.of(Records.of(table, names), outcome, target)

@@ -470,7 +470,7 @@ def _merged(
 ) -> _RolledUp:
     """Merge by one method, and check the cells as they will be published: two runs of leaves may have one cover."""
     made = anonymised(leaves, requirement, method, missing="keep")
-    columns = tuple(cells[column.name].merged(column) for column in made.outcome.columns)
+    columns = tuple(cells[column.name].merged(column) for column in made.comparison.released)
     published: dict[str, Any] = {column.name: column.to_arrow() for column in columns}
     published |= {name: earlier.cells(name) for name in requirement.special_columns}
     verdicts = verify(Table(pa.table(published), origin=earlier.origin), requirement, bind=False)

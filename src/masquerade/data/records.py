@@ -164,6 +164,10 @@ class Records:
         """The number of rows dropped because a used cell was missing."""
         return self.rows_read - len(self)
 
+    def coded_with_codes(self, name: str) -> Coded:
+        """Return a column that is not generalised; with its codes where the rows are in this memory."""
+        return self.coded[name] if self.table is None else self.table.coded(name)
+
     def together(self, who: str) -> Table:
         """Return all rows as one table, for whoever needs them at once."""
         if self.table is None:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.publish import publish, publish_chunks, published_columns, wanted_of
+from masquerade.anonymize.publish import Folder, publish, publish_records, published_columns, wanted_of
 from masquerade.anonymize.release import Provenance
 from masquerade.data.file_kinds import is_parted
 from masquerade.data.formulas import escape_formulas
@@ -290,14 +290,12 @@ def anonymize_chunks(
         read = time.perf_counter() - started
         engine.on_chunk = None if on_step is not None else on_chunk
         released = published_columns(schema, plan.requirement, plan.job.roles.class_, plan.published)
-        release, digest = publish_chunks(
+        release, digest = publish_records(
             table,
             plan.requirement,
             algorithm,
-            folder,
+            Folder(folder, plan.job.output.order == "shuffle", tuple(data.missing_values)),
             sensitive=plan.published,
-            shuffle=plan.job.output.order == "shuffle",
-            missing_values=data.missing_values,
             identifier=next((name for name in identifiers if name in files.columns), None),
             provenance=Provenance(
                 dropped=tuple(name for name in files.columns if name not in released),

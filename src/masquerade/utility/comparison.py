@@ -25,7 +25,7 @@ from masquerade.data.encode import missing_rows
 from masquerade.data.records import Records, codes_of, ranks_of, with_products
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Arrays, Chunk, Kernel, SparseCounts
-from masquerade.engine.counts import Counts, Ints, Rows, group_rows, look_up, value_counts
+from masquerade.engine.counts import Counts, Ints, Rows, group_rows, look_up, renumber, value_counts
 from masquerade.engine.shares import counted_keys, counted_shares
 from masquerade.errors import DataError
 from masquerade.privacy.requirement import GroupRequirement, Requirement
@@ -125,8 +125,10 @@ class Comparison:
             weights,
             in_chunks=InChunks(here, made, records),
         )
-        counted = zip(outcome.columns, found.code_counts, strict=True)
-        return replace(found, released=tuple(replace(column, rows=rows) for column, rows in counted))
+        counted = tuple(map(_with_rows, outcome.columns, found.code_counts))
+        if here is not records or found.suppressed:  # values that only other rows have would leak
+            counted = tuple(map(_of_released, counted))
+        return replace(found, released=counted)
 
     @cached_property
     def rows(self) -> int:
@@ -191,7 +193,8 @@ class Comparison:
         bounded = [at for at, column in enumerate(self.originals) if column.boundary is not None]
         if not bounded:
             return {}
-        pairs = [(at, self.originals[at], self.released[at]) for at in bounded]
+        columns = self.released if self.in_chunks is None else self.in_chunks.outcome.columns
+        pairs = [(at, self.originals[at], columns[at]) for at in bounded]
         told = [
             (at, replace(before, ranks=_NOBODY), replace(after, codes=_NOBODY)) for at, before, after in pairs
         ]
@@ -201,6 +204,13 @@ class Comparison:
     def value_counts(self, coded: Sequence[Coded]) -> tuple[Counts, ...]:
         """Count the released rows with each value of these columns, which are not generalised."""
         return self._total(partial(_value_counts, columns=tuple(coded)))
+
+    def values(self, coded: Sequence[Coded]) -> dict[str, dict[str, int]]:
+        """Count the released rows with each value that some have."""
+        return {
+            each.name: {label: n for label, n in zip(each.labels, rows.tolist(), strict=True) if n}
+            for each, rows in zip(coded, self.value_counts(coded), strict=True)
+        }
 
     def _total(self, count: Callable[[Shown], Answer]) -> Answer:
         return count(_AtHand(self)) if self.in_chunks is None else self.in_chunks.total(count)
@@ -258,6 +268,18 @@ class Comparison:
             found.append(np.diff(np.append(np.flatnonzero(np.diff(groups, prepend=-1)), groups.size)))
         return np.concatenate(found)
 
+    def codes_of_groups(self) -> tuple[Ints, ...]:
+        """Return for each released column the code that every group has, where the rows are in chunks."""
+        assert self.in_chunks is not None
+        columns = self.in_chunks.outcome.columns
+        found = codes_of_groups(self.in_chunks.records, self.in_chunks.outcome)
+        return tuple(
+            codes
+            if len(all_of_it.labels) == len(released.labels)
+            else renumber(codes, len(all_of_it.labels))[0]
+            for codes, all_of_it, released in zip(found, columns, self.released, strict=True)
+        )
+
     def values_of_groups(self, coded: Sequence[Coded], most_bytes: int) -> dict[str, Groups]:
         """Count how often each group has each value of these columns; of those for which that is not too much."""
         most_cells, n_groups = min(_MOST_CELLS, most_bytes // _BYTES_PER_CELL), int(self.group_sizes.size)
@@ -277,6 +299,18 @@ class Comparison:
 
 
 _NOBODY: NDArray[np.int32] = np.empty(0, np.int32)
+
+
+def _with_rows(column: Generalised, rows: Counts) -> Generalised:
+    return replace(column, rows=rows)
+
+
+def _of_released(column: Generalised) -> Generalised:
+    """Return a counted column without the values that no row has."""
+    assert column.rows is not None
+    used = np.flatnonzero(column.rows)
+    labels = tuple(column.labels[code] for code in used.tolist())
+    return replace(column, labels=labels, lo=column.lo[used], hi=column.hi[used], rows=column.rows[used])
 
 
 def _number_of(coded: Coded | None) -> int:
@@ -591,11 +625,7 @@ def _satisfied(records: Records, comparison: Comparison, part: GroupRequirement)
     if part.sensitive is None:
         rest: Counts = np.array([[comparison.suppressed]], np.int64)
         return bool(part.holds(rest, np.array([[len(records)]], np.int64))[0])
-    coded = _with_codes(records, part.sensitive)
+    coded = records.coded_with_codes(part.sensitive)
     whole = records.whole[part.sensitive]
     rest = whole - comparison.value_counts([coded])[0].reshape(1, -1)
     return bool(part.holds(rest, whole, coded.labels)[0])
-
-
-def _with_codes(records: Records, name: str) -> Coded:
-    return records.coded[name] if records.table is None else records.table.coded(name)
