@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -19,6 +18,7 @@ from masquerade.protocol.mondrian.own_cuts import Cuts, OwnGroups
 from masquerade.protocol.mondrian.party import own_groups
 from masquerade.protocol.sensitive.checks import holders_of, remote_parts
 from masquerade.protocol.tds.instruction_code import pack
+from masquerade.protocol.tds.party import digest_of
 
 Cut = tuple[str, list[int], list[int], list[int]]  # party: positions, numbers of parts, parts of records
 
@@ -55,8 +55,7 @@ class LevelSimulator(MashupSimulator):
                 self._tell(name, Made("level-cuts", positions=where, n_parts=how_many, parts=told))
         self.partitions = {name: each.done() for name, each in self.groups.items()}
         for name, partition in self.partitions.items():
-            digest = hashlib.sha256(partition.labels.astype("<i8").tobytes()).digest()
-            self._tell(name, Made("finished", digest=digest))
+            self._tell(name, Made("finished", digest=digest_of(partition.each_label())))
 
     def released(self, name: str, column: str) -> Generalised:
         """A party's column as it is released."""

@@ -28,7 +28,7 @@ from masquerade.protocol.method import ASSEMBLER
 from masquerade.protocol.sensitive.checks import most_children
 from masquerade.protocol.tds.instruction_code import pack
 from masquerade.protocol.tds.method import JointSpecialization
-from masquerade.protocol.tds.party import _digest, _prepared
+from masquerade.protocol.tds.party import _prepared, digest_of
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of, shown_to_others
 from masquerade.utility.queries import holders_error
@@ -188,7 +188,7 @@ class MashupSimulator:
             if played.instructs:
                 self._tell(played.winner, _instruct(played.candidate, played.instruction))
         for name in self.parties:
-            self._tell(name, Made("finished", digest=_digest(self.states[name])))
+            self._tell(name, Made("finished", digest=digest_of(self.states[name].each_label())))
 
     def _played(self) -> Iterator[Played]:
         """The rounds, as somebody with all tables would play them."""

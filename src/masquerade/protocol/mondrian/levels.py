@@ -24,7 +24,6 @@ the session ends.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -38,7 +37,7 @@ from masquerade.protocol.mondrian.checks import CutChecks
 from masquerade.protocol.mondrian.groups import FinishedGroups
 from masquerade.protocol.mondrian.level_cuts import LevelCuts, ordered, read_cuts, write_cuts
 from masquerade.protocol.mondrian.own_cuts import BestCuts, Cuts, OwnGroups
-from masquerade.protocol.tds.party import Finished, JointSchema
+from masquerade.protocol.tds.party import JointSchema, insist_on_same_groups
 
 SCORE_BITS = 64  # of a score as the ordered bits of a double
 
@@ -55,6 +54,7 @@ def cut_together(
     """Run this party's part; return the groups with its own cells."""
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     positions = np.flatnonzero(np.array(schema.holders) == me)
+    # A level at a time: a batch of comparisons takes the same messages for one group as for thousands.
     while groups.open is not None:
         batch = groups.open
         won, best = yield from _winners(parties, schema, me, batch, groups.best(), argmax, checks)
@@ -69,19 +69,12 @@ def cut_together(
                     message = yield Receive(name, LevelCuts)
                     theirs = won == number
                     cuts.add(theirs, understood(message, name, number, schema, groups, batch, theirs))
+        # All at once: parts are numbered in the order of their groups, whoever cuts those.
         groups.cut(cuts.all(), is_cut, best, mine)
         on_level()
-    finished_groups = groups.done()
-    labels = hashlib.sha256()
-    for some in finished_groups.each_label():
-        labels.update(some.astype("<i8").tobytes())
-    digest = labels.digest()
-    yield Send(peers, Finished(digest))
-    for name in peers:
-        finished = yield Receive(name, Finished)
-        if finished.digest != digest:
-            raise PeerBrokeProtocol(name, "arrived at other groups than we did")
-    return finished_groups
+    finished = groups.done()
+    yield from insist_on_same_groups(peers, finished.each_label())
+    return finished
 
 
 def _winners(
@@ -99,6 +92,7 @@ def _winners(
     withdrawals = np.zeros((len(parties), batch.n_groups), np.int64)
     waiting = np.ones(batch.n_groups, bool)
     while waiting.any():
+        # Before anything is asked: about a cut that would not be made nobody is to learn a bit.
         yield from argmax.stock_up(int(waiting.sum()))
         winners = yield from argmax.each(_bids(best, positions, waiting))
         won[waiting] = [winner.party if winner is not None else -1 for winner in winners]
@@ -110,6 +104,7 @@ def _winners(
             held = schema.holders.count(number)
             if (withdrawals[number] > held).any():
                 raise PeerBrokeProtocol(name, f"withdrew more cuts of a group than it has attributes, {held}")
+        # Refused for good, so that each group is bid for again at most once for each attribute.
         best = best.without(waiting & (won == me))
     return won, best
 

@@ -31,7 +31,6 @@ finds. Requirements on sensitive values that another party holds are refused her
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -55,7 +54,7 @@ from masquerade.protocol.mondrian.level_cuts import (
 from masquerade.protocol.mondrian.levels import cut_together
 from masquerade.protocol.mondrian.own_cuts import Cuts, OwnGroups
 from masquerade.protocol.tds.instruction_code import pack, unpack
-from masquerade.protocol.tds.party import Finished, JointSchema
+from masquerade.protocol.tds.party import JointSchema, insist_on_same_groups
 
 
 class BestAttributes(Message, tag="best-attributes", frozen=True):
@@ -144,6 +143,7 @@ def cut_linked_together(
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     while True:
         best = groups.best()
+        # A best cut stays what it was until a record that is linked to its group is cut: the others need no bid.
         asked = table.asked()
         if asked:
             yield from argmax.stock_up(len(asked))
@@ -156,6 +156,7 @@ def cut_linked_together(
                     message = yield Receive(name, BestAttributes)
                     told[number] = table.attributes(message, name, number, asked, won)
             table.note(asked, won, told)
+        # The attributes are told first: which cuts are made follows from those of all QIDs, and their parts from that.
         settled = groups.settled(table.dimensions())
         if not settled:
             break
@@ -169,12 +170,7 @@ def cut_linked_together(
             groups.cut(at, batch, made[at].n_parts, made[at].part_of_row)
         table.changed(np.concatenate([batch.rows for _, batch in settled]))
         on_level()
-    digest = table.digest()
-    yield Send(peers, Finished(digest))
-    for name in peers:
-        finished = yield Receive(name, Finished)
-        if finished.digest != digest:
-            raise PeerBrokeProtocol(name, "arrived at other groups than we did")
+    yield from insist_on_same_groups(peers, (numbers for numbers, _ in groups.groups))
     return groups.released()
 
 
@@ -277,11 +273,6 @@ class _Table:
         for best, open_, touched in zip(self._best, self._open, self._groups.changed(rows), strict=True):
             open_ |= touched
             best[touched] = -1
-
-    def digest(self) -> bytes:
-        """Return a digest of all groups."""
-        labels = [numbers.astype("<i8").tobytes() for numbers, _ in self._groups.groups]
-        return hashlib.sha256(b"".join(labels)).digest()
 
 
 def _bid(best: BestOfGroups, group: int) -> Bid | None:

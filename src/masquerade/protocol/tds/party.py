@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from masquerade.anonymize.tds.groups import PublicState
@@ -12,7 +12,7 @@ from masquerade.anonymize.tds.instruction import Instruction, Split
 from masquerade.anonymize.tds.view import Candidate, LocalView, anonymity_loss
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.data.column import Coded
-from masquerade.engine.counts import which_occur
+from masquerade.engine.counts import Counts, which_occur
 from masquerade.errors import Bug, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.privacy.k_anonymity import KAnonymity
@@ -145,12 +145,7 @@ def mashup(
         if on_round is not None:
             on_round(rounds[-1])
 
-    digest = _digest(state)
-    yield Send(peers, Finished(digest))
-    for name in peers:
-        finished = yield Receive(name, Finished)
-        if finished.digest != digest:
-            raise PeerBrokeProtocol(name, "arrived at other groups than we did")
+    yield from insist_on_same_groups(peers, state.each_label())
     return tuple(rounds)
 
 
@@ -205,11 +200,25 @@ def checked_score(
     return score
 
 
-def _digest(state: PublicState) -> bytes:
-    """Digest the groups of all QIDs, which all parties number the same way."""
+def insist_on_same_groups(peers: Sequence[str], labels: Iterable[Counts]) -> Script[None]:
+    """Tell the peers a digest of each record's group, which all number the same way; name the one that has others.
+
+    Every method that cuts together ends with this: until here a party has checked what each peer told, not that it told
+    all the same.
+    """
+    digest = digest_of(labels)
+    yield Send(tuple(peers), Finished(digest))
+    for name in peers:
+        finished = yield Receive(name, Finished)
+        if finished.digest != digest:
+            raise PeerBrokeProtocol(name, "arrived at other groups than we did")
+
+
+def digest_of(labels: Iterable[Counts]) -> bytes:
+    """Digest each record's group, given in as many pieces as there are."""
     digest = hashlib.sha256()
-    for labels in state.each_label():
-        digest.update(labels.astype("<i8").tobytes())
+    for some in labels:
+        digest.update(some.astype("<i8").tobytes())
     return digest.digest()
 
 
