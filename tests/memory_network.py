@@ -24,7 +24,7 @@ from masquerade.net.identity import Identity, TrustStore
 from masquerade.net.probe import Diagnosis, Finding
 from masquerade.net.stream_channel import StreamBroke
 from masquerade.net.transport import Handler, Transport
-from masquerade.service.logs import SYSTEM_CLOCK, Clock, wait
+from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.wire import peers as mutual_tls
 from masquerade.service.wire.control import ControlLink, ControlNotes
 from masquerade.service.wire.peers import Network

@@ -26,7 +26,7 @@ from masquerade.errors import ParameterError
 from masquerade.privacy.m_privacy.constraint import can_wrap
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import Proposal
-from masquerade.service.agree.kinds import RULES
+from masquerade.service.agree.arrangements import RULES
 from masquerade.service.agree.request import read_request
 
 JOB = Column("bank", "customers", "job", "attribute")

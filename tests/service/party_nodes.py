@@ -26,7 +26,7 @@ from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.request import Request, read_request
 from masquerade.service.agree.signing import SignedContract, TokenIssuer, draw_up
 from masquerade.service.agree.terms import Deal
-from masquerade.service.logs import SYSTEM_CLOCK, Clock
+from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.node.serving import RunningNode, running
 from masquerade.service.node.settings import Settings
 from masquerade.service.wire.control import (

@@ -15,7 +15,7 @@ import masquerade as mq
 from masquerade.errors import ParameterError
 from masquerade.protocol.contract import AttributeTerms, Contribution
 from masquerade.service.agree.answering import accepts, answer
-from masquerade.service.agree.boundary_terms import combined, offered_terms
+from masquerade.service.agree.boundaries import combined, offered_terms
 from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.policy import check_policy, read_policy
 from masquerade.service.agree.request import read_request

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from masquerade.errors import ParameterError
 from masquerade.protocol.contract import Contract, Contribution
-from masquerade.service.agree.boundary_terms import canonical, decimal_text, digest
+from masquerade.service.canonical import canonical, decimal_text, digest
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(),

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.parties import PartyLinks
-from masquerade.service.logs import SYSTEM_CLOCK
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.node.serving import running
 from masquerade.service.node.settings import Settings
 from masquerade.service.session_states import Status

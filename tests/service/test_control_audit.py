@@ -12,11 +12,11 @@ import pytest
 from masquerade.audit.log import AuditLog
 from masquerade.errors import NotFound, PeerBrokeProtocol
 from masquerade.net.identity import Identity, TrustStore, make_trial
+from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.directory import party_app
-from masquerade.service.coordinator.parties import PartyLinks
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.logs import SYSTEM_CLOCK
 from masquerade.service.wire.control import ControlNotes, Health, NotNoted, Parties, Progress, Published
 from masquerade.service.wire.peers import TLS, PeerHttp, serve
 from service.party_nodes import PEOPLE, Folder, run, wish, world

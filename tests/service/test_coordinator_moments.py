@@ -13,7 +13,7 @@ import pytest
 from masquerade.errors import Conflict, NotFound
 from masquerade.service.coordinator import publish
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.parties import PartyLinks
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord

@@ -11,11 +11,11 @@ import pytest
 from starlette.applications import Starlette
 
 from masquerade.errors import ParameterError
+from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.directory import party_app
 from masquerade.service.coordinator.serving import serving
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.logs import SYSTEM_CLOCK
 from service.coordinators import HEAD, PARTIES, read_settings
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from masquerade.service.agree.kinds import expected, said_of_expected
+from masquerade.service.agree.quality import expected, said_of_expected
 from masquerade.service.cards import SchemaCard
 from masquerade.service.resources import ExpectedQuality
 from service.parties import BANK, CLINIC, request

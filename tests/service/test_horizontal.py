@@ -21,7 +21,7 @@ from masquerade.privacy.l_diversity import LDiversity
 from masquerade.protocol.contract import EVERYBODY, PROVIDER, AttributeTerms
 from masquerade.protocol.providers.method import refuse_impossible
 from masquerade.service.agree.answering import accepts, answer
-from masquerade.service.agree.kinds import axes_of
+from masquerade.service.agree.arrangements import axes_of
 from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate
 from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.policy import Policy

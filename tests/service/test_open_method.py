@@ -9,8 +9,8 @@ import pytest
 
 from masquerade.protocol.contract import MethodChoice, PassedOver
 from masquerade.service.agree.answering import accepts
+from masquerade.service.agree.objections import departures
 from masquerade.service.agree.request import Request
-from masquerade.service.agree.requester import departures
 from masquerade.service.agree.terms import Deal
 from masquerade.service.ledger import Ledger
 from service.parties import BANK, CLINIC, IDLE, K, dealt, offer, policy, reasons, refused, request

@@ -9,10 +9,10 @@ import pytest
 
 from masquerade.errors import NotAllowed
 from masquerade.net.identity import Identity, TrustStore, make_trial
+from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.directory import party_app
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.logs import SYSTEM_CLOCK
 from masquerade.service.wire.control import Parties
 from masquerade.service.wire.peers import PeerHttp, serve
 

@@ -11,9 +11,9 @@ import pytest
 from masquerade.errors import ParameterError
 from masquerade.service.agree.request import read_request
 from masquerade.service.agree.signing import SignedContract
+from masquerade.service.canonical import not_plain
 from masquerade.service.cards import ColumnCard
 from masquerade.service.node.settings import Settings
-from masquerade.service.plain_text import not_plain
 from masquerade.service.wire.control import AskSignature, Published, PublishedDataset, read_said
 from service.parties import BANK, dealt, request
 from service.party_nodes import WISH, Folder

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from masquerade.progress import Stage
+from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.run import ProgressWatch
-from masquerade.service.logs import SYSTEM_CLOCK
 from masquerade.service.wire.control import Progress, SeenStep
 from service.gates import Gate
 from service.stores import furnish, requested

@@ -8,7 +8,7 @@ import pytest
 from masquerade.errors import ParameterError
 from masquerade.service.agree.answering import accepts
 from masquerade.service.agree.terms import Deal, ServiceLevel
-from masquerade.service.coordinator.service_levels import ServiceRecord, missed_levels
+from masquerade.service.coordinator.directory import ServiceRecord, missed_levels
 from masquerade.service.ledger import Ledger
 from service.parties import CLINIC, IDLE, dealt, offer, policy, request
 

@@ -11,8 +11,8 @@ import pytest
 from masquerade.errors import ParameterError
 from masquerade.net.identity import self_signed
 from masquerade.service.agree.request import read_request
+from masquerade.service.clock import SYSTEM_CLOCK, seconds_since_1970
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.logs import SYSTEM_CLOCK, seconds_since_1970
 from masquerade.service.node.settings import Settings
 from masquerade.service.session_states import Status
 from service.party_nodes import Folder

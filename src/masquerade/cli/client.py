@@ -480,7 +480,7 @@ def written_lines(session: str, written: dict[str, Any]) -> list[str]:
         lines.append(ROLLED_UP)
     lines += [f"warning: {one_line(str(each))}" for each in written.get("warnings") or ()]
     if written.get("service_levels"):
-        from masquerade.service.coordinator.service_levels import missed_levels
+        from masquerade.service.coordinator.directory import missed_levels
 
         missed = missed_levels(written["service_levels"])
         lines += [f"service level missed: {one_line(line)}" for line in missed]

@@ -313,7 +313,7 @@ def ledger(
     import msgspec
 
     from masquerade.methods import described
-    from masquerade.service.agree.kinds import RULES, against
+    from masquerade.service.agree.arrangements import RULES, against
     from masquerade.service.ledger import Ledger
     from masquerade.service.node.settings import Settings
     from masquerade.service.node.state import State

@@ -20,7 +20,7 @@ from masquerade.report.other_pages import LEADS, MODEL_METRICS, curves_of, drawi
 from masquerade.report.risks import attack_title
 from masquerade.report.verdict import METRICS
 from masquerade.service.agree.quality import QUALITY_TERMS
-from masquerade.service.coordinator.service_levels import missed_levels
+from masquerade.service.coordinator.directory import missed_levels
 from masquerade.service.store import StoredRelease
 
 # --- joint keys ---------------------------------------------------------------------------------------------

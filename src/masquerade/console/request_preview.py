@@ -15,8 +15,8 @@ from masquerade.jobs.draft.roles import ANOTHER_CLASS, DescribedColumn, Proposal
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.protocol.contract import Arrangement
-from masquerade.service.agree.kinds import said_of_expected
 from masquerade.service.agree.policy import ANY
+from masquerade.service.agree.quality import said_of_expected
 from masquerade.service.cards import ColumnCard, SchemaCard
 from masquerade.service.resources import Provider, RequestPreview
 

@@ -25,7 +25,7 @@ from masquerade.methods import described
 from masquerade.protocol.contract import chosen_lines
 from masquerade.protocol.method import RoleName
 from masquerade.report.charts import tree_chart
-from masquerade.service.agree.kinds import against
+from masquerade.service.agree.arrangements import against
 from masquerade.service.agree.quality import KEPT, LOSSES, QUALITY_TERMS, why_waits
 from masquerade.service.resources import PartyOffer
 from masquerade.service.session_states import Status

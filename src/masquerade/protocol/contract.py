@@ -39,7 +39,7 @@ from masquerade.protocol.align.alignment_ways import BY_SIZE
 # requests.
 #
 # What the service makes of it (who can take part, what an offer must have, what it costs) is in
-# `service/kinds/`.
+# `service/agree/arrangements.py`.
 
 PROVIDER = "provider"  # the default name of the column that names each record's provider
 Arrangement = Literal["vertical", "horizontal"]
@@ -344,7 +344,7 @@ def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
 # or keeps it.
 #
 # A method declares which one it makes (`AskedMethod.makes`). What a policy must say about each is in
-# `service/agree/policy.py`, and what publishing does with each in `service/coordinator/release_files.py`.
+# `service/agree/objections.py`, and what publishing does with each in `service/coordinator/release_files.py`.
 
 
 @dataclass(frozen=True, eq=False)

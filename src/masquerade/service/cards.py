@@ -26,7 +26,7 @@ from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError, hint
 from masquerade.net.identity import check_name
 from masquerade.protocol.contract import OutcomeRole
-from masquerade.service.agree.boundary_terms import digest
+from masquerade.service.canonical import digest
 
 ColumnRole = Literal["attribute", "sensitive", "class", "duration", "event"]
 

@@ -17,7 +17,7 @@ from masquerade.forms.form import Form, Problems, key, read_form, read_toml
 from masquerade.net.channel import Node, Timings, is_host
 from masquerade.net.identity import Identity, TrustStore
 from masquerade.service.agree.request import Duration
-from masquerade.service.plain_text import places_not_plain
+from masquerade.service.canonical import places_not_plain
 from masquerade.service.wire.serving import ConnectionLimits
 
 ADDRESS = 'an address host:port, such as "127.0.0.1:7001"'

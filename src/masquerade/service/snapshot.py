@@ -36,9 +36,9 @@ from masquerade.data.table import Table
 from masquerade.errors import DataError, ParameterError, hint
 from masquerade.files import read_file
 from masquerade.forms.decoders import json_decoder
-from masquerade.service.agree.boundary_terms import digest
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.agree.terms import Provision
+from masquerade.service.canonical import digest
 
 CHUNK = 1 << 16  # rows
 KEY_BYTES = 32

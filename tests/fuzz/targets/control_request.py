@@ -8,9 +8,9 @@ from fuzz.oracle import PEER, accept, scratch
 from fuzz.served import RUNNER, ask
 from fuzz.targets.contract import signed_contract
 from masquerade.audit.log import AuditLog
+from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.directory import party_app
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.logs import SYSTEM_CLOCK
 from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.node import PartyNode
 from masquerade.service.node.serving import control_app

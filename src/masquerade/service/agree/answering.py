@@ -2,7 +2,7 @@
 
 An offer contains what was wished, so a party answers a counter-offer as it answers a request. Answering its own offer
 adds nothing, which is why a negotiation ends. Before a party signs, `accepts` holds the finished deal, which others put
-together, against the policy once more, by the same objections. The reasons themselves are in policy.py and
+together, against the policy once more, by the same objections. The reasons themselves are in objections.py and
 further_releases.py.
 """
 
@@ -27,8 +27,8 @@ from masquerade.protocol.contract import (
     written_requirement,
 )
 from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod, proposal_of
-from masquerade.service.agree.boundary_terms import joint_terms, offered_terms
-from masquerade.service.agree.fitness import unfit_columns
+from masquerade.service.agree.arrangements import RULES
+from masquerade.service.agree.boundaries import joint_terms, offered_terms
 from masquerade.service.agree.further_releases import (
     against_roll_up,
     against_second,
@@ -37,17 +37,17 @@ from masquerade.service.agree.further_releases import (
     differences,
     rolls_up,
 )
-from masquerade.service.agree.kinds import RULES
-from masquerade.service.agree.offers import Load, Offer, Refusal
-from masquerade.service.agree.policy import (
-    Policy,
+from masquerade.service.agree.objections import (
     against_method,
     against_number,
     against_request,
     against_schema,
     against_snapshot,
     triggered,
+    unfit_columns,
 )
+from masquerade.service.agree.offers import Load, Offer, Refusal
+from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.request import Request
 from masquerade.service.agree.terms import Deal, Provision, ServiceLevel, Terms, strictest
 from masquerade.service.cards import SchemaCard

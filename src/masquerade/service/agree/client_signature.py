@@ -2,7 +2,7 @@
 
 Signed is the canonical JSON (RFC 8785) of the whole request with its user, a time and a nonce, by the key of the
 client's own identity: ECDSA on P-256 with SHA-256. The signed request travels with what the coordinator makes of it,
-because negotiation changes the requirement on the way: parties compare the two (requester.py).
+because negotiation changes the requirement on the way: parties compare the two (objections.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from masquerade.net.identity import Identity, is_signed, out_of_date
-from masquerade.service.agree.boundary_terms import canonical
+from masquerade.service.canonical import canonical
 
 LIFETIME = 7 * 86_400  # seconds for which a signed request can be carried out
 _CLOCKS_DIFFER = 300  # seconds

@@ -16,7 +16,7 @@ from typing import Any
 
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import ARRANGEMENTS, AttributeTerms
-from masquerade.service.agree.boundary_terms import written_terms
+from masquerade.service.agree.boundaries import written_terms
 from masquerade.service.agree.terms import Terms
 
 

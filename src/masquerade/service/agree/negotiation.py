@@ -26,8 +26,8 @@ from masquerade.protocol.contract import (
     written_requirement,
 )
 from masquerade.protocol.method import ASSEMBLER, Agreed, AskedMethod, Proposal
-from masquerade.service.agree.boundary_terms import joint_terms
-from masquerade.service.agree.kinds import RULES, THE_REQUEST, Reason, proposal
+from masquerade.service.agree.arrangements import RULES, THE_REQUEST, Reason, proposal
+from masquerade.service.agree.boundaries import joint_terms
 from masquerade.service.agree.offers import Offer, Refusal, names_of
 from masquerade.service.agree.request import Request
 from masquerade.service.agree.terms import Deal, ServiceLevel, Terms, cost, read_parts, strictest

@@ -11,8 +11,8 @@ import msgspec
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Arrangement, AttributeTerms, Contribution
-from masquerade.service.agree.boundary_terms import MOST_WHOLE
 from masquerade.service.agree.terms import Axis, Price, Provision, ServiceLevel, read_parts
+from masquerade.service.canonical import MOST_WHOLE
 
 LeastK = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
 Declines = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]

@@ -1,4 +1,6 @@
-"""The quality terms of a request: for each figure of a release, the largest that its client takes unasked.
+"""What a request can expect, and whether what came out meets it: price, purposes, groups, losses and errors.
+
+The quality terms of a request are, for each figure of a release, the largest that its client takes unasked.
 
 A release that misses one is held, uncharged, until the client decides; so is one in which a column lost nearly all
 detail, and any that is asked for as an estimate. A figure that could not be measured meets no
@@ -13,13 +15,20 @@ limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from masquerade.anonymize.release import HELP, Release, nearly_lost, said_of_loss
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.service.agree.answering import priced_columns
+from masquerade.service.agree.arrangements import RULES
+from masquerade.service.agree.policy import ANY
 from masquerade.service.agree.request import Request
-from masquerade.service.agree.terms import Deal, Terms
+from masquerade.service.agree.terms import Deal, Terms, cost
+from masquerade.service.cards import SchemaCard
+from masquerade.service.resources import ExpectedQuality
+from masquerade.service.wire.control import PublishedDataset
 from masquerade.utility.classification import release_error
 
 Figures = dict[str, float | None]
@@ -160,3 +169,96 @@ def said_of(term: QualityTerm, told: Mapping[str, Any]) -> str:
         measured += f" ({float(kept):.0%} of the information is kept)"
     wished = "" if limit is None else f", and at most {float(limit):.4g} was wished"
     return f"{term.name} {measured}{wished}"
+
+
+# --- expectation --------------------------------------------------------------------------------------------
+# What a request can expect before it is asked: from the parties' cards alone, so that nothing more is
+# shown.
+#
+# A card says how many records there are at most (n), rounded up, and the request how large groups must be
+# (k) over how many attributes (q). So there are at most g = n / k groups. Attributes that say nothing about
+# each other, each with many values that are equally frequent, are best cut into g^(1/q) parts each, and a
+# cell then covers g^(-1/q) of its range: that is the expected NCP. Attributes that go together, or have few
+# values, lose less; skewed ones lose more, and so does whatever the parties' policies add. It is a guide,
+# not a bound.
+
+
+def expected(request: Request, cards: Sequence[SchemaCard]) -> ExpectedQuality | None:
+    """Return `records` and `groups` at most and the expected `ncp`; None where cards or request do not tell."""
+    records = RULES[request.arrangement].records(cards)
+    attributes = {
+        column.name for card in cards for column in card.columns if column.role == "attribute"
+    } & set(request.attributes)
+    parts = [part for part in request.privacy if set(part.qid) <= attributes]
+    if not records or not parts:
+        return None
+    groups = min(records // max(part.implied_size, 1) for part in parts)
+    if not groups:
+        return ExpectedQuality(records=records, groups=0, ncp=None)
+    return ExpectedQuality(records=records, groups=groups, ncp=_loss(parts, records))
+
+
+def _loss(parts: Iterable[GroupRequirement], records: int) -> float:
+    """Return the mean over all attributes of the largest loss that a QID with them is expected to cost."""
+    losses: dict[str, float] = {}
+    for part in parts:
+        groups = max(records // max(part.implied_size, 1), 1)
+        for name in part.qid:
+            losses[name] = max(losses.get(name, 0.0), groups ** (-1 / len(part.qid)))
+    return round(sum(losses.values()) / len(losses), 2)
+
+
+def said_of_expected(told: ExpectedQuality, most_ncp: float | None) -> list[str]:
+    """Return the expectation in words, one line each."""
+    if told.ncp is None:
+        return [f"There are at most {told.records:,} records: too few for a single group."]
+    lines = [
+        f"At most {told.records:,} records, so at most {told.groups:,} groups.",
+        f"Expected loss of detail (NCP): about {told.ncp:.2f}, if the columns say little about each other. "
+        "What the parties' policies add costs more.",
+    ]
+    if most_ncp is not None and told.ncp > most_ncp:
+        lines.append(
+            f"That is above the {most_ncp:g} that you would take: a smaller k, or fewer columns in a QID, would keep "
+            "more."
+        )
+    return lines
+
+
+# --- price and purposes -------------------------------------------------------------------------------------
+# What can be foreseen of a request from what the parties have published, before anybody is asked.
+#
+# Nobody is bound by it: a party's policy may have changed since, and answers itself. What others were given
+# is not told: only the user's own releases are looked up.
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """What a request costs at most (cents), and for which purposes it may be made; `refused_by` allow not its own."""
+
+    price: int
+    purposes: tuple[str, ...]
+    refused_by: tuple[str, ...]
+
+
+def foresee(request: Request, asked: Mapping[str, PublishedDataset]) -> Foresight:
+    """Foresee a request to these parties, each for one dataset."""
+    rules = RULES[request.arrangement]
+    prices = [
+        rules.price(each.price, each.card, priced_columns(request, each.card)) for each in asked.values()
+    ]
+    told = [each.card.records for each in asked.values() if each.card.records is not None]
+    allowed = [each.purposes for each in asked.values()]
+    named = sorted({purpose for some in allowed for purpose in some} - {ANY})
+    everywhere = [each for each in named if all(ANY in some or each in some for some in allowed)]
+    anything = asked and all(ANY in some for some in allowed)
+    refusing = [
+        party
+        for party, each in asked.items()
+        if request.purpose is not None and ANY not in each.purposes and request.purpose not in each.purposes
+    ]
+    return Foresight(
+        price=cost(prices, min(told, default=None)),
+        purposes=(*everywhere, *([ANY] if anything else [])),
+        refused_by=tuple(sorted(refusing)),
+    )

@@ -46,15 +46,9 @@ from masquerade.protocol.contract import (
 )
 from masquerade.protocol.learn.method import LearningProposal
 from masquerade.protocol.method import AskedMethod, Proposal, RoleName, SessionMethod
-from masquerade.service.agree.boundary_terms import (
-    MOST_WHOLE,
-    RequestedTerms,
-    canonical,
-    decimal_text,
-    written_terms,
-)
+from masquerade.service.agree.boundaries import RequestedTerms, written_terms
 from masquerade.service.agree.client_signature import ClientSignature, signed_by
-from masquerade.service.plain_text import insist_on_plain
+from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text, insist_on_plain
 
 # --- form values --------------------------------------------------------------------------------------------
 # Values shared by the service's forms: durations, and requirements in the format of a job file.

@@ -37,9 +37,9 @@ from masquerade.net.identity import (
     signing_key,
 )
 from masquerade.protocol.contract import Contract
-from masquerade.service.agree.boundary_terms import canonical, digest
 from masquerade.service.agree.terms import Deal
-from masquerade.service.logs import SYSTEM_CLOCK, Now
+from masquerade.service.canonical import canonical, digest
+from masquerade.service.clock import SYSTEM_CLOCK, Now
 
 # --- client certificates ------------------------------------------------------------------------------------
 # The certificates of clients who sign their requests: one file `USER.pem` each, in a folder of the node's

@@ -28,9 +28,10 @@ from masquerade.protocol.contract import (
     read_requirement,
     written_requirement,
 )
-from masquerade.service.agree.boundary_terms import canonical, digest, written_terms
+from masquerade.service.agree.boundaries import written_terms
 from masquerade.service.agree.client_signature import ClientSignature
 from masquerade.service.agree.request import Request, only_of, read_privacy, read_request
+from masquerade.service.canonical import canonical, digest
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

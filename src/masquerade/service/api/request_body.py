@@ -17,8 +17,8 @@ from masquerade.forms.form import kinds_of_keys
 from masquerade.methods import requestable_methods
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.contract import ARRANGEMENTS
-from masquerade.service.agree.boundary_terms import MOST_WHOLE
 from masquerade.service.agree.request import MOST_ATTEMPTS, MOST_COLLUDING, MOST_RATIO, Request
+from masquerade.service.canonical import MOST_WHOLE
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
 _TEXTS = {"type": "array", "items": _TEXT, "maxItems": 1000}

@@ -15,18 +15,19 @@ import structlog
 
 from masquerade.audit.log import AuditLog
 from masquerade.errors import ParameterError, PeerError
+from masquerade.service.clock import wait
 from masquerade.service.coordinator import housekeeping
 from masquerade.service.coordinator.context import Context, WorkingContext
 from masquerade.service.coordinator.directory import party_app
 from masquerade.service.coordinator.negotiate import Negotiator
-from masquerade.service.coordinator.parties import PartyBackoff, PartyLinks
+from masquerade.service.coordinator.parties import PartyBackoff
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.rehearsal import Rehearsal
 from masquerade.service.coordinator.run import Runner
 from masquerade.service.coordinator.scheduler import LOOK_EVERY, Scheduler, cancel, own_text
 from masquerade.service.coordinator.session_moves import tell_declined
 from masquerade.service.coordinator.sign import Signer
 from masquerade.service.coordinator.single_instance import Outage, Replaced, SingleInstance
-from masquerade.service.logs import wait
 from masquerade.service.store import is_outage
 from masquerade.service.wire.control import ControlNotes
 

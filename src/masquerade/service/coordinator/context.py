@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from masquerade.audit.log import AuditLog
+from masquerade.service.clock import Clock
 from masquerade.service.coordinator.directory import Directory
-from masquerade.service.coordinator.parties import PartyLinks
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.logs import Clock
 from masquerade.service.store import Store
 from masquerade.service.wire.peers import Network
 

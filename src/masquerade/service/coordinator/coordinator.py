@@ -22,10 +22,11 @@ from masquerade.files import FileError, check_space
 from masquerade.methods import plain_method
 from masquerade.service import resources
 from masquerade.service.accounts import AccountLog, Accounts, require
-from masquerade.service.agree.kinds import against
+from masquerade.service.agree.arrangements import against
 from masquerade.service.agree.quality import limits_of
 from masquerade.service.agree.request import DEFAULT_ARRANGEMENT
 from masquerade.service.agree.terms import read_parts
+from masquerade.service.clock import SYSTEM_CLOCK, Clock, iso
 from masquerade.service.coordinator.background import Background
 from masquerade.service.coordinator.context import Context
 from masquerade.service.coordinator.directory import Directory
@@ -36,7 +37,6 @@ from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.settings import Settings, open_store
 from masquerade.service.coordinator.single_instance import Outage, SingleInstance
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.logs import SYSTEM_CLOCK, Clock, iso
 from masquerade.service.resources import (
     Event,
     LedgerEntry,

@@ -24,7 +24,7 @@ from masquerade.methods import plain_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
 from masquerade.protocol.contract import ARRANGEMENTS
-from masquerade.service.agree.kinds import THE_REQUEST
+from masquerade.service.agree.arrangements import THE_REQUEST
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.agree.terms import Terms
 from masquerade.service.cards import ColumnCard

@@ -12,60 +12,18 @@ import structlog
 from masquerade.errors import Conflict, NotAllowed, ParameterError, PeerUnreachable, Problem
 from masquerade.forms.form import Problems
 from masquerade.protocol.method import RoleName
-from masquerade.service.agree.answering import priced_columns
-from masquerade.service.agree.kinds import RULES, THE_REQUEST, Match, against, expected
-from masquerade.service.agree.policy import ANY
-from masquerade.service.agree.quality import QUALITY_TERMS, limits_of, missed_terms
+from masquerade.service.agree.arrangements import THE_REQUEST, Match, against
+from masquerade.service.agree.objections import departures
+from masquerade.service.agree.quality import QUALITY_TERMS, expected, foresee, limits_of, missed_terms
 from masquerade.service.agree.request import Request, fill_request
-from masquerade.service.agree.requester import departures
-from masquerade.service.agree.terms import cost, strictest
+from masquerade.service.agree.terms import strictest
+from masquerade.service.clock import iso
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.context import Context
 from masquerade.service.coordinator.rehearsal import Foretold, Rehearsal, changes
-from masquerade.service.logs import iso
 from masquerade.service.resources import RequestPreview, Role, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
-from masquerade.service.wire.control import PublishedDataset
-
-# --- foresight ----------------------------------------------------------------------------------------------
-# What can be foreseen of a request from what the parties have published, before anybody is asked.
-#
-# Nobody is bound by it: a party's policy may have changed since, and answers itself. What others were given
-# is not told: only the user's own releases are looked up.
-
-
-@dataclass(frozen=True)
-class Foresight:
-    """What a request costs at most (cents), and for which purposes it may be made; `refused_by` allow not its own."""
-
-    price: int
-    purposes: tuple[str, ...]
-    refused_by: tuple[str, ...]
-
-
-def foresee(request: Request, asked: Mapping[str, PublishedDataset]) -> Foresight:
-    """Foresee a request to these parties, each for one dataset."""
-    rules = RULES[request.arrangement]
-    prices = [
-        rules.price(each.price, each.card, priced_columns(request, each.card)) for each in asked.values()
-    ]
-    told = [each.card.records for each in asked.values() if each.card.records is not None]
-    allowed = [each.purposes for each in asked.values()]
-    named = sorted({purpose for some in allowed for purpose in some} - {ANY})
-    everywhere = [each for each in named if all(ANY in some or each in some for some in allowed)]
-    anything = asked and all(ANY in some for some in allowed)
-    refusing = [
-        party
-        for party, each in asked.items()
-        if request.purpose is not None and ANY not in each.purposes and request.purpose not in each.purposes
-    ]
-    return Foresight(
-        price=cost(prices, min(told, default=None)),
-        purposes=(*everywhere, *([ANY] if anything else [])),
-        refused_by=tuple(sorted(refusing)),
-    )
-
 
 # --- intake -------------------------------------------------------------------------------------------------
 

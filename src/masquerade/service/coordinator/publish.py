@@ -24,6 +24,7 @@ from masquerade.methods import plain_method, product_of
 from masquerade.service.agree.quality import LOST, Figures, limits_of, missed_terms
 from masquerade.service.agree.request import released_columns
 from masquerade.service.agree.signing import SignedContract
+from masquerade.service.clock import Clock
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.housekeeping import retire
 from masquerade.service.coordinator.release_files import (
@@ -40,7 +41,6 @@ from masquerade.service.coordinator.release_files import (
 )
 from masquerade.service.coordinator.session_moves import contract_of, tell
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.logs import Clock
 from masquerade.service.store import NewRelease, SessionRecord, Store, is_outage
 from masquerade.service.wire.control import Progress
 
@@ -55,7 +55,7 @@ class Assembled:
     contract: SignedContract
     release: Made
     progress: Mapping[str, Progress]
-    service: Mapping[str, Any] = field(default_factory=dict)  # by party: service_levels.py
+    service: Mapping[str, Any] = field(default_factory=dict)  # by party: directory.py
 
 
 class ReleasePublisher:

@@ -26,7 +26,7 @@ from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.request import Request, read_request
 from masquerade.service.coordinator.context import Context
 from masquerade.service.coordinator.earlier_releases import EarlierReleases
-from masquerade.service.coordinator.parties import PartyLinks
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.wire.control import AskOffer
 
 PREVIEW = "preview"  # in place of a session's name

@@ -31,8 +31,8 @@ from masquerade.report.other_pages import render_answer, render_model
 from masquerade.report.release import render_report
 from masquerade.report.risks import attacks_on
 from masquerade.service.agree import quality
+from masquerade.service.agree.arrangements import RULES
 from masquerade.service.agree.further_releases import can_be_rolled_up
-from masquerade.service.agree.kinds import RULES
 from masquerade.service.agree.quality import Figures
 from masquerade.service.agree.terms import Terms
 

@@ -42,6 +42,7 @@ from masquerade.protocol.method import Assembly
 from masquerade.service.agree.negotiation import said_by
 from masquerade.service.agree.offers import Refusal
 from masquerade.service.agree.signing import SignedContract, TokenIssuer
+from masquerade.service.clock import wait
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.coordinator.earlier_releases import RollUp
@@ -50,7 +51,6 @@ from masquerade.service.coordinator.publish import Assembled
 from masquerade.service.coordinator.release_files import Made
 from masquerade.service.coordinator.session_moves import cause_of, contract_of, end, move, tell_problem
 from masquerade.service.coordinator.sign import Signer, Unsigned
-from masquerade.service.logs import wait
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, is_outage
 from masquerade.service.wire.control import Prepare, Progress, Ready, Start

@@ -12,7 +12,7 @@ from masquerade.errors import Bug, PeerError, PeerRefused
 from masquerade.forms.decoders import convert
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.parties import PartyLinks
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
 

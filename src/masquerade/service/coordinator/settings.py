@@ -14,9 +14,9 @@ from masquerade.errors import BadInput, Key, ParameterError, Problem
 from masquerade.forms.form import Form, Problems, key, read_form
 from masquerade.net.identity import Identity, TrustStore, check_name
 from masquerade.protocol.method import ASSEMBLER
-from masquerade.service.agree.kinds import THE_REQUEST
+from masquerade.service.agree.arrangements import THE_REQUEST
 from masquerade.service.agree.request import Duration
-from masquerade.service.logs import SYSTEM_CLOCK, Now
+from masquerade.service.clock import SYSTEM_CLOCK, Now
 from masquerade.service.settings import ADDRESS, Address, ServiceSettings, TimingsSection, seconds
 from masquerade.service.store import Store
 from masquerade.service.store.database import check_url

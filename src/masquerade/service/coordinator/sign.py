@@ -2,7 +2,7 @@
 
 All parties are asked at once, and every signature is verified against the coordinator's own trust store. A party may
 let a person look at the contract first: then it is asked again until the person has decided. One that does not answer
-has time to come back (comeback.py).
+has time to come back (parties.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import msgspec
 import structlog
 
 from masquerade.errors import PeerRefused, PeerUnreachable
-from masquerade.service.agree.kinds import against
+from masquerade.service.agree.arrangements import against
 from masquerade.service.agree.offers import Refusal
 from masquerade.service.agree.signing import SignedContract, draw_up, verify_signatures
 from masquerade.service.agree.terms import Deal
-from masquerade.service.coordinator.comeback import Comeback
 from masquerade.service.coordinator.context import WorkingContext
+from masquerade.service.coordinator.parties import Comeback
 from masquerade.service.coordinator.session_moves import contract_of, move, tell, tell_problem
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.store import SessionRecord

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from masquerade.service.logs import Clock, wait
+from masquerade.service.clock import Clock, wait
 
 
 class Wakeup:

@@ -21,14 +21,15 @@ from masquerade.forms.decoders import json_decoder
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.protocol.method import ASSEMBLER
 from masquerade.service.agree.answering import accepts, answer
-from masquerade.service.agree.kinds import RULES
+from masquerade.service.agree.arrangements import RULES
+from masquerade.service.agree.objections import against_requester
 from masquerade.service.agree.offers import Load, Offer, Refusal
 from masquerade.service.agree.request import Request
-from masquerade.service.agree.requester import against_requester
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.agree.terms import Deal
+from masquerade.service.clock import Clock, seconds_since_1970
 from masquerade.service.ledger import Ledger
-from masquerade.service.logs import Clock, log, seconds_since_1970
+from masquerade.service.logs import log
 from masquerade.service.node.datasets import Dataset, KeptReadings, Reading
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State

@@ -29,8 +29,9 @@ from masquerade.protocol.own_chunks import read_own_records, wanted_of_party
 from masquerade.protocol.providers.domains import KEEP_AMONG_PROVIDERS
 from masquerade.service.agree.policy import Policy, check_policy
 from masquerade.service.cards import SchemaCard, card_of
+from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.ledger import Ledger
-from masquerade.service.logs import SYSTEM_CLOCK, Clock, log
+from masquerade.service.logs import log
 from masquerade.service.node.settings import DatasetSettings, Settings
 from masquerade.service.node.state import State
 from masquerade.service.snapshot import take_snapshot

@@ -35,9 +35,9 @@ from masquerade.methods import method_of
 from masquerade.protocol.common_records import refuse_unknown_to
 from masquerade.protocol.contract import TABLE
 from masquerade.protocol.own_chunks import why_whole
+from masquerade.service.agree.objections import verified_signer
 from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.request import read_request
-from masquerade.service.agree.requester import verified_signer
 from masquerade.service.agree.signing import (
     Nonces,
     OutOfTime,
@@ -46,8 +46,9 @@ from masquerade.service.agree.signing import (
     sign,
     verify_signatures,
 )
+from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.ledger import append, decline, record_of
-from masquerade.service.logs import SYSTEM_CLOCK, Clock, log, seconds_since_1970
+from masquerade.service.logs import log
 from masquerade.service.node.admission import Admission, Admitted, Approvals, deal_id, unreadable
 from masquerade.service.node.datasets import Dataset, KeptReadings, Reading
 from masquerade.service.node.session import Part, ReadRows, Session

@@ -28,12 +28,12 @@ from masquerade.methods import method_of, product_of
 from masquerade.net.identity import Identity, TrustStore
 from masquerade.protocol.contract import Arrangement
 from masquerade.protocol.disclosure import DisclosedClass, DisclosedColumn
-from masquerade.service.agree.kinds import RULES, against
-from masquerade.service.agree.requester import verified_signer
+from masquerade.service.agree.arrangements import RULES, against
+from masquerade.service.agree.objections import verified_signer
 from masquerade.service.agree.signing import ClientCertificates, SignedContract, signers
 from masquerade.service.agree.terms import Terms
 from masquerade.service.api.middleware import HEADERS, NOTHING
-from masquerade.service.logs import SYSTEM_CLOCK, Clock, seconds_since_1970
+from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.node.admission import Approvals, Waiting, deal_id, decide
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State

@@ -22,8 +22,9 @@ from masquerade.audit.log import AuditLog
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, NotFound, ParameterError
 from masquerade.files import FileError
 from masquerade.net.identity import ends_soon, out_of_date
+from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.ledger import Ledger
-from masquerade.service.logs import SYSTEM_CLOCK, Clock, log, wait
+from masquerade.service.logs import log
 from masquerade.service.node.datasets import open_datasets, read_all, reopen_datasets
 from masquerade.service.node.node import PartyNode
 from masquerade.service.node.settings import Settings

@@ -43,10 +43,11 @@ from masquerade.progress import Stage
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.hand_in import OwnPart, ReportedStep
 from masquerade.protocol.method import ASSEMBLER, Seat, forgotten
-from masquerade.service.agree.kinds import RULES, against
+from masquerade.service.agree.arrangements import RULES, against
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.cards import rounded_up
-from masquerade.service.logs import SYSTEM_CLOCK, Clock, log, wait
+from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
+from masquerade.service.logs import log
 from masquerade.service.node.settings import Settings
 from masquerade.service.wire.control import Progress, SeenStep, State
 from masquerade.service.wire.peers import TLS, Network

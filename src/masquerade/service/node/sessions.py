@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from masquerade.errors import Conflict, NotFound
 from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.signing import SignedContract
-from masquerade.service.logs import Clock
+from masquerade.service.clock import Clock
 from masquerade.service.node.admission import deal_id
 from masquerade.service.node.session import Session
 from masquerade.service.node.state import State

@@ -34,7 +34,7 @@ from masquerade.protocol.method import ASSEMBLER
 from masquerade.service.agree.policy import Policy, read_policy
 from masquerade.service.agree.request import Duration, Text, Texts
 from masquerade.service.agree.signing import ClientCertificates
-from masquerade.service.plain_text import not_plain
+from masquerade.service.canonical import not_plain
 from masquerade.service.settings import ADDRESS, Address, ServiceSettings, TimingsSection, seconds
 
 # --- dataset keys -------------------------------------------------------------------------------------------

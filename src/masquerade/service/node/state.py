@@ -28,8 +28,8 @@ from masquerade.errors import Conflict, ParameterError, hint
 from masquerade.files import PRIVATE, FileError, FileExists, FileLock, kept_secret, write_new, write_whole
 from masquerade.forms.decoders import json_decoder
 from masquerade.jobs.outputs import section_file
-from masquerade.service.agree.boundary_terms import canonical
 from masquerade.service.agree.signing import SignedContract
+from masquerade.service.canonical import canonical
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.settings import Settings
 from masquerade.service.snapshot import KEY_BYTES, SnapshotKey, key_of, make_secret, provision_of

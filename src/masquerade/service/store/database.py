@@ -42,7 +42,7 @@ from sqlalchemy.orm import sessionmaker
 from masquerade.data.read_sql import PostgresUrl, database_path
 from masquerade.errors import ParameterError, one_line, shown
 from masquerade.files import FileLock
-from masquerade.service.logs import Now
+from masquerade.service.clock import Now
 from masquerade.service.resources import Resource
 from masquerade.service.store.tables import Base
 

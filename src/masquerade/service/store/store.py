@@ -9,7 +9,7 @@ from typing import Self
 
 from sqlalchemy import select, text
 
-from masquerade.service.logs import SYSTEM_CLOCK, Now
+from masquerade.service.clock import SYSTEM_CLOCK, Now
 from masquerade.service.store import events, releases, sessions, users
 from masquerade.service.store.database import Database, Lock, open_database
 from masquerade.service.store.events import Events

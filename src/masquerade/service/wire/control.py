@@ -37,8 +37,8 @@ from masquerade.net.transcript import Direction
 from masquerade.progress import Stage
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.agree.terms import PriceList
+from masquerade.service.canonical import insist_on_plain
 from masquerade.service.cards import SchemaCard
-from masquerade.service.plain_text import insist_on_plain
 from masquerade.service.wire.problems import error_of, read_problems
 
 

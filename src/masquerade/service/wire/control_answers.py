@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from masquerade.errors import ParameterError, Problem
 from masquerade.net.identity import Identity
-from masquerade.service.logs import Clock
+from masquerade.service.clock import Clock
 from masquerade.service.wire.control import ControlNotes, Health
 from masquerade.service.wire.peers import MOST_BYTES
 from masquerade.service.wire.problems import MEDIA_TYPE, rendered

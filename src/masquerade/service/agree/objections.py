@@ -1,0 +1,361 @@
+"""What a party has against a request, or against a deal read as one: a sentence each.
+
+| about | by |
+|---|---|
+| who asks | the user's certificate, if this party has it; otherwise the coordinator's word |
+| user, purpose, method, columns | the policy |
+| columns that do not fit what is wanted of them | the dataset's card |
+| ratios of joint keys | the policy's grants, and the ledger |
+| another snapshot that was released just now | the ledger |
+
+What earlier releases of the same snapshot have against it is in further_releases.py. A user whose certificate the party
+has must sign: what the coordinator brings in that name is held against what was signed. Of anybody else the party has
+the coordinator's word, unless its policy takes signed requests only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from masquerade.data.schema import Schema
+from masquerade.errors import ParameterError, Problem, hint
+from masquerade.methods import (
+    product_of,
+    written_method,
+)
+from masquerade.net.identity import fingerprint
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import (
+    ANSWER,
+    ARRANGEMENTS,
+    MODEL,
+    OUTCOMES,
+    TABLE,
+    Contribution,
+    Product,
+    read_requirement,
+    written_requirement,
+)
+from masquerade.protocol.joint_keys import JointKeys
+from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod
+from masquerade.service.agree.client_signature import ClientSignature
+from masquerade.service.agree.further_releases import differences
+from masquerade.service.agree.policy import ANY, Policy
+from masquerade.service.agree.request import (
+    Request,
+    read_request,
+)
+from masquerade.service.agree.signing import ClientCertificates
+from masquerade.service.agree.terms import Deal, Terms
+from masquerade.service.cards import ColumnCard, SchemaCard, unknown_column
+from masquerade.service.ledger import Ledger
+
+_STAY = (
+    *(
+        "user",
+        "purpose",
+        "arrangement",
+        "class_name",
+        "duration",
+        "event",
+        "budget",
+        "deadline",
+        "attempts",
+        "normalize",
+    ),
+    *("most_error", "most_ncp", "most_query_error", "estimate"),
+)
+
+
+def against_requester(
+    policy: Policy, request: Request, clients: ClientCertificates, now: int
+) -> Iterator[str]:
+    """Yield why a request is not taken to be its user's."""
+    user, signed = request.user, request.signed
+    certificate = clients.of(user)
+    if signed is None and certificate is not None:
+        yield f'the request is not signed, and "{user}" has a key of its own, known here'
+    elif signed is None and policy.signed_requests:
+        yield "the request is not signed by its client; only signed requests are taken"
+    elif signed is not None and certificate is not None:
+        problem = signed.problem(certificate, now)
+        yield from (problem,) if problem is not None else departures(request, signed)
+    elif policy.signed_requests:
+        yield f'no certificate of "{user}" is known here; only requests that it signed are taken'
+
+
+def verified_signer(deal: Deal, clients: ClientCertificates, now: int) -> str | None:
+    """Return the fingerprint of the certificate by which a deal is its user's; None: on the coordinator's word."""
+    signed, certificate = deal.signed, clients.of(deal.user)
+    if signed is None or certificate is None or signed.problem(certificate, now) is not None:
+        return None
+    try:
+        request = deal.asked
+    except ParameterError:
+        return None
+    return None if any(departures(request, signed)) else fingerprint(certificate)
+
+
+def departures(request: Request, signed: ClientSignature) -> Iterator[str]:
+    """Yield where a request, or a deal as a request, is not what its client signed, or a stricter form of it."""
+    try:
+        own = read_request(signed.request, "what was signed")
+    except ParameterError as error:
+        yield from error.lines
+        return
+    covers = ARRANGEMENTS[own.arrangement].covers
+    known = Proposal(request.privacy, request.colluding)
+    signed_ways = [written_method(each) for each in own.method.ways(known, own.class_name)]
+    ways = [written_method(each) for each in request.method.ways(known, request.class_name)]
+    unchanged = {
+        **{name: getattr(request, name) == getattr(own, name) for name in _STAY},
+        "recipients": request.receivers == own.receivers,
+        "attributes": sorted(request.attributes) == sorted(own.attributes),
+        "privacy": all(any(covers(each, part) for each in request.privacy) for part in own.privacy),
+        "m": request.colluding >= own.colluding,
+        "algorithm": bool(ways) and all(each in signed_ways for each in ways),
+        "providers": own.providers.items() <= request.providers.items(),
+        "parties": not own.parties or {*own.parties} == {*request.parties},
+        "show_progress": own.show_progress or not request.show_progress,
+    }
+    for name, same in unchanged.items():
+        if not same:
+            yield f'{_as_written(name)}: not what "{own.user}" has signed'
+
+
+def _as_written(name: str) -> str:
+    """Return the key that a request has for a field."""
+    field = Request.model_fields.get(name)
+    return name if field is None else field.alias or name
+
+
+def unfit_columns(request: Request, card: SchemaCard) -> Iterator[tuple[str, str]]:
+    """Yield each column of a dataset that the request cannot have as it wants it, and why."""
+    for name in request.contributed:
+        column = card.column(name)
+        if column is None or request.providers.get(name, card.party) != card.party:
+            continue
+        if why := _objection(request, column):
+            yield name, why
+
+
+def unfit_problems(request: Request, card: SchemaCard) -> Iterator[Problem]:
+    """Yield the same as problems with the keys of the request."""
+    for name, why in unfit_columns(request, card):
+        yield Problem(f'"{name}" of {card.party} {why}', key=(request.key_of(name),))
+
+
+def _objection(request: Request, column: ColumnCard) -> str | None:
+    role = request.outcomes.get(column.name)
+    if role == "duration" and column.kind != "continuous":
+        return f"is {column.kind}; a duration is a number"
+    if role is None and column.role in OUTCOMES:
+        return f"is the {column.role} of models of survival; it is nothing else, and never released"
+    if role is None and column.role != "attribute" and request.method.makes is MODEL:
+        return f"is declared as {column.role}; a model takes attributes alone"
+    return None
+
+
+# --- questions ----------------------------------------------------------------------------------------------
+# Whether a policy reveals ratios of joint keys: of which columns, how exactly, over how many people, how
+# many.
+#
+# Each ratio is an equation about a party's columns, and a peer that makes up its own column chooses the
+# equation (docs/leakage.md). So nothing is granted unless the policy names a number, and the ledger counts:
+# all ratios that were told of a snapshot, to whomever, since whoever asks may know the others; and in every
+# run, since a peer may make up another column in each.
+
+
+def against_question(policy: Policy, method: AskedMethod) -> Iterator[str]:
+    """Yield the policy's objections to a question itself: whether, how exactly, over how many records."""
+    granted = policy.joint_keys
+    if not isinstance(method, JointKeys):
+        yield f'questions by "{method.name}" are not answered'
+        return
+    if not granted.ratios:
+        yield "ratios of joint keys are not told"
+        return
+    finest = float(granted.precision)
+    if finest and (method.precision is None or method.precision < finest):
+        asked = "exact ones" if method.precision is None else f"precision = {method.precision}"
+        yield f"ratios are told in steps of {granted.precision} or more; asked for {asked}"
+    fewest = min(method.least_records, method.sample or method.least_records)
+    if fewest < granted.least_records:
+        yield (
+            f"ratios are told over {granted.least_records:,} common records or more "
+            f"(least_records, and sample if there is one); asked for {fewest:,}"
+        )
+
+
+def against_columns(policy: Policy, mine: Sequence[Contribution]) -> Iterator[str]:
+    """Yield the party's columns that may not be in a joint key: those not granted, or else all but attributes."""
+    allowed = policy.joint_keys.columns
+    for column in mine:
+        if allowed and column.name not in allowed:
+            yield f'"{column.name}" may not be in a joint key; allowed: {", ".join(allowed)}'
+        if not allowed and column.role != "attribute":
+            yield f'"{column.name}" is sensitive; it may be in a joint key only where the policy names it'
+
+
+def against_number(
+    policy: Policy, asked: Terms, card: SchemaCard, ledger: Ledger, *, runs: bool
+) -> Iterator[str]:
+    """Yield that too many ratios of this snapshot would have been revealed.
+
+    Unless it `runs` now, a question that was answered before may be asked again: a coordinator may still have the
+    answer. `asked` may be a draft (`further_releases.py`), and then be such a question as far as this party knows.
+    """
+    told = _told(card, ledger)
+    if not runs and any(not differences(each, asked) for each in told):
+        return
+    before, more, most = sum(map(_ratios, told)), _ratios(asked), policy.joint_keys.ratios
+    if before + more > most:
+        yield (
+            f"{before} ratios of this snapshot of {card.dataset} were told before; "
+            f"{more} more would exceed the {most} that the policy grants"
+        )
+
+
+def _told(card: SchemaCard, ledger: Ledger) -> list[Terms]:
+    """Return the questions about this snapshot that were answered, or begun to be, as often as they were."""
+    if card.snapshot is None:
+        return []
+    terms = (each.terms for each in ledger.of_snapshot(card.dataset, card.snapshot))
+    return [each for each in terms if product_of(each) is ANSWER]
+
+
+def _ratios(terms: Terms) -> int:
+    """Return how many ratios a question opens."""
+    return len(terms.method.get("sets") or ((),))
+
+
+def against_request(
+    policy: Policy,
+    request: Request,
+    card: SchemaCard,
+    mine: Sequence[Contribution],
+    now: int,
+) -> Iterator[str]:
+    """Yield the policy's objections to the user, purpose, method and columns of a request."""
+    yield from _about_people(policy, request)
+    yield from _about_protocol(policy, request, now)
+    yield from _about_columns(policy, request, card, mine)
+
+
+def against_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, now: int) -> Iterator[str]:
+    """Yield why the current table may not be released now, given the releases of its earlier snapshots."""
+    if card.snapshot is None:
+        yield f"{card.dataset} has not been read yet: there is no snapshot to commit to"
+        return
+    other = ledger.last_of_others(card.dataset, card.snapshot)
+    if other is not None and now - other.time < policy.least_snapshot_interval:
+        wait = policy.least_snapshot_interval - (now - other.time)
+        yield (
+            f"another snapshot of {card.dataset} was released {now - other.time} seconds ago; "
+            f"a new one is released {wait} seconds from now at the earliest"
+        )
+
+
+def against_method(policy: Policy, method: SessionMethod) -> Iterator[str]:
+    """Yield the policy's objections to a method and its parameters, by what it makes."""
+    yield from _GRANTS[method.makes](policy, method)
+    for name, asked, allowed in policy.allowed(method):
+        if asked not in allowed:
+            yield f'{name} "{asked}" is not allowed; allowed: {", ".join(allowed)}'
+
+
+def _against_model(policy: Policy, method: SessionMethod) -> Iterator[str]:
+    if not policy.allows_model(method.name):
+        granted = ", ".join(policy.learn) or "none"
+        yield f'models by "{method.name}" are not allowed; allowed: {granted}'
+
+
+def _against_table(policy: Policy, method: SessionMethod) -> Iterator[str]:
+    if not policy.tables:
+        yield f"tables are not published; models that may be learned: {', '.join(policy.learn) or 'none'}"
+    if policy.methods and method.name not in policy.methods:
+        yield f'method "{method.name}" is not allowed; allowed: {", ".join(policy.methods)}'
+
+
+_GRANTS: Mapping[Product, Callable[[Policy, SessionMethod], Iterator[str]]] = {
+    TABLE: _against_table,
+    MODEL: _against_model,
+    ANSWER: against_question,
+}
+
+
+def against_schema(method: AskedMethod, mine: Sequence[Contribution], schema: Schema | None) -> Iterator[str]:
+    """Yield what the method cannot do with this party's generalised attributes; all of them will be in a QID."""
+    own = [column.name for column in mine if column.role == "attribute"]
+    if schema is None or not own:
+        return
+    asked = Schema([schema[name] for name in own if name in schema])  # its other columns concern nobody
+    for problem in method.refusals(Proposal((KAnonymity(own, 1),), schema=asked)):
+        if problem.key[:1] == ("attributes",):
+            yield f'"{problem.key[1]}": {problem.sentence}'
+
+
+def triggered(
+    policy: Policy, request: Request, own: Sequence[str]
+) -> Iterator[tuple[GroupRequirement | None, GroupRequirement]]:
+    """Yield each model whose sensitive attribute is released, over the wanted part of its QID (None if empty)."""
+    for model in policy.models:
+        if model.sensitive in request.released:
+            wanted = own if ANY in model.qid else [name for name in model.qid if name in request.attributes]
+            qid = [name for name in wanted if name != model.sensitive]
+            yield (read_requirement(written_requirement(model) | {"qid": qid}) if qid else None), model
+
+
+def _about_people(policy: Policy, request: Request) -> Iterator[str]:
+    if not policy.allows_user(request.user):
+        yield f'user "{request.user}" may not ask'
+    for name in request.receivers:
+        if name != request.user and not policy.allows_user(name):
+            yield f'recipient "{name}" may not be given a release'
+    if not policy.allows_purpose(request.purpose or ""):
+        advice = hint(request.purpose or "", policy.purposes)
+        allowed = ", ".join(policy.purposes) or "none"
+        yield f'purpose "{request.purpose}" is not allowed{advice}; allowed: {allowed}'
+
+
+def _about_protocol(policy: Policy, request: Request, now: int) -> Iterator[str]:
+    objections = [[*against_method(policy, method)] for method in request.method.possible]
+    if all(objections):  # where there is a choice, one way is enough
+        yield from dict.fromkeys(chain(*objections))
+    if request.deadline is not None and request.deadline <= now:
+        yield "the request's deadline has passed"
+
+
+def _about_columns(
+    policy: Policy, request: Request, card: SchemaCard, mine: Sequence[Contribution]
+) -> Iterator[str]:
+    shares = request.class_name is not None and card.column(request.class_name) is not None
+    if not mine and not shares:
+        yield f"{card.dataset} has none of the wanted columns"
+    for name, party in sorted(request.providers.items()):
+        if party == card.party and card.column(name) is None:
+            yield unknown_column(card, name)
+    if card.identifier in request.released:
+        yield f'"{card.identifier}" identifies people; it is never released'
+    for name, objection in unfit_columns(request, card):
+        yield f'"{name}" {objection}'
+    raw = {column.name for column in mine if column.role not in ("attribute", *OUTCOMES)}
+    for name in sorted(raw & {name for part in request.privacy for name in part.qid}):
+        yield f'"{name}" is sensitive and released as it is; it cannot be in a QID'
+    own = [column.name for column in mine if column.role == "attribute"]
+    for name in sorted(
+        {part.sensitive for part in request.privacy if part.sensitive in own and part.sensitive}
+    ):
+        yield f'"{name}" is an attribute and generalised; no requirement can protect it as sensitive'
+    named = request.class_name
+    if named is not None and request.providers.get(named, card.party) == card.party:
+        column = card.column(named)
+        if column is not None and column.role == "attribute" and request.method.makes.has_groups:
+            yield f'"{named}" is an attribute and generalised; it cannot be the class, which is released as it is'
+    if request.method.makes is ANSWER:
+        yield from against_columns(policy, mine)
+    for part, model in triggered(policy, request, own) if request.method.makes.has_groups else ():
+        if part is None:
+            yield f"{model.model} on {model.sensitive} is required, and no attribute of its QID is wanted"
