@@ -11,8 +11,7 @@ import pytest
 
 import masquerade as mq
 from chunked import in_chunks, plain, rows_of, told
-from masquerade.anonymize.mondrian import counted_cuts as top_cuts
-from masquerade.anonymize.mondrian import linked_counts as linked_cuts
+from masquerade.anonymize.mondrian import counted_cuts, linked
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
 from masquerade.data.write import stretched
 from masquerade.engine.local import LocalEngine
@@ -436,8 +435,8 @@ def test_attacks_by_counts_find_what_they_find_in_all_rows(
 @pytest.mark.parametrize(
     ("requirement", "module"),
     [
-        (mq.KAnonymity(["birth_date", "salary"], k=2), top_cuts),
-        (mq.KAnonymity(["birth_date", "sex"], k=2) & mq.KAnonymity(["sex", "salary"], k=2), linked_cuts),
+        (mq.KAnonymity(["birth_date", "salary"], k=2), counted_cuts),
+        (mq.KAnonymity(["birth_date", "sex"], k=2) & mq.KAnonymity(["sex", "salary"], k=2), linked),
     ],
 )
 def test_counts_of_very_many_values_that_do_not_fit_are_refused(

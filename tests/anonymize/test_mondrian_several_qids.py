@@ -18,9 +18,10 @@ from anonymize.test_mondrian import cells_of
 from examples import examples
 from masquerade.anonymize.method import records_of
 from masquerade.anonymize.mondrian.judge import Merge
-from masquerade.anonymize.mondrian.linked_counts import cut_linked
-from masquerade.anonymize.mondrian.method import CHOICES, certainty_lost, linked
+from masquerade.anonymize.mondrian.linked import cut_linked
+from masquerade.anonymize.mondrian.method import CHOICES
 from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_records
+from masquerade.anonymize.mondrian.qids import certainty_lost, linked
 from masquerade.data.released import Outcome
 from masquerade.errors import RequirementUnreachable
 from masquerade.privacy.requirement import Conjunction, without_redundant

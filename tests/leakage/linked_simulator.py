@@ -12,13 +12,13 @@ import masquerade as mq
 from leakage.level_simulator import LevelSimulator, groups_of, levels
 from leakage.mashup_simulator import common_of
 from leakage.views import Made
-from masquerade.anonymize.mondrian.linked import LinkedGroups
 from masquerade.anonymize.mondrian.method import CHOICES
 from masquerade.data.column import Generalised
 from masquerade.protocol.boundaries import Start
 from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.mondrian.groups import FinishedGroups
+from masquerade.protocol.mondrian.linked_groups import LinkedGroups
 from masquerade.protocol.mondrian.method import JointMondrian, apart
 from masquerade.protocol.mondrian.party import own_axes, own_judge, qids_of, schema_of
 from masquerade.protocol.tds.instruction_code import pack

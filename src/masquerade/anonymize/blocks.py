@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from masquerade.anonymize.boundaries import rows_by_boundary, rows_by_label
 from masquerade.anonymize.mondrian.axes import axes_of
-from masquerade.anonymize.mondrian.method import by_certainty, judge_of
+from masquerade.anonymize.mondrian.judge import judge_of
+from masquerade.anonymize.mondrian.method import by_certainty
 from masquerade.anonymize.mondrian.partition import partition
 from masquerade.anonymize.publish import Prepared
 from masquerade.data.column import Column

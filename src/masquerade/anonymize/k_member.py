@@ -21,9 +21,8 @@ from masquerade.anonymize.cheapest_box.groups import NONE, join_cheapest, merged
 from masquerade.anonymize.cheapest_box.method import refuse_not_monotone
 from masquerade.anonymize.cheapest_box.space import ONE, GridLevels, Levels, Records, TreeLevels
 from masquerade.anonymize.method import TableMethod, WholeTableMethod
-from masquerade.anonymize.mondrian.groups import released_column
-from masquerade.anonymize.mondrian.judge import Histograms, Judge
-from masquerade.anonymize.mondrian.method import judge_of
+from masquerade.anonymize.mondrian.judge import Histograms, Judge, judge_of
+from masquerade.anonymize.mondrian.partition import released_column
 from masquerade.anonymize.publish import Prepared, prepare
 from masquerade.data.column import Coded, Column
 from masquerade.data.continuum import Continuum

@@ -31,9 +31,9 @@ from masquerade.anonymize.cheapest_box.space import (
     levels_of,
 )
 from masquerade.anonymize.method import WholeTableMethod
-from masquerade.anonymize.mondrian.groups import released_column
-from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.method import judge_of, linked
+from masquerade.anonymize.mondrian.judge import Judge, judge_of
+from masquerade.anonymize.mondrian.partition import released_column
+from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.publish import Prepared, prepare
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.released import OnStep, Outcome

@@ -22,6 +22,7 @@ from masquerade.engine.counts import Counts, Flags, Ints, Rows
 from masquerade.utility.penalties import guiding_penalties
 
 Shares = NDArray[np.float64]
+Cells = NDArray[np.int64]  # dimension × (lo, hi) × group
 
 
 @dataclass(frozen=True, eq=False)

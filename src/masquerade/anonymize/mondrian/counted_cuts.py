@@ -1,8 +1,9 @@
-"""Mondrian's first cuts, of groups that no one memory holds: by how many records of each group have each rank.
+"""Cuts of groups whose records are in several chunks: by how many records of each group have each rank.
 
 A cut along an attribute depends on nothing but the ranks of the group's records along it, and on the values that the
 judge counts. So the pairs of group and rank that occur, each with its number of records, stand for the records: along
-each attribute they are cut like records, and weigh as many (`anonymize/mondrian/cuts.py`).
+each attribute they are cut like records, and weigh as many (`cuts.py`). Of large groups these pairs are far fewer than
+the records.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.boundaries import start_cells, start_labels
-from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, TaxonomyAxis, View
+from masquerade.anonymize.mondrian.axes import Axis, Batch, Cells, ContinuousAxis, TaxonomyAxis, View
 from masquerade.anonymize.mondrian.cuts import AxisCandidates, best_axes, candidates_of
-from masquerade.anonymize.mondrian.groups import Cells
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.partition import Cutter
 from masquerade.data.column import Column
@@ -33,7 +33,7 @@ _BYTES_PER_CODE = 25  # more, where each pair is counted by a code
 class GroupTable:
     """The groups that were made: their records, their cells, and whether no cut of them is allowed.
 
-    A group that was cut is still in its place, without records. `parted` is as for `mondrian/groups.py`.
+    A group that was cut is still in its place, without records. `parted` is as for `partition.py`.
     """
 
     sizes: Counts

@@ -1,7 +1,7 @@
 """The cuts that a batch's groups may have, the best of them, and the parts that those make.
 
 Along one dimension they follow from one pass over the records, or over the different values of each group, which stand
-for all records that have them (`top_cuts.py`); along all taxonomies at once from a tally (`cuts.py`).
+for all records that have them (`counted_cuts.py`); along all taxonomies at once from a tally (`tally.py`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares, Slots, View
-from masquerade.anonymize.mondrian.groups import Cells
+from masquerade.anonymize.mondrian.axes import Axis, Batch, Cells, ContinuousAxis, Shares, Slots, View
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.tally import Tally
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, look_up, occurring, value_counts

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Axis, Shares
+from masquerade.anonymize.mondrian.axes import Axis, Cells, Shares
 from masquerade.anonymize.mondrian.cuts import Choice, Cuts
-from masquerade.anonymize.mondrian.groups import Cells
 from masquerade.engine.counts import Counts, Flags, renumber, value_counts
 
 

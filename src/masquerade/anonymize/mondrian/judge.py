@@ -120,3 +120,16 @@ class Judge:
             return check.holds(layout.counts(histogram))
         at = self._place[part.sensitive]
         return part.holds(histogram, self._whole[at], self._labels[at])
+
+
+def judge_of(
+    parts: Sequence[GroupRequirement],
+    sensitive: Mapping[str, Coded],
+    n_rows: int,
+    classes: Coded | None = None,
+    merge: Merge = "violating",
+) -> Judge:
+    """Return the judge of requirements on one QID, which counts just the sensitive attributes that they name."""
+    named = {part.sensitive for part in parts}
+    counted = {name: coded for name, coded in sensitive.items() if name in named}
+    return Judge(parts, counted, n_rows, classes, merge)

@@ -1,339 +1,545 @@
-"""Groups of several QIDs that share attributes, as one of several parties sees them.
+"""Mondrian over several QIDs that share attributes: each requirement is judged on the groups of its own QID.
 
-They are cut in the rounds of `linked_cuts.py`, which says why. But parties tell each other, of each record that is cut,
-which part it goes to, so here groups are numbers of rows; each party finds the cuts along its own attributes by counts
-of its rows, and takes over those along others.
+A cut along an attribute changes the groups of every QID that has it, and no others. So the records that are cut
+together along an attribute are those *linked* by it: a chain of groups, of any QIDs with the attribute, that share
+records. They have one value there, all get the parts of one cut, and the cut is allowed when the groups that it makes
+of each of these QIDs satisfy the requirements on that QID. With one QID the linked records are just its groups.
+
+In each round the best cuts that have no group in common are made. What allows a cut is known from its own groups, so
+the others do not disturb it.
+
+An attribute that many QIDs have is soon linked everywhere, and then cut for all records or for none. So the groups
+may also begin at a release for the union of the QIDs (`qids.py`), in which every group was cut where it suited that
+one.
+
+Rounds need nothing but counts. Which groups of different QIDs are linked is known from the pairs of them that share
+records; where linked records are cut, and whether they may be, from how many records of each group have each rank and
+each counted value (`linked_counts.py`). So a round is the same on one chunk and on many.
+
+On many chunks every round reads all of them, and its counts are held beside them. Groups that are linked along no
+attribute any more, not even through others, are on different **islands**, and cut independently of each other: an
+island that is small enough is brought together in one chunk, and the rounds go on there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from masquerade.anonymize.boundaries import start_groups
-from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares
-from masquerade.anonymize.mondrian.counted_cuts import WeightedRanks
+from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares
+from masquerade.anonymize.mondrian.counted_cuts import (
+    CountRanks,
+    GroupTable,
+    PartTable,
+    Recut,
+    WeightedRanks,
+    insist_on_pairs,
+    whole_groups,
+)
 from masquerade.anonymize.mondrian.cuts import Choice
-from masquerade.anonymize.mondrian.groups import released_column
 from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.linked_counts import CountedGroups, cuts_along
-from masquerade.anonymize.mondrian.linked_parts import Test
-from masquerade.data.column import Generalised
-from masquerade.engine.chunks import SparseCounts
+from masquerade.anonymize.mondrian.linked_counts import (
+    CountAll,
+    CountedCuts,
+    CountedGroups,
+    CountPairs,
+    KeepArrays,
+    NumberGroups,
+    RecutAll,
+    Units,
+    cuts_along,
+    value_label,
+)
+from masquerade.anonymize.mondrian.multidimensional import (
+    Dimensions,
+    JudgeOf,
+    Released,
+    released_by_number,
+    rows_together,
+)
+from masquerade.data.column import Column
+from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
+from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine
 from masquerade.engine.counts import (
     Counts,
     Flags,
-    Ints,
-    Rows,
     group_rows,
-    look_up,
-    occurring,
     renumber,
-    rows_by_rank,
     value_counts,
+    weighted_counts,
     which_occur,
 )
+from masquerade.engine.here import Here
+
+Pairs = tuple[Counts, Counts]  # groups of two QIDs that share records
+_NOT_YET = -1
+_BYTES_PER_PAIR = 150  # of group and rank, and of what is made of all of them to judge cuts
+
+
+def cut_linked(
+    records: Records,
+    dimensions: Dimensions,
+    judges: Mapping[frozenset[str], JudgeOf],
+    choice: Choice,
+    strict: bool,
+    begin: tuple[str, GroupTable] | None = None,
+) -> Released:
+    """Cut along the attributes of QIDs that share some until no cut is allowed; return the released columns.
+
+    `begin` has groups over all attributes that satisfy, and the array with each record's: no cell gets wider than
+    theirs. Without it all groups are at the top.
+    """
+    counted = {name for each in judges.values() for name in each.counted}
+    n_arrays = len(dimensions.columns) + len(judges) + len(counted)
+    # Records in our own memory are all in one chunk: there an island gains nothing by leaving it.
+    aside = 0 if isinstance(records.engine, Here) else rows_together(records, n_arrays)
+    cutting = _Cutting(dimensions, judges, choice, strict, begin is not None)
+    groups = _LinkedGroups(cutting, _at_start(records, cutting, begin), records.chunks, records.engine, aside)
+    for way, axes in enumerate(cutting.ways):
+        groups.cut(axes, way)
+    ends = {at: [cells] for at, cells in groups.numbered().items()}
+    if aside:
+        arrays = (*dimensions.ranks, *(qid.label for qid in groups.qids), *map(codes_of, sorted(counted)))
+        for way in range(len(cutting.ways)):
+            _cut_islands(records, groups, way, arrays, ends)
+    released = {}
+    for at, axis in enumerate(cutting.axes):
+        lo, hi = np.concatenate(ends[at], axis=1)
+        released[axis.name] = released_by_number(axis.column, lo, hi, cutting.value(at))
+    return released
+
+
+@dataclass(frozen=True, eq=False)
+class _Cutting:
+    """How linked records are cut, wherever they are. `narrowed` if they begin at a release for the QIDs' union."""
+
+    dimensions: Dimensions
+    judges: Mapping[frozenset[str], JudgeOf]
+    choice: Choice
+    strict: bool
+    narrowed: bool
+
+    @property
+    def axes(self) -> list[Axis]:
+        """The axes along which groups are cut in the end."""
+        return self.dimensions.axes()
+
+    @property
+    def ways(self) -> list[list[Axis]]:
+        """The ways to cut, one after the other: at the predicates of a workload, if there is one, then as usual."""
+        first = self.dimensions.first()
+        return [first, self.axes] if first else [self.axes]
+
+    def value(self, at: int) -> str:
+        """Return under which name a chunk has the number of each record's cell along a dimension."""
+        return value_label(self.dimensions.columns[at].name, narrowed=self.narrowed)
 
 
 @dataclass(eq=False)
 class _Qid:
-    """The groups of one QID, as each row's group."""
+    """The groups of one QID; each record's is in the array `label` of its chunk.
 
+    A group that was cut is still in its place, without records.
+    """
+
+    names: frozenset[str]
     judge: Judge
-    groups: Counts
-    n_groups: int
+    label: str
+    sizes: Counts
+    cells: dict[int, Counts]  # of each group along the attributes whose cells are kept here
+    stuck: dict[int, Flags] = field(
+        default_factory=dict
+    )  # groups that cannot be cut along an attribute as they are
+    way: Counts = field(default_factory=lambda: np.empty(0, np.int64))  # in which an island was set aside
 
-    def counted(self, axis: Axis, rows: Rows, linked: Ints) -> CountedGroups:
-        """Count the records of the groups that these rows are in, by rank along an axis and by what the judge counts.
+    def __post_init__(self) -> None:
+        self.way = np.full(self.sizes.size, _NOT_YET)
 
-        `linked` has the linked records that each row belongs to.
-        """
-        places, found = renumber(self.groups[rows], self.n_groups)
-        of_group = np.zeros(found.size, np.int64)
-        of_group[places] = linked
-        keys, bound = (
-            places.astype(np.int64) * axis.n_ranks + axis.column.ranks.take(rows),
-            found.size * axis.n_ranks,
-        )
-        counts = [
-            SparseCounts.of(keys * len(each.labels) + each.codes.take(rows), bound * len(each.labels))
-            for each in self.judge.counted
-        ] or [SparseCounts.of(keys, bound)]
-        records = value_counts(places, found.size)
-        return CountedGroups(self.judge, found, of_group, WeightedRanks.of(axis, counts, self.judge, records))
+    @property
+    def active(self) -> Flags:
+        """The groups with records that are not set aside."""
+        active: Flags = (self.sizes > 0) & (self.way == _NOT_YET)
+        return active
 
-    def split(self, rows: Rows, parts: Counts, n_parts: int) -> None:
-        """Split groups, all of whose rows are given, by the part of each row."""
-        made, found = renumber(parts * self.n_groups + self.groups[rows], n_parts * self.n_groups)
-        groups = self.groups.copy()
-        groups[rows] = self.n_groups + made
-        numbers, left = renumber(groups, self.n_groups + found.size)
-        self.groups, self.n_groups = numbers.astype(np.int64, copy=False), left.size
+    def split(self, parents: Counts, sizes: Counts) -> None:
+        """Put groups of these sizes in place of their parents, whose cells they inherit."""
+        self.sizes = np.append(self.sizes, sizes)
+        self.sizes[parents] = 0
+        self.cells = {at: np.append(each, each[:, parents], axis=1) for at, each in self.cells.items()}
+        self.stuck = {at: np.append(each, np.zeros(parents.size, bool)) for at, each in self.stuck.items()}
+        self.way = np.append(self.way, np.full(parents.size, _NOT_YET))
 
 
 @dataclass(frozen=True, eq=False)
-class _LinkedCuts:
-    """The cuts along one dimension, of linked records that can be cut there."""
+class _Links:
+    """What is linked: a number for each group of some QIDs, the same for groups that are linked."""
 
-    batch: Batch
-    parts: Counts  # of each row, numbered across the batch
-    n_parts: int
-    cut_at: Counts  # of each group of the batch
-    scores: Shares  # of each cut; -inf for those that are not allowed
-
-
-@dataclass(frozen=True, eq=False)
-class BestOfGroups:
-    """The best cut of each group of one QID: its score, and its dimension, -1 where none is allowed."""
-
-    scores: Shares
-    dimensions: Counts
+    of_group: Mapping[
+        _Qid, Counts
+    ]  # the least group of the first QID; that of groups without records means nothing
+    bound: int
 
 
-class LinkedGroups:
-    """Groups of several QIDs, as somebody sees them who holds some of the attributes.
+class _LinkedGroups:
+    """The groups of all QIDs, whose records are in some chunks, and how they are cut.
 
-    The groups are the same for everybody. `axes` are the dimensions whose cells are known here, by their position among
-    all `names`; bids are made, and cells narrowed, along these alone. `starts` has each QID's groups at the start;
-    without it they are those at the boundaries of `axes`. `cells` has the cell of each row then along each of `axes`;
-    without it those are as general as may be.
+    Islands of at most `aside` records are set aside as soon as there are some, to be cut in another memory.
     """
 
     def __init__(
-        self,
-        names: Sequence[str],
-        axes: Mapping[int, Axis],
-        judges: Mapping[frozenset[str], Judge],
-        choice: Choice,
-        n_rows: int,
-        strict: bool,
-        starts: Mapping[frozenset[str], tuple[Counts, int]] | None = None,
-        cells: Mapping[int, Counts] | None = None,
+        self, cutting: _Cutting, qids: Sequence[_Qid], chunks: Chunks, engine: Engine, aside: int = 0
     ) -> None:
-        self._choice, self._strict, self._n_rows = choice, strict, n_rows
-        own = [axis.column for axis in axes.values()]
-        if starts is None:
-            starts = {qid: start_groups([each for each in own if each.name in qid], n_rows) for qid in judges}
-        qids = {qid: _Qid(judge, *starts[qid]) for qid, judge in judges.items()}
-        self._of_axis = [[each for qid, each in qids.items() if name in qid] for name in names]
-        self._qids = tuple(qids.values())
-        self._cells = (  # of numbers
-            {at: axis.column.most_general(np.arange(n_rows)) for at, axis in axes.items()}
-            if cells is None
-            else dict(cells)
-        )
-        self._links: list[tuple[Counts, int]] = []
-        self._own: dict[int, _LinkedCuts | None] = {}
-        self.cut_along(axes)
+        self.cutting, self.qids, self._chunks, self._engine = cutting, qids, chunks, engine
+        self.aside = aside
+        columns = cutting.dimensions.columns
+        self._of_axis = [[qid for qid in qids if each.name in qid.names] for each in columns]
 
-    def cut_along(self, axes: Mapping[int, Axis]) -> None:
-        """Cut along these from now on: the same attributes, cut in another way."""
-        self._axes = axes
-        # Rows whose linked records cannot be cut as they are.
-        self._stuck = {at: np.zeros(self._n_rows, bool) for at in axes}
-
-    def released(self) -> tuple[Generalised, ...]:
-        """Return the released columns of our own dimensions."""
-        columns = []
-        for at, axis in self._axes.items():
-            everybody = np.arange(self._n_rows)
-            if isinstance(axis, ContinuousAxis):
-                lo, hi = self._cells[at]
-                if axis.edges.size:
-                    linked, n_linked = self._linked(at)
-                    batch = _batch(linked, n_linked, everybody)
-                    members = batch.rows[batch.starts]  # all linked records have one cell
-                    lo, hi = axis.between_edges(lo[members], hi[members], axis.look(batch))
-                    columns.append(released_column(axis.column, lo, hi, linked))
-                    continue
-                columns.append(released_column(axis.column, lo, hi, everybody))
-            else:
-                linked, n_linked = self._linked(at)
-                view = axis.look(_batch(linked, n_linked, everybody))
-                columns.append(released_column(axis.column, view.lo, view.hi, linked))
-        return tuple(columns)
-
-    # --- a round ---
-
-    def best(self) -> list[BestOfGroups]:
-        """Return for each QID our best cut of each group, along the first dimension on a tie."""
-        self._links = [self._linked(at) for at in range(len(self._of_axis))]
-        self._own = {at: self._cuts_along(at, *self._links[at]) for at in self._axes}
-        found = [
-            BestOfGroups(np.full(qid.n_groups, -np.inf), np.full(qid.n_groups, -1)) for qid in self._qids
-        ]
-        for at, cuts in self._own.items():
-            if cuts is None:
-                continue
-            of_row = np.repeat(cuts.scores, cuts.batch.sizes)
-            for best, qid in zip(found, self._qids, strict=True):
-                if qid in self._of_axis[at]:
-                    scores = np.full(qid.n_groups, -np.inf)
-                    scores[qid.groups[cuts.batch.rows]] = of_row
-                    better = scores > best.scores
-                    best.scores[better] = scores[better]
-                    best.dimensions[better] = at
-        return found
-
-    def settled(self, dimensions: Sequence[Counts]) -> list[tuple[int, Batch]]:
-        """Return what is cut, along which dimension, given that of each group's best cut for each QID.
-
-        A cut is made where it is the best of all groups that it touches.
-        """
-        found = []
-        for at, (numbers, n_linked) in enumerate(self._links):
-            made = np.ones(n_linked, bool)
-            for best, qid in zip(dimensions, self._qids, strict=True):
-                if qid in self._of_axis[at]:
-                    made[numbers[best[qid.groups] != at]] = False
-            if made.any():
-                found.append((at, _batch(numbers, n_linked, np.flatnonzero(made[numbers]))))
-        return found
-
-    def parts(self, at: int, batch: Batch) -> tuple[Counts, Counts]:
-        """Return of settled cuts along a dimension of ours how many parts each makes, and the part of each row."""
-        cuts, (numbers, n_linked) = self._own[at], self._links[at]
-        assert cuts is not None  # it was the best somewhere
-        made = which_occur(numbers[batch.rows], n_linked)
-        parts = cuts.parts[made[numbers[cuts.batch.rows]]]
-        found, _ = occurring(parts, cuts.n_parts)
-        labels = look_up(parts, found, np.arange(found.size), cuts.n_parts)
-        first = labels.astype(np.int64)
-        first = np.minimum.reduceat(first, batch.starts)
-        return np.diff(np.append(first, found.size)), labels - np.repeat(first, batch.sizes)
-
-    def satisfied(self, at: int, batch: Batch, n_parts: Counts, part_of_row: Ints) -> bool:
-        """Return whether these cuts make no part that is empty, or known to violate a requirement."""
-        labels, total = _labels(batch, n_parts, part_of_row)
-        if not (value_counts(labels, total) > 0).all():
-            return False
-        return bool(self._satisfied(at, batch.rows, labels, total, Judge.holds).all())
-
-    def cut(self, at: int, batch: Batch, n_parts: Counts, part_of_row: Ints) -> None:
-        """Make settled cuts along a dimension."""
-        labels, total = _labels(batch, n_parts, part_of_row)
-        for qid in self._of_axis[at]:
-            qid.split(batch.rows, labels, total)
-        axis, cuts = self._axes.get(at), self._own.get(at)
-        if isinstance(axis, ContinuousAxis) and cuts is not None:
-            numbers, n_linked = self._links[at]
-            made = which_occur(numbers[batch.rows], n_linked)
-            first_rows = cuts.batch.rows[cuts.batch.starts]
-            cut_at = np.repeat(cuts.cut_at[made[numbers[first_rows]]], batch.sizes)
-            cells = self._cells[at][:, batch.rows]
-            axis.narrow(cells, cut_at, part_of_row == 1)
-            self._cells[at][:, batch.rows] = cells
-
-    def changed(self, rows: Rows) -> list[Flags]:
-        """Note the rows that were cut in this round; return for each QID those whose best cut may be another now."""
-        touched = [which_occur(numbers[rows], n_linked)[numbers] for numbers, n_linked in self._links]
-        for at, stuck in self._stuck.items():
-            stuck &= ~touched[at]
-        found = []
-        for qid in self._qids:
-            along = [touched[at] for at, qids in enumerate(self._of_axis) if qid in qids]
-            found.append(np.logical_or.reduce(along))
-        return found
-
-    @property
-    def groups(self) -> list[tuple[Counts, int]]:
-        """For each QID each row's group, and how many there are."""
-        return [(qid.groups, qid.n_groups) for qid in self._qids]
-
-    def large_enough(self) -> list[Flags]:
-        """Return for each QID which groups may be in a cut, by their sizes alone.
-
-        Linked records can be cut when a group of theirs is large enough for two parts, or goes into one as a whole.
-        """
-        found = [np.zeros(qid.n_groups, bool) for qid in self._qids]
-        for at, (numbers, n_linked) in enumerate(self._links):
-            able = np.ones(n_linked, bool)
-            for qid in self._of_axis[at]:
-                linked_of_group = np.zeros(qid.n_groups, np.int64)
-                linked_of_group[qid.groups] = numbers
-                several = value_counts(linked_of_group, n_linked) > 1
-                able &= several | (value_counts(numbers, n_linked) >= 2 * qid.judge.least)
-            for flags, qid in zip(found, self._qids, strict=True):
-                if qid in self._of_axis[at]:
-                    flags[qid.groups[able[numbers]]] = True
-        return found
-
-    def _linked(self, at: int) -> tuple[Counts, int]:
-        """Number the records that are linked along a dimension: each row's number, and how many there are."""
-        first, *others = self._of_axis[at]
-        if not others:
-            return first.groups, first.n_groups
-        linked = first.groups
+    def cut(self, axes: Sequence[Axis], way: int) -> None:
+        """Cut along these until no cut is allowed; take note of the way in which islands were set aside."""
+        for qid in self.qids:
+            qid.stuck = {
+                at: np.zeros(qid.sizes.size, bool) for at, own in enumerate(self._of_axis) if qid in own
+            }
         while True:
-            before = linked
-            for qid in (*others, first):
-                least = np.full(qid.n_groups, self._n_rows)
-                np.minimum.at(least, qid.groups, linked)
-                linked = least[qid.groups]
+            pairs = self._pairs()
+            if self.aside:
+                self._set_aside(self.linked(self.qids, pairs), way)
+            cuts = self._cuts(axes, pairs)
+            made = self._settled(cuts)
+            if not made:
+                return
+            self._make(axes, {at: (cuts[at], flags) for at, flags in made.items()})
+
+    def _pairs(self) -> dict[tuple[_Qid, _Qid], Pairs]:
+        """Find which groups share records: of each attribute's first QID and its others, and of the first and all."""
+        asked = dict.fromkeys((own[0], other) for own in (self.qids, *self._of_axis) for other in own[1:])
+        return self.pairs_of(self.qids[0].active, list(asked))
+
+    def pairs_of(self, flagged: Flags, asked: Sequence[tuple[_Qid, _Qid]]) -> dict[tuple[_Qid, _Qid], Pairs]:
+        """Find which groups share records, of these QIDs and among records of these groups of the first."""
+        kernel = CountPairs(
+            self.qids[0].label,
+            flagged,
+            tuple((one.label, one.sizes.size, other.label, other.sizes.size) for one, other in asked),
+        )
+        counted = self._chunks.total(kernel)
+        return {
+            both: (each.keys // both[1].sizes.size, each.keys % both[1].sizes.size)
+            for both, each in zip(asked, counted, strict=True)
+        }
+
+    def linked(self, qids: Sequence[_Qid], pairs: Mapping[tuple[_Qid, _Qid], Pairs]) -> _Links:
+        """Number the groups of these QIDs that are linked by common records."""
+        first, *others = qids
+        linked = np.arange(first.sizes.size)
+        least = {each: np.zeros(each.sizes.size, np.int64) for each in others}
+        while True:
+            before = linked.copy()
+            for other in others:
+                ones, others_ = pairs[first, other]
+                least[other][:] = linked.size
+                np.minimum.at(least[other], others_, linked[ones])
+                np.minimum.at(linked, ones, least[other][others_])
+            linked = linked[linked]  # a link of a link
             if np.array_equal(before, linked):
-                numbers, found = renumber(linked, first.n_groups)
-                return numbers.astype(np.int64), found.size
+                return _Links({first: linked, **least}, linked.size)
 
-    def _cuts_along(self, at: int, linked: Counts, n_linked: int) -> _LinkedCuts | None:
-        """Return the cuts along a dimension; rows that are in no allowed one are stuck from now on."""
-        axis, stuck = self._axes[at], self._stuck[at]
-        rows = np.flatnonzero(~stuck)
-        stuck[:] = True
-        if not rows.size:
-            return None
-        numbers, found = renumber(linked[rows], n_linked)
-        counted = [qid.counted(axis, rows, numbers) for qid in self._of_axis[at]]
-        cuts = cuts_along(at, axis, counted, found.size, self._choice, self._strict)
-        if cuts is None:
-            return None
-        stuck[rows] = ~(cuts.scores > -np.inf)[numbers]
-        # Only some linked records have slots: those that can be cut at all.
-        first = self._of_axis[at][0]
-        slots = cuts.slot_of_pair[0][counted[0].pairs_of(first.groups[rows], axis.column.ranks[rows])]
-        can_split = np.zeros(found.size, bool)
-        can_split[numbers[slots >= 0]] = True
-        order = rows_by_rank(numbers, found.size)
-        order = order[slots[order] >= 0]
-        batch = Batch(rows[order], value_counts(numbers[order], found.size)[can_split])
-        parts = cuts.part_of_slot[slots[order]]
-        return _LinkedCuts(batch, parts, cuts.slots.n_slots, cuts.cut_at, cuts.scores[can_split])
+    def _set_aside(self, islands: _Links, way: int) -> None:
+        """Leave islands with few records to one memory."""
+        first = self.qids[0]
+        own = islands.of_group[first]
+        sizes = weighted_counts(own[first.active], first.sizes[first.active], islands.bound)
+        small = np.append(sizes <= self.aside, False)
+        for qid in self.qids:
+            qid.way[qid.active & small[islands.of_group[qid]]] = way
 
-    def _satisfied(self, at: int, rows: Rows, labels: Counts, n_labels: int, test: Test) -> Flags:
-        """Return for each label whether its rows' groups, of all QIDs with the dimension, pass the judge's test."""
-        good = np.ones(n_labels, bool)
-        for qid in self._of_axis[at]:
-            keys = labels * qid.n_groups + qid.groups[rows]
-            numbers, found = renumber(keys, n_labels * qid.n_groups)
-            histograms = qid.judge.count(partial(_same, numbers), rows, value_counts(numbers, found.size))
-            good[found[~test(qid.judge, histograms)] // qid.n_groups] = False
-        return good
+    def _cuts(self, axes: Sequence[Axis], pairs: Mapping[tuple[_Qid, _Qid], Pairs]) -> dict[int, CountedCuts]:
+        """Return the cuts along every dimension; groups that are in no allowed one are stuck from now on."""
+        asked = {}
+        for at, own in enumerate(self._of_axis):
+            links = self.linked(own, pairs)
+            may = np.zeros(links.bound, bool)
+            for qid in own:
+                may[links.of_group[qid][qid.active & ~qid.stuck[at]]] = True
+            if may.any():
+                asked[at] = self._asked(at, own, links, may)
+        found = {}
+        for at, counted in self._counted(asked, axes).items():
+            cuts = cuts_along(
+                at, axes[at], counted, asked[at].n_linked, self.cutting.choice, self.cutting.strict
+            )
+            for qid, each in zip(self._of_axis[at], counted, strict=True):
+                qid.stuck[at][each.groups] = cuts is None or ~(cuts.scores[each.linked] > -np.inf)
+            if cuts is not None:
+                found[at] = cuts
+        return found
+
+    def _asked(self, at: int, qids: Sequence[_Qid], links: _Links, may: Flags) -> _Asked:
+        number = np.full(links.bound + 1, -1, np.int64)
+        number[:-1][may] = np.arange(np.count_nonzero(may))
+        groups, linked = [], []
+        for qid in qids:
+            of_group = np.where(qid.active, number[links.of_group[qid]], -1)
+            groups.append(np.flatnonzero(of_group >= 0))
+            linked.append(of_group[groups[-1]])
+        return _Asked(at, int(np.count_nonzero(may)), tuple(groups), tuple(linked))
+
+    def _counted(
+        self, asked: Mapping[int, _Asked], axes: Sequence[Axis], *, codes: bool = True
+    ) -> dict[int, list[CountedGroups]]:
+        """Count the records of groups by rank along dimensions, and unless told otherwise by what judges count."""
+        kernels, pairs, nobody = [], 0, Judge((), {}, 1)
+        for at, each in asked.items():
+            ranks = self._ranks_of_linked(at, each)
+            for qid, groups, linked in zip(self._of_axis[at], each.groups, each.linked, strict=False):
+                index = np.full(qid.sizes.size, -1, np.int32)
+                index[groups] = np.arange(groups.size)
+                kernels.append(CountRanks.along([axes[at]], qid.judge if codes else nobody, qid.label, index))
+                records = int(qid.sizes[groups].sum())
+                most = kernels[-1].most_pairs(records, max(groups.size, records // max(self.aside, 1)))
+                if self.cutting.narrowed:  # many groups, each with few of the ranks
+                    there = qid.sizes[groups]
+                    each_code = [n_codes for _, n_codes in kernels[-1].counted] or [1]
+                    most = min(most, sum(int(np.minimum(there, ranks[linked] * n).sum()) for n in each_code))
+                pairs += most
+        if not kernels:
+            return {}
+        insist_on_pairs(self._engine, pairs, _BYTES_PER_PAIR)
+        counts = iter(self._chunks.total(CountAll(tuple(kernels))))
+        return {
+            at: [
+                CountedGroups(
+                    qid.judge if codes else nobody,
+                    groups,
+                    linked,
+                    WeightedRanks.of(
+                        axes[at],
+                        next(counts)[0],
+                        qid.judge if codes else nobody,
+                        qid.sizes[groups],
+                    ),
+                )
+                for qid, groups, linked in zip(self._of_axis[at], each.groups, each.linked, strict=False)
+            ]
+            for at, each in asked.items()
+        }
+
+    def _ranks_of_linked(self, at: int, asked: _Asked) -> Counts:
+        """Return how many ranks the cell of each group that may be cut along a dimension has, by what is linked."""
+        cells = self._of_axis[at][0].cells[at]  # the first QID with a dimension keeps its cells
+        ranks = np.zeros(asked.n_linked, np.int64)
+        ranks[asked.linked[0]] = cells[1, asked.groups[0]] - cells[0, asked.groups[0]]
+        return ranks
+
+    def _settled(self, cuts: Mapping[int, CountedCuts]) -> dict[int, Flags]:
+        """Return which linked records are cut along which dimension: where it is the best of all their groups."""
+        scores: dict[_Qid, Shares] = {qid: np.full(qid.sizes.size, -np.inf) for qid in self.qids}
+        best: dict[_Qid, Counts] = {qid: np.full(qid.sizes.size, -1) for qid in self.qids}
+        for at, each in cuts.items():
+            for qid, counted in zip(self._of_axis[at], each.counted, strict=True):
+                own = each.scores[counted.linked]
+                better = counted.groups[own > scores[qid][counted.groups]]
+                scores[qid][counted.groups] = np.maximum(own, scores[qid][counted.groups])
+                best[qid][better] = at  # along the first dimension on a tie
+        found = {}
+        for at, each in cuts.items():
+            made = each.scores > -np.inf
+            for qid, counted in zip(self._of_axis[at], each.counted, strict=True):
+                made[counted.linked[best[qid][counted.groups] != at]] = False
+            if made.any():
+                found[at] = made
+        return found
+
+    def _make(self, axes: Sequence[Axis], made: Mapping[int, tuple[CountedCuts, Flags]]) -> None:
+        """Make cuts: in the chunks, and in what is known of the groups."""
+        axis_of_group = {qid: np.full(qid.sizes.size, -1) for qid in self.qids}
+        tables: dict[_Qid, list[PartTable]] = {qid: [] for qid in self.qids}
+        for at, (cuts, flags) in made.items():
+            for place, (qid, counted) in enumerate(zip(self._of_axis[at], cuts.counted, strict=True)):
+                pairs, part = cuts.parts_of_pairs(place, flags)
+                group, rank = np.divmod(counted.pairs.keys[pairs], counted.pairs.axis.n_ranks)
+                numbers, found = renumber(
+                    part * counted.n_groups + group, cuts.slots.n_slots * counted.n_groups
+                )
+                part, parents = found // counted.n_groups, counted.groups[found % counted.n_groups]
+                first = qid.sizes.size
+                tables[qid].append(
+                    PartTable(
+                        at,
+                        ranks_of(axes[at].name),
+                        counted.pairs.axis.n_ranks,
+                        counted.groups[group] * counted.pairs.axis.n_ranks + rank,
+                        first + numbers.astype(np.int64),
+                    )
+                )
+                axis_of_group[qid][parents] = at
+                sizes = weighted_counts(numbers, counted.pairs.weights[pairs], found.size)
+                qid.split(parents, sizes.astype(np.int64))
+                if at in qid.cells and isinstance(axis := axes[at], ContinuousAxis):
+                    axis.narrow(qid.cells[at][:, first:], cuts.cut_at[cuts.slots.groups[part]], part % 2 == 1)
+        kernels = [
+            Recut(axis_of_group[qid], tuple(tables[qid]), qid.label) for qid in self.qids if tables[qid]
+        ]
+        self._chunks.change(RecutAll(tuple(kernels)))
+
+    def numbered(self) -> dict[int, Counts]:
+        """Give each record, along each dimension, the number of its cell; return the cells, as two rows.
+
+        Groups on islands that were set aside have none.
+        """
+        axes = self.cutting.axes
+        owner = {at: qid for qid in self.qids for at in qid.cells}
+        ends: dict[int, Counts] = {}
+        numbers = []
+        for at, cells in self._finished(axes).items():
+            active = owner[at].active
+            number = np.zeros(active.size, np.int64)
+            number[active] = np.arange(np.count_nonzero(active))
+            numbers.append((owner[at].label, self.cutting.value(at), number))
+            ends[at] = cells[:, active]
+        self._chunks.change(NumberGroups(tuple(numbers)))
+        return ends
+
+    def _finished(self, axes: Sequence[Axis]) -> dict[int, Counts]:
+        """Return the cells of groups that are done, as narrow as their values along taxonomies, and between edges."""
+        cells = {at: each for qid in self.qids for at, each in qid.cells.items()}
+        if not any(qid.active.any() for qid in self.qids):
+            return cells
+        pairs = self._pairs()
+        asked = {}
+        for at, own in enumerate(self._of_axis):
+            axis = axes[at]
+            if isinstance(axis, ContinuousAxis) and not axis.edges.size:
+                continue
+            links = self.linked(own, pairs)
+            asked[at] = self._asked(
+                at, own[:1], links, which_occur(links.of_group[own[0]][own[0].active], links.bound)
+            )
+        for at, (counted,) in self._counted(asked, axes, codes=False).items():
+            axis, view = axes[at], Units.of(axes[at], counted, asked[at].n_linked).look()
+            lo, hi = view.lo[counted.linked], view.hi[counted.linked]
+            if isinstance(axis, ContinuousAxis):
+                members = np.zeros(asked[at].n_linked, np.int64)
+                members[counted.linked] = counted.groups  # one of each: all have the same cell
+                lo, hi = axis.between_edges(cells[at][0, members], cells[at][1, members], view)
+                lo, hi = lo[counted.linked], hi[counted.linked]
+            cells[at] = cells[at].copy()
+            cells[at][:, counted.groups] = lo, hi
+        return cells
 
 
-def groups_alike(
-    qids: Iterable[frozenset[str]], names: Sequence[str], cells: Sequence[tuple[Ints, int]], n: int
-) -> dict[frozenset[str], tuple[Counts, int]]:
-    """Group what has equal cells over each QID; given, for each attribute, the number of each of n things' cell."""
-    return {
-        qid: group_rows([each for name, each in zip(names, cells, strict=True) if name in qid], n)
-        for qid in qids
-    }
+def _at_start(records: Records, cutting: _Cutting, begin: tuple[str, GroupTable] | None) -> list[_Qid]:
+    """Return the groups of each QID at the start; the first QID with an attribute keeps the cells along it."""
+    qids: list[_Qid] = []
+    kept: set[int] = set()
+    for names, judge in cutting.judges.items():
+        own = [(at, each) for at, each in enumerate(cutting.dimensions.columns) if each.name in names]
+        label = f"linked {' '.join(each.name for _, each in own)}"
+        if begin is None:
+            start = whole_groups(records, [each for _, each in own], label)
+        else:
+            start = _alike(records, *begin, [at for at, _ in own], [each for _, each in own], label)
+        cells = {at: start.cells[place] for place, (at, _) in enumerate(own) if at not in kept}
+        kept |= cells.keys()
+        qids.append(_Qid(names, judge.made(), label, start.sizes, cells))
+    return qids
 
 
-def _labels(batch: Batch, n_parts: Counts, part_of_row: Ints) -> tuple[Counts, int]:
-    """Number the parts of a batch's groups one after the other: each row's number, and how many there are."""
-    first = np.cumsum(n_parts) - n_parts
-    return np.repeat(first, batch.sizes) + part_of_row.astype(np.int64, copy=False), int(n_parts.sum())
+def _cut_islands(
+    records: Records, groups: _LinkedGroups, way: int, arrays: Sequence[str], ends: dict[int, list[Counts]]
+) -> None:
+    """Cut the islands that were set aside in one of the ways to cut; add the cells that they get to `ends`."""
+    first, *others = groups.qids
+    waiting = np.flatnonzero(first.way == way)
+    if not waiting.size:
+        return
+    cutting, n_axes = groups.cutting, len(ends)
+    pairs = groups.pairs_of(first.way == way, [(first, other) for other in others])
+    islands = groups.linked(groups.qids, pairs).of_group[first]
+    numbers, found = renumber(islands[waiting], first.sizes.size)
+    sizes = weighted_counts(numbers, first.sizes[waiting], found.size).astype(np.int64)
+    bins = np.full(first.sizes.size, -1, np.int64)
+    bins[waiting] = packed(sizes, groups.aside)[numbers]
+    together = gathered(records, first.label, bins, arrays)
+    qids = tuple((qid.names, qid.label, qid.cells, qid.sizes.size) for qid in groups.qids)
+    together.change(_CutIslands(cutting, qids, way))
+    made = together.each(_IslandCells(n_axes))
+    counts = [[each[at].shape[1] for at in range(n_axes)] for each in made]
+    start = [sum(each.shape[1] for each in ends[at]) for at in range(n_axes)]
+    firsts = np.cumsum([start, *counts], axis=0)[:-1].tolist()
+    for each in made:
+        for at in range(n_axes):
+            ends[at].append(each[at])
+    labels = tuple(cutting.value(at) for at in range(n_axes))
+    placed(records, sent_back(records, together, firsts, labels), KeepArrays(labels))
 
 
-def _batch(labels: Counts, n_labels: int, rows: Rows) -> Batch:
-    """Return these rows as a batch of groups, one for each label that they have."""
-    order = rows_by_rank(labels[rows], n_labels)
-    sizes = value_counts(labels[rows], n_labels)
-    return Batch(rows[order], sizes[sizes > 0])
+@dataclass(frozen=True, eq=False)
+class _CutIslands:
+    """Cuts whole islands in one memory; a chunk then has the number of each record's cells, and the cells."""
+
+    cutting: _Cutting
+    qids: tuple[
+        tuple[frozenset[str], str, dict[int, Counts], int], ...
+    ]  # names, label, cells, number of groups
+    way: int
+
+    def __call__(self, chunk: Chunk) -> Arrays:
+        engine, cutting = Here(), self.cutting
+        arrays, qids = dict(chunk), []
+        for names, label, cells, n_groups in self.qids:
+            numbers, found = renumber(arrays[label], n_groups)
+            arrays[label] = numbers
+            own = {at: each[:, found] for at, each in cells.items()}
+            qids.append(
+                _Qid(names, cutting.judges[names].made(), label, value_counts(numbers, found.size), own)
+            )
+        chunks = engine.hold(arrays)
+        groups = _LinkedGroups(cutting, qids, chunks, engine)
+        for axes in cutting.ways[self.way :]:
+            groups.cut(axes, self.way)
+        ends = groups.numbered()
+        labels = tuple(cutting.value(at) for at in ends)
+        made: Arrays = chunks.only(0, KeepArrays(labels))
+        return {**made, **{_cells(at): cells for at, cells in ends.items()}}
 
 
-def _same(labels: Ints) -> Ints:
-    return labels
+def _cells(at: int) -> str:
+    return f"linked cells {at}"
+
+
+@dataclass(frozen=True)
+class _IslandCells:
+    """The cells that were made along each dimension."""
+
+    n_axes: int
+
+    def __call__(self, chunk: Chunk) -> list[Counts]:
+        return [np.array(chunk[_cells(at)]) for at in range(self.n_axes)]
+
+
+def _alike(
+    records: Records, of: str, groups: GroupTable, at: Sequence[int], columns: Sequence[Column], label: str
+) -> GroupTable:
+    """Put groups with equal cells along some dimensions into one; array `of` has each record's, `label` gets it."""
+    numbered = [
+        renumber(lo * (column.domain.size + 1) + hi, (column.domain.size + 1) ** 2)
+        for column, (lo, hi) in zip(columns, groups.cells[at], strict=True)
+    ]
+    number, n_groups = group_rows([(numbers, found.size) for numbers, found in numbered], groups.sizes.size)
+    records.chunks.change(NumberGroups(((of, label, number),)))
+    cells = np.zeros((len(at), 2, n_groups), np.int64)
+    cells[:, :, number] = groups.cells[at]
+    return GroupTable.start(weighted_counts(number, groups.sizes, n_groups).astype(np.int64), cells)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The linked records that may be cut along a dimension: of each QID the groups, and the number of each."""
+
+    at: int
+    n_linked: int
+    groups: tuple[Counts, ...]
+    linked: tuple[Counts, ...]

@@ -1,11 +1,14 @@
-"""Mondrian on chunks: first cuts by counts, then whole groups are brought together and cut in one memory each.
+"""Mondrian over one QID, on records in any number of chunks.
 
-Groups are independent of each other, so where they are cut does not matter. Those that are small enough are sent, with
-the ranks of their records, to chunks that hold nothing but whole groups; there the loop of one table runs
-(`mondrian/partition.py`). What comes back to the records is the number of their group, and to us each group's cells.
+Groups are independent of each other, so where they are cut does not matter. Where all records fit one memory, the loop
+of `partition.py` runs there at once. Where they do not, the first groups are too large for any memory, and are cut by
+counts (`counted_cuts.py`); those that are small enough are sent, with the ranks of their records, to chunks that hold
+nothing but whole groups, and the same loop runs there. It is the faster one for small groups: most of their records
+have a combination of ranks of their own, so that counts save nothing. What comes back to the records is the number of
+their group, and to us each group's cells.
 
-Cuts between providers that must be undone (`mondrian/hidden_cuts.py`) are found by the cells of all groups: which look
-alike, and whether they satisfy together, by counts. The records of a group that is cut anew are those of its parts.
+Cuts between providers that must be undone (`hidden_cuts.py`) are found by the cells of all groups: which look alike,
+and whether they satisfy together, by counts. The records of a group that is cut anew are those of its parts.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from numpy.typing import NDArray
 from masquerade.anonymize.mondrian.axes import (
     Axis,
     Batch,
+    Cells,
     ProviderAxis,
     axes_of,
     predicate_axes_of,
@@ -26,10 +30,9 @@ from masquerade.anonymize.mondrian.axes import (
 )
 from masquerade.anonymize.mondrian.counted_cuts import GroupTable, cut_to_size, whole_groups
 from masquerade.anonymize.mondrian.cuts import Choice
-from masquerade.anonymize.mondrian.groups import Cells, Done, Open, released_column
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups, lookalikes, only_released, parts_of_unions
 from masquerade.anonymize.mondrian.judge import Judge, Merge
-from masquerade.anonymize.mondrian.partition import COUNTS_AT_A_TIME, Cutter
+from masquerade.anonymize.mondrian.partition import COUNTS_AT_A_TIME, Cutter, Done, Open, released_column
 from masquerade.anonymize.publish import Prepared
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back

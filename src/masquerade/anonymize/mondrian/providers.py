@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from masquerade.anonymize.mondrian.axes import Shares
 from masquerade.anonymize.mondrian.cuts import Choice, Cuts
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, Merge
-from masquerade.anonymize.mondrian.method import BY_CLASS, OR_BY_CLASS, MondrianVariant, choice_named, linked
+from masquerade.anonymize.mondrian.method import BY_CLASS, OR_BY_CLASS, MondrianVariant, choice_named
 from masquerade.anonymize.mondrian.multidimensional import (
     Dimensions,
     cut_qid,
@@ -29,7 +29,7 @@ from masquerade.anonymize.mondrian.multidimensional import (
     outcome_of,
     place_providers,
 )
-from masquerade.anonymize.mondrian.qids import cut_by_value
+from masquerade.anonymize.mondrian.qids import cut_by_value, linked
 from masquerade.anonymize.publish import prepare
 from masquerade.data.records import Records
 from masquerade.data.released import OnStep, Outcome

@@ -24,11 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.datafly import BottomUpColumns
-from masquerade.anonymize.mondrian.axes import axes_of
-from masquerade.anonymize.mondrian.groups import Cells, Partition
+from masquerade.anonymize.mondrian.axes import Cells, axes_of
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.method import CHOICES
-from masquerade.anonymize.mondrian.partition import partition
+from masquerade.anonymize.mondrian.partition import Partition, partition
 from masquerade.data.column import Column, Generalised
 from masquerade.data.continuum import Continuum
 from masquerade.data.taxonomy import Taxonomy

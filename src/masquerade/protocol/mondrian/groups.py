@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Axis
-from masquerade.anonymize.mondrian.groups import Cells, released_column
+from masquerade.anonymize.mondrian.axes import Axis, Cells
+from masquerade.anonymize.mondrian.partition import released_column
 from masquerade.data.column import Generalised
 from masquerade.engine.chunks import Chunks
 from masquerade.engine.counts import Counts, Ints, Rows

@@ -36,7 +36,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from masquerade.anonymize.mondrian.axes import Axis, Batch
-from masquerade.anonymize.mondrian.linked import BestOfGroups, LinkedGroups
 from masquerade.data.column import Generalised
 from masquerade.engine.counts import Counts, Ints, first_rows, renumber
 from masquerade.errors import PeerBrokeProtocol
@@ -52,6 +51,7 @@ from masquerade.protocol.mondrian.level_cuts import (
     write_numbers,
 )
 from masquerade.protocol.mondrian.levels import cut_together
+from masquerade.protocol.mondrian.linked_groups import BestOfGroups, LinkedGroups
 from masquerade.protocol.mondrian.own_cuts import Cuts, OwnGroups
 from masquerade.protocol.tds.instruction_code import pack, unpack
 from masquerade.protocol.tds.party import JointSchema, insist_on_same_groups

@@ -22,13 +22,13 @@ from masquerade.anonymize.mondrian.method import (
     MERGE_HELP,
     by_priority,
     choice_named,
-    linked,
     priority,
     priority_problems,
     strict,
     weight_problems,
     without_class,
 )
+from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem

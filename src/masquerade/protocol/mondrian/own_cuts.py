@@ -22,10 +22,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, TaxonomyAxis
+from masquerade.anonymize.mondrian.axes import Axis, Batch, Cells, ContinuousAxis, TaxonomyAxis
 from masquerade.anonymize.mondrian.counted_cuts import CountRanks, WeightedRanks, weighted_ranks
 from masquerade.anonymize.mondrian.cuts import AxisCandidates, Choice
-from masquerade.anonymize.mondrian.groups import Cells
 from masquerade.anonymize.mondrian.multidimensional import Dimensions, JudgeOf
 from masquerade.data.records import Records, codes_of
 from masquerade.engine.chunks import Kernel

@@ -9,10 +9,9 @@ from itertools import count
 import numpy as np
 
 from masquerade.anonymize.mondrian.axes import Axis, axes_of
-from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.linked import LinkedGroups, groups_alike
-from masquerade.anonymize.mondrian.method import begins_with_union, by_qid, judge_of
+from masquerade.anonymize.mondrian.judge import Judge, judge_of
 from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_records
+from masquerade.anonymize.mondrian.qids import begins_with_union, by_qid
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.data.column import Coded, Generalised
 from masquerade.engine.counts import first_rows, value_counts
@@ -29,6 +28,7 @@ from masquerade.protocol.mondrian.checks import CutChecks
 from masquerade.protocol.mondrian.groups import FinishedGroups
 from masquerade.protocol.mondrian.levels import SCORE_BITS, cut_together
 from masquerade.protocol.mondrian.linked import Alike, begin_with_union, cut_linked_together
+from masquerade.protocol.mondrian.linked_groups import LinkedGroups, groups_alike
 from masquerade.protocol.mondrian.method import JointMondrian, apart
 from masquerade.protocol.mondrian.own_cuts import OwnGroups
 from masquerade.protocol.sensitive.checks import prepare_checks

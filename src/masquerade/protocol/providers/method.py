@@ -8,8 +8,9 @@ from typing import ClassVar, NamedTuple, Self
 
 from masquerade.anonymize.method import TableMethod, insist
 from masquerade.anonymize.mondrian.algorithm import Mondrian
-from masquerade.anonymize.mondrian.method import linked, strict
+from masquerade.anonymize.mondrian.method import strict
 from masquerade.anonymize.mondrian.providers import may_cut_providers
+from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
 from masquerade.data.table import columns_of
