@@ -18,7 +18,7 @@ import pyarrow as pa
 from masquerade.anonymize.boundaries import reachable
 from masquerade.anonymize.method import TableMethod, insist, records_of
 from masquerade.anonymize.release import Provenance, Release, shuffled
-from masquerade.anonymize.shared_people import SharedPeople, shared_people
+from masquerade.anonymize.shared_people import AtHand, SharedPeople, shared_people
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.encode import without_unused
 from masquerade.data.records import KEPT, Records, Wanted, codes_of, ranks_of, with_products
@@ -27,6 +27,7 @@ from masquerade.data.schema import Schema
 from masquerade.data.table import Missing, Table
 from masquerade.engine.chunks import Chunks
 from masquerade.engine.counts import Counts, Rows
+from masquerade.engine.here import Here
 from masquerade.errors import Bug, ParameterError, RequirementUnreachable
 from masquerade.privacy.check import ReleasedRows, Verdict, verify
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
@@ -329,6 +330,9 @@ def publish(
     known = provenance or Provenance()
     made = anonymised(table, requirement, algorithm, sensitive=sensitive, missing=missing, on_step=on_step)
     started = time.perf_counter()
+    there = (name for name in table.schema.identifiers if name in table.arrow.column_names)
+    people, missing_values = [AtHand(table.arrow)], table.origin.missing_values
+    identifier, provider = next(there, None), next(iter(requirement.provider_columns), None)
     release = _measured(
         made,
         requirement,
@@ -337,7 +341,7 @@ def publish(
         shuffled(made.cells) if order == "shuffle" else made.cells,
         sensitive=sensitive,
         dropped=tuple(name for name in table.arrow.column_names if name not in made.cells.column_names),
-        shared=lambda: shared_people(table, requirement),
+        shared=lambda: shared_people(people, Here(), identifier, provider, missing_values),
         seed=seed,
     )
     release.seconds["metrics"] = time.perf_counter() - started
@@ -361,7 +365,6 @@ def publish_records(
     `identifier` is a column of the source that tells people apart, for those whom several providers have. Return the
     release, which holds some of its rows, and the digest of the files.
     """
-    from masquerade.anonymize.shared_people import shared_people_of_chunks
     from masquerade.data.write import digest_of
 
     algorithm = algorithm.in_chunks()
@@ -379,9 +382,7 @@ def publish_records(
     provider = next(iter(requirement.provider_columns), None)
 
     def shared() -> SharedPeople | None:
-        if identifier is None or provider is None:
-            return None
-        return shared_people_of_chunks(records, identifier, provider, folder.missing_values)
+        return shared_people(records.parts, records.engine, identifier, provider, folder.missing_values)
 
     told = [*_secret(requirement, algorithm, sensitive), *requirement.special_columns]
     if algorithm.target is not None:

@@ -3,23 +3,29 @@
 m-privacy takes the records of different providers for those of different people. Who is at two providers is in the
 table twice: a coalition of one of them may know one record by the other, and a group of k records has fewer people.
 Only their number is reported.
+
+A person is the fingerprint of the identifier, under a secret of its own; with it a chunk keeps nothing but the
+provider's. Whoever has a smallest and a largest provider that differ is at several. Fingerprints are looked at share by
+share, so that no more of them are held at once than the memory takes.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from masquerade.data.encode import missing_rows
 from masquerade.data.fingerprints import Fingerprints, fingerprints, mixed
-from masquerade.data.records import Records, TablePart
-from masquerade.data.table import Table
-from masquerade.engine.chunks import Arrays, Chunk
-from masquerade.engine.counts import renumber, value_counts
-from masquerade.privacy.requirement import Requirement
+from masquerade.engine.chunks import Arrays, Chunk, Engine
+
+_PERSON, _PROVIDER = "person", "provider"
+_BYTES_PER_PERSON = 128  # while those of several chunks are put together
+_DRIVER_MEMORY = 4 << 30  # of whoever does that for a cluster
 
 
 @dataclass(frozen=True)
@@ -30,42 +36,41 @@ class SharedPeople:
     identifier: str
 
 
-def shared_people(table: Table, requirement: Requirement) -> SharedPeople | None:
-    """Count them by the table's first identifier; None without one, or where no requirement is about providers."""
-    names = [name for name in table.schema.identifiers if name in table.arrow.column_names]
-    if not names or not requirement.provider_columns:
+class Readable(Protocol):
+    """Some rows, with all their columns."""
+
+    def read(self, columns: Sequence[str], coded: Container[str] = ()) -> pa.Table:
+        """Read these columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class AtHand:
+    """All rows of a table in memory."""
+
+    table: pa.Table
+
+    def read(self, columns: Sequence[str], coded: Container[str] = ()) -> pa.Table:
+        """Return these columns as they are."""
+        return self.table.select(list(columns))
+
+
+def shared_people(
+    parts: Sequence[Readable],
+    engine: Engine,
+    identifier: str | None,
+    provider: str | None,
+    missing_values: Sequence[str],
+) -> SharedPeople | None:
+    """Count the people who are at two or more providers, going by an identifier of all rows that were read.
+
+    None without one, or where no requirement is about providers.
+    """
+    if identifier is None or provider is None:
         return None
-    absent = missing_rows(table.cells(names[0]), table.origin.missing_values)
-    known = table if absent is None else table.take(np.flatnonzero(~absent))
-    people, providers = known.coded(names[0]), known.coded(requirement.provider_columns[0])
-    n_providers = max(len(providers.labels), 1)
-    pairs = people.codes.astype(np.int64) * n_providers + providers.codes
-    _, found = renumber(pairs, max(len(people.labels), 1) * n_providers)
-    at = value_counts(found // n_providers, len(people.labels))
-    return SharedPeople(int(np.count_nonzero(at > 1)), names[0])
-
-
-# --- shared people ------------------------------------------------------------------------------------------
-# People whose records several providers hold (`anonymize/shared_people.py`), where the records are in
-# chunks.
-#
-# A person is the fingerprint of the identifier, under a secret of its own; with it a chunk keeps nothing
-# but the provider's. Whoever has a smallest and a largest provider that differ is at several. Fingerprints
-# are looked at share by share, so that no more of them are held at once than the memory takes.
-
-_PERSON, _PROVIDER = "person", "provider"
-_BYTES_PER_PERSON = 128  # while those of several chunks are put together
-_DRIVER_MEMORY = 4 << 30  # of whoever does that for a cluster
-
-
-def shared_people_of_chunks(
-    table: Records, identifier: str, provider: str, missing_values: Sequence[str]
-) -> SharedPeople:
-    """Count the people who are at two or more providers, going by an identifier of all rows that were read."""
     secret = secrets.randbits(64)
-    loaders = [_ReadPeople(part, identifier, provider, tuple(missing_values), secret) for part in table.parts]
-    chunks, sizes = table.engine.load(loaders)
-    memory = getattr(table.engine, "memory", _DRIVER_MEMORY) // 8
+    loaders = [_ReadPeople(part, identifier, provider, tuple(missing_values), secret) for part in parts]
+    chunks, sizes = engine.load(loaders)
+    memory = getattr(engine, "memory", _DRIVER_MEMORY) // 8
     shares = max(1, -(-sum(sizes) * _BYTES_PER_PERSON // memory))
     people = 0
     for share in range(shares):
@@ -78,7 +83,7 @@ def shared_people_of_chunks(
 class _ReadPeople:
     """The loader of a chunk: who each record with an identifier is about, and who provided it."""
 
-    part: TablePart
+    part: Readable
     identifier: str
     provider: str
     missing_values: tuple[str, ...]
