@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from masquerade.jobs.draft.drafting import draft
     from masquerade.jobs.evaluate import evaluate
     from masquerade.jobs.guessing import Table
-    from masquerade.jobs.keys import JointKeysFound, fuzzy_duplicates, joint_keys, keys, mask, ratios
+    from masquerade.jobs.joint_keys import JointKeysFound, joint_keys
+    from masquerade.jobs.keys import fuzzy_duplicates, keys, mask, ratios
     from masquerade.jobs.learn import Learning, Predictions, learn_job, predict
     from masquerade.jobs.mashup import Mashup, mashup_job
     from masquerade.jobs.one_table import anonymize, read, roll_up
@@ -125,7 +126,8 @@ _HOME = {
     "jobs.draft.drafting": ["draft"],
     "jobs.evaluate": ["evaluate"],
     "jobs.guessing": ["Table"],
-    "jobs.keys": ["JointKeysFound", "fuzzy_duplicates", "joint_keys", "keys", "mask", "ratios"],
+    "jobs.joint_keys": ["JointKeysFound", "joint_keys"],
+    "jobs.keys": ["fuzzy_duplicates", "keys", "mask", "ratios"],
     "jobs.learn": ["Learning", "Predictions", "learn_job", "predict"],
     "jobs.mashup": ["Mashup", "mashup_job"],
     "jobs.one_table": ["read", "roll_up"],

@@ -13,7 +13,7 @@ from masquerade.cli.output import Json, looked_at, print_json, progress, say_pla
 
 if TYPE_CHECKING:
     from masquerade.data.read import TableFile
-    from masquerade.jobs.keys import JointKeysFound
+    from masquerade.jobs.joint_keys import JointKeysFound
     from masquerade.jobs.run import AskedTable
     from masquerade.risk.keys import Keys
     from masquerade.risk.masking import Masked
@@ -221,7 +221,7 @@ def _is_about_parties(job: str) -> bool:
 
 
 def _joint_keys(job: str, options: dict[str, Any], costs: dict[str, float] | None, *, json: bool) -> None:
-    from masquerade.jobs.keys import joint_keys
+    from masquerade.jobs.joint_keys import joint_keys
 
     with progress() as shown:
         found = joint_keys(job, weights=costs, on_stage=shown.stage, on_party=shown.party, **options)

@@ -17,7 +17,7 @@ from masquerade.errors import ParameterError, one_line
 
 if TYPE_CHECKING:
     from masquerade.data.released import Step
-    from masquerade.jobs.keys import JointKeysFound
+    from masquerade.jobs.joint_keys import JointKeysFound
     from masquerade.progress import Stage
     from masquerade.risk.keys import Keys
     from masquerade.risk.masking import Masked

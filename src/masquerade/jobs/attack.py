@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,13 +20,14 @@ from masquerade.errors import ParameterError
 from masquerade.jobs.guessing import names_of
 from masquerade.jobs.model import DataSection
 from masquerade.jobs.one_table import checked_requirement, table_of_release
-from masquerade.jobs.plan import Plan
-from masquerade.jobs.run import as_released
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import Conjunction, Requirement
 from masquerade.protocol.contract import PROVIDER
 from masquerade.risk.attacks.attack import Finding, GroupCounts, Scene
 from masquerade.risk.attacks.registry import attack as play
+
+if TYPE_CHECKING:  # a release at hand needs no job
+    from masquerade.jobs.plan import Plan
 
 
 def attack(
@@ -92,7 +93,8 @@ def attack_job(
     Of a release in many files that exceed the memory of the job's engine, those that need no other table are played, by
     counts of its groups.
     """
-    from masquerade.jobs.run import beyond_memory, refuse_whole
+    from masquerade.jobs.plan import Plan
+    from masquerade.jobs.run import as_released, beyond_memory, refuse_whole
 
     plan = Plan(Path(job))
     schema = plan.schema()
