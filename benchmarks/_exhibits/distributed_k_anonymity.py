@@ -53,7 +53,7 @@ DISTRIBUTED_K_ANONYMITY = Paper(
                     "10 to 16 days for the whole run",
                     _days,
                     tuple(f"k = {k}: {what}" for k in (20, 50, 100) for what in ("the whole", "sent", "aligning")),
-                    code="protocol/joint_histogram/",
+                    code="protocol/sensitive/",
                 ),
             ),
             {"PRECISION_KS": (20, 50, 100), "PARTITIONINGS": 1, "PAPER_DAYS": {100: 16.11}},

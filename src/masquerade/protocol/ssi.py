@@ -11,7 +11,7 @@ size, nor that of the other's set.
 P1 is party 0. What the paper leaves open: shares are whole numbers 40 binary digits longer than a count, taken modulo
 2^w for the circuit, because P2 does not know the order of Okamoto and Uchiyama's message group.
 
-The joint histogram (`protocol/joint_histogram/`) gives the same bits for all records of two partitions at once.
+The joint histogram (`protocol/sensitive/`) gives the same bits for all records of two partitions at once.
 """
 
 from __future__ import annotations

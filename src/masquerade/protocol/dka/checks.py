@@ -164,7 +164,7 @@ def judging_circuit(part: GroupRequirement, row: SharedRow, least: int) -> Circu
 # Where a requirement is on a sensitive attribute, its test takes the place of the one on sizes, which it
 # includes.
 #
-# Rounds of messages: six a test, besides batches. Cost: see `protocol/joint_histogram/`.
+# Rounds of messages: six a test, besides batches. Cost: see `protocol/sensitive/`.
 
 
 class PairTests:

@@ -1,12 +1,12 @@
 """The base class of methods by which parties learn a model.
 
-A method is one file in `protocol/learn/methods/` and one line in `masquerade.methods`. It declares
+A method is one file in `protocol/learn/` and one line in `masquerade.methods`. It declares
 
     name, summary, activity       as every method
     arrangements                  how the parties may hold their data
     roles                         the columns that it takes apart from attributes; by default it needs a class
     takes                         "values": every column is counted by value; "numbers": categories become 0 and 1
-    learns                        its class of models (`protocol/learn/models/`), which reads and writes the JSON
+    learns                        its class of models (`protocol/learn/`), which reads and writes the JSON
     of_records                    what became of the parties' records, if they left their owners in any form
     drop_outs                     what it can do when a site drops out besides to stop, and `must_stop`: why not more
     parameters                    declared fields, as in every method
