@@ -104,11 +104,11 @@ class Extents:
 
     def __call__(self, chunk: Chunk) -> tuple[Counts, Counts, Counts]:
         """Return the groups that have a record here; and their first and last ranks, dimension × group."""
-        final = chunk[FINAL]
-        sizes = value_counts(final, self.n_groups)
-        groups = np.flatnonzero(sizes)
-        rows = rows_by_rank(final, self.n_groups)
-        starts = (np.cumsum(sizes) - sizes)[groups]
+        above = chunk[FINAL] + 1  # 0 for those that another chunk has
+        counts = value_counts(above, self.n_groups + 1)
+        groups = np.flatnonzero(counts[1:])
+        rows = rows_by_rank(above, self.n_groups + 1)
+        starts = (np.cumsum(counts) - counts)[1:][groups]
         ranks = [chunk[name].take(rows) for name in self.ranks]
         first, last = (
             np.stack([edge.reduceat(each, starts).astype(np.int64) for each in ranks])

@@ -458,12 +458,6 @@ class OwnGroups:
             store.chunks.change(
                 [kernels.Cut(each, final, nothing) for each, final in zip(none, store.final, strict=True)]
             )
-        for store in self._away:
-            n_chunks = len(home.chunks)
-            back = store.chunks.exchange([kernels.SendBack(n_chunks)] * len(store.chunks), n_chunks)
-            home.chunks.join(back, kernels.come_back)
-            back.drop()
-            store.chunks.drop()
         cells = np.concatenate(self._done_cells, axis=2)
         taxonomies = [at for at, axis in enumerate(self.axes) if isinstance(axis, TaxonomyAxis)]
         if taxonomies:
@@ -473,15 +467,25 @@ class OwnGroups:
                 assert isinstance(axis, TaxonomyAxis)
                 node = axis.lowest(lowest, highest)
                 cells[at] = axis.lo[node], axis.hi[node]
+        for store in self._away:
+            n_chunks = len(home.chunks)
+            back = store.chunks.exchange([kernels.SendBack(n_chunks)] * len(store.chunks), n_chunks)
+            home.chunks.join(back, kernels.come_back)
+            back.drop()
+            store.chunks.drop()
         return FinishedGroups(home.chunks, self.axes, cells)
 
     def _extents(self, ranks: tuple[str, ...]) -> tuple[Counts, Counts]:
-        """Return the first and last ranks of the finished groups, dimension × group."""
+        """Return the first and last ranks of the finished groups, dimension × group.
+
+        Where each group is whole, before its records are sent back: so what chunks tell is no more than a group each.
+        """
         first = np.full((len(ranks), self._n_done), np.iinfo(np.int64).max)
         last = np.full((len(ranks), self._n_done), -1)
-        for groups, lowest, highest in self._home.chunks.each(kernels.Extents(ranks, self._n_done)):
-            first[:, groups] = np.minimum(first[:, groups], lowest)
-            last[:, groups] = np.maximum(last[:, groups], highest)
+        for store in self._stores:
+            for groups, lowest, highest in store.chunks.each(kernels.Extents(ranks, self._n_done)):
+                first[:, groups] = np.minimum(first[:, groups], lowest)
+                last[:, groups] = np.maximum(last[:, groups], highest)
         return first, last
 
 
