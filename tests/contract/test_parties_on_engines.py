@@ -35,7 +35,7 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.hand_in import Columns
 from masquerade.protocol.method import Seat
 from masquerade.protocol.mondrian.method import JointMondrian
-from masquerade.protocol.own_chunks import read_own_records, wanted_of_party
+from masquerade.protocol.own_rows import read_own_records, wanted_of_party
 from protocol.test_boundaries import METHODS, bounded, records
 from protocol.test_boundaries import QID as LIMITED
 from protocol.test_boundaries import contract_of as within_boundaries

@@ -67,7 +67,7 @@ from masquerade.protocol.contract import ANSWER, MODEL, TABLE, Contract
 from masquerade.protocol.hand_in import OwnPart
 from masquerade.protocol.learn.own_records import complete_records
 from masquerade.protocol.method import Seat
-from masquerade.protocol.own_chunks import read_own_records, wanted_of_party, why_whole
+from masquerade.protocol.own_rows import read_own_records, wanted_of_party, why_whole
 
 # --- own table ----------------------------------------------------------------------------------------------
 # What a party brings into a session of a job: its table, without incomplete rows, and its identifiers.

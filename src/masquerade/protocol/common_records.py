@@ -36,7 +36,7 @@ from masquerade.protocol.align.align import align, who_differs
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.hand_in import Columns, Received, ReportedStep, compact, own_part, write_columns
 from masquerade.protocol.method import ASSEMBLER, Seat
-from masquerade.protocol.own_chunks import COMMON, cells_of, counted_columns, in_common_order
+from masquerade.protocol.own_rows import COMMON, cells_of, counted_columns, in_common_order
 from masquerade.protocol.pairs import BackEnd
 from masquerade.protocol.sensitive.checks import remote_parts
 from masquerade.utility.comparison import Answer, Comparison, Shown

@@ -1,4 +1,25 @@
-"""One party's part of a mashup by top-down specialization: align, share the class, specialise, check, hand in."""
+"""Top-down specialization of a table whose columns are spread over n parties: one party's part, from start to end.
+
+It aligns, shares the class, specialises, checks, and hands in; `mashup` is its rounds.
+
+All parties go through the same rounds: each finds its best valid candidate, the best of all wins, the
+winner sends an instruction, and every party splits its groups. `LocalView` and `PublicState` are those of
+the one-table algorithm, so the sequence of specializations is the one that a trusted party with the
+joined table would make.
+
+    who        learns, each round
+    everyone   the winner, its attribute, and for each common record that carried the specialised value, its child:
+               the generalised value of its own identified people, as the release will have it or more general
+    everyone   what the way of comparing scores shows (protocol/comparing/argmax.py)
+    everyone   where requirements look at sensitive attributes of other parties, whether the winner's candidate is
+               withdrawn because one of them would not hold (protocol/sensitive/checks.py)
+
+Cost of a round: the comparison, and one instruction of about carriers · entropy bits to n − 1 peers.
+
+Everybody recomputes the winner's score and the validity from the instruction; a peer whose instruction
+does not fit what was agreed is named, and the session ends. So is a winner whose candidate is worse than
+our own: the comparison came out wrong, by its doing or, with more than two parties, by another's.
+"""
 
 from __future__ import annotations
 
@@ -27,27 +48,6 @@ from masquerade.protocol.sensitive.checks import RemoteChecks, Settled, prepare_
 from masquerade.protocol.tds.instruction_code import pack, unpack
 from masquerade.protocol.tds.method import AlwaysTakePart, Participation
 from masquerade.utility.scores import FIXED_ONE, Score, score_named
-
-# --- mashup -------------------------------------------------------------------------------------------------
-# Mashup: top-down specialization of a table whose columns are spread over n parties.
-#
-# All parties go through the same rounds: each finds its best valid candidate, the best of all wins, the
-# winner sends an instruction, and every party splits its groups. `LocalView` and `PublicState` are those of
-# the one-table algorithm, so the sequence of specializations is the one that a trusted party with the
-# joined table would make.
-#
-#     who        learns, each round
-#     everyone   the winner, its attribute, and for each common record that carried the specialised value, its child:
-#                the generalised value of its own identified people, as the release will have it or more general
-#     everyone   what the way of comparing scores shows (protocol/comparing/argmax.py)
-#     everyone   where requirements look at sensitive attributes of other parties, whether the winner's candidate is
-#                withdrawn because one of them would not hold (protocol/sensitive/checks.py)
-#
-# Cost of a round: the comparison, and one instruction of about carriers · entropy bits to n − 1 peers.
-#
-# Everybody recomputes the winner's score and the validity from the instruction; a peer whose instruction
-# does not fit what was agreed is named, and the session ends. So is a winner whose candidate is worse than
-# our own: the comparison came out wrong, by its doing or, with more than two parties, by another's.
 
 
 class Instruct(Message, tag="instruct", frozen=True):
@@ -110,6 +110,7 @@ def mashup(
         offered.extend([best] if best is not None else [])
         return Bid(best[0].score, best[0].position) if best is not None else None
 
+    # One specialization a round: what is valid, and what a score weighs, depends on the groups that all before made.
     while True:
         offered.clear()
         winner = yield from argmax(me, parties, offer)
@@ -119,6 +120,7 @@ def mashup(
         if winner.party == me:
             ((candidate, instruction),) = offered
             if checks is not None:
+                # Before anybody sees the instruction: of a candidate that is refused nothing is to be known.
                 valid = yield from checks.ask(instruction, state)
                 yield Send(peers, Settled(valid))
                 if not valid:
@@ -220,9 +222,6 @@ def digest_of(labels: Iterable[Counts]) -> bytes:
     for some in labels:
         digest.update(some.astype("<i8").tobytes())
     return digest.digest()
-
-
-# --- party --------------------------------------------------------------------------------------------------
 
 
 def party(

@@ -25,7 +25,7 @@ from masquerade.protocol.align.identifiers import identifiers
 from masquerade.protocol.contract import MODEL, Contract
 from masquerade.protocol.learn.own_records import complete_records
 from masquerade.protocol.learn.site import READERS
-from masquerade.protocol.own_chunks import read_own_records, wanted_of_party
+from masquerade.protocol.own_rows import read_own_records, wanted_of_party
 from masquerade.protocol.providers.domains import KEEP_AMONG_PROVIDERS
 from masquerade.service.agree.policy import Policy, check_policy
 from masquerade.service.cards import SchemaCard, card_of

@@ -34,7 +34,7 @@ from masquerade.errors import (
 from masquerade.methods import method_of
 from masquerade.protocol.common_records import refuse_unknown_to
 from masquerade.protocol.contract import TABLE
-from masquerade.protocol.own_chunks import why_whole
+from masquerade.protocol.own_rows import why_whole
 from masquerade.service.agree.objections import verified_signer
 from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.request import read_request

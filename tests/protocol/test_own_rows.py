@@ -16,7 +16,7 @@ from masquerade.engine.local import LocalEngine
 from masquerade.errors import DataError, ParameterError, RequirementUnreachable
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.mondrian.method import JointMondrian
-from masquerade.protocol.own_chunks import read_own_records, wanted_of_party
+from masquerade.protocol.own_rows import read_own_records, wanted_of_party
 from protocol.test_joint_mondrian import contract_of as by_mondrian
 from protocol.test_mashup import contract_of as by_tds
 from protocol.test_mashup import run_mashup
