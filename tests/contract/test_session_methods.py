@@ -30,7 +30,7 @@ from contract.people import (
     people,
     requirements,
 )
-from masquerade.anonymize.publish import hopeless_at_once
+from masquerade.anonymize.preparation import hopeless_at_once
 from masquerade.errors import Problem
 from masquerade.methods import methods_between_parties, written_method
 from masquerade.net.memory import Wire, run_together

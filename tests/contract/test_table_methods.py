@@ -28,7 +28,7 @@ from contract.people import (
 )
 from examples import QUICK, examples
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.publish import hopeless_at_once
+from masquerade.anonymize.preparation import hopeless_at_once
 from masquerade.errors import ParameterError
 from masquerade.methods import table_methods
 from masquerade.privacy.registry import REQUIREMENTS

@@ -9,7 +9,7 @@ from masquerade.anonymize.mondrian.axes import axes_of
 from masquerade.anonymize.mondrian.judge import judge_of
 from masquerade.anonymize.mondrian.method import by_certainty
 from masquerade.anonymize.mondrian.partition import partition
-from masquerade.anonymize.publish import Prepared
+from masquerade.anonymize.preparation import Prepared
 from masquerade.data.column import Column
 from masquerade.engine.counts import Rows
 from masquerade.privacy.k_anonymity import KAnonymity

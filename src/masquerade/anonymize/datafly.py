@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.boundaries import rows_by_boundary
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.publish import Prepared, different_qids, prepare, refuse_violating_whole
+from masquerade.anonymize.preparation import Prepared, different_qids, prepare, refuse_violating_whole
 from masquerade.data.column import Column, Generalised
 from masquerade.data.records import Records, codes_of, ranks_of
 from masquerade.data.released import OnStep, Outcome, ReleasedCodes

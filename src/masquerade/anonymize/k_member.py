@@ -23,7 +23,7 @@ from masquerade.anonymize.cheapest_box.space import ONE, GridLevels, Levels, Rec
 from masquerade.anonymize.method import TableMethod, WholeTableMethod
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, judge_of
 from masquerade.anonymize.mondrian.partition import released_column
-from masquerade.anonymize.publish import Prepared, prepare
+from masquerade.anonymize.preparation import Prepared, prepare
 from masquerade.data.column import Coded, Column
 from masquerade.data.continuum import Continuum
 from masquerade.data.released import OnStep, Outcome

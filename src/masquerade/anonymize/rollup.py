@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.method import TableMethod, WholeTableMethod
 from masquerade.anonymize.mondrian.algorithm import Mondrian
-from masquerade.anonymize.publish import anonymised, prepare
+from masquerade.anonymize.preparation import prepare
+from masquerade.anonymize.publish import anonymised
 from masquerade.anonymize.release import Provenance, Release, shuffled
 from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.data.column import Domain, Generalised, released_range

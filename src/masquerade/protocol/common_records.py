@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.anonymize.publish import refuse_violating_whole
+from masquerade.anonymize.preparation import refuse_violating_whole
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.records import Records, codes_of, ranks_of
 from masquerade.data.released import by_cut

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import ClassVar
 
 from masquerade.anonymize.method import records_of
-from masquerade.anonymize.publish import prepare
+from masquerade.anonymize.preparation import prepare
 from masquerade.anonymize.tds.groups import PublicState
 from masquerade.anonymize.tds.instruction import RankSplit
 from masquerade.anonymize.tds.method import TopDownSpecialization

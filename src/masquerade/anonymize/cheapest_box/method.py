@@ -34,7 +34,7 @@ from masquerade.anonymize.method import WholeTableMethod
 from masquerade.anonymize.mondrian.judge import Judge, judge_of
 from masquerade.anonymize.mondrian.partition import released_column
 from masquerade.anonymize.mondrian.qids import linked
-from masquerade.anonymize.publish import Prepared, prepare
+from masquerade.anonymize.preparation import Prepared, prepare
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.released import OnStep, Outcome
 from masquerade.data.schema import Schema

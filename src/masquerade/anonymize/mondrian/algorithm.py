@@ -36,7 +36,7 @@ from masquerade.anonymize.mondrian.method import (
 from masquerade.anonymize.mondrian.multidimensional import Dimensions, outcome_of
 from masquerade.anonymize.mondrian.providers import ProviderAwareMondrian, may_cut_providers
 from masquerade.anonymize.mondrian.qids import cut_by_value, linked
-from masquerade.anonymize.publish import prepare
+from masquerade.anonymize.preparation import prepare
 from masquerade.data.column import Coded, Column
 from masquerade.data.query_log import kept_query_log
 from masquerade.data.records import Records

@@ -33,7 +33,7 @@ from masquerade.anonymize.mondrian.cuts import Choice
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups, lookalikes, only_released, parts_of_unions
 from masquerade.anonymize.mondrian.judge import Judge, Merge
 from masquerade.anonymize.mondrian.partition import COUNTS_AT_A_TIME, Cutter, Done, Open, released_column
-from masquerade.anonymize.publish import Prepared
+from masquerade.anonymize.preparation import Prepared
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
 from masquerade.data.released import Outcome, ReleasedCodes

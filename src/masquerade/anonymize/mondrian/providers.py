@@ -30,7 +30,7 @@ from masquerade.anonymize.mondrian.multidimensional import (
     place_providers,
 )
 from masquerade.anonymize.mondrian.qids import cut_by_value, linked
-from masquerade.anonymize.publish import prepare
+from masquerade.anonymize.preparation import prepare
 from masquerade.data.records import Records
 from masquerade.data.released import OnStep, Outcome
 from masquerade.data.schema import Schema

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.publish import different_qids, prepare
+from masquerade.anonymize.preparation import different_qids, prepare
 from masquerade.anonymize.tds.groups import PublicState
 from masquerade.anonymize.tds.view import LocalView
 from masquerade.data.records import Records

@@ -12,8 +12,7 @@ import time
 
 import pyarrow as pa
 
-from masquerade.anonymize.publish import hopeless_at_once, refuse_unreachable
-from masquerade.data.table import Origin, Table
+from masquerade.anonymize.preparation import hopeless_at_once, refuse_violating_whole
 from masquerade.errors import RequirementUnreachable
 from masquerade.net.script import Receive, Script, Send
 from masquerade.progress import Stage
@@ -60,7 +59,8 @@ def dka_party(
     sensitive = own_sensitive(name, contract, own)
     known = [part for part in contract.parts if part.sensitive in sensitive]
     judged = hopeless_at_once(known, algorithm.opens_chi)
-    refuse_unreachable(Table(own.arrow, own.schema, origin=Origin("the common records")), judged, sensitive)
+    whole = {each: (coded.histogram(), coded.labels) for each, coded in sensitive.items()}
+    refuse_violating_whole("the common records", len(own), judged, whole)
     only_sizes = all(part.only_sizes for part in contract.parts)
     side = algorithm.side(own.columns(mine), len(own), k, only_sizes=only_sizes)
     for opened in notebook.rounds:
