@@ -27,7 +27,7 @@ from masquerade.engine import cluster as cluster_module
 from masquerade.engine.cluster import DaskEngine
 from masquerade.engine.local import LocalEngine
 from masquerade.errors import BadInput, ClusterError
-from masquerade.jobs import run as chunked_jobs
+from masquerade.jobs import rows
 from masquerade.jobs.mashup import mashup_job
 from masquerade.jobs.run import anonymize_job, verify_job
 
@@ -301,7 +301,7 @@ def test_a_folder_is_read_whole_where_chunks_would_lose_something(
     path.write_text(f'{job}\n[output]\ntable = "auto.csv"\nreport = false\n')
     anonymize_job(path)
     assert (folder / "auto.csv").is_file()
-    monkeypatch.setattr(chunked_jobs, "DEFAULT_MEMORY", "1KB")
+    monkeypatch.setattr(rows, "DEFAULT_MEMORY", "1KB")
     with pytest.raises(
         BadInput, match=r'"auto" without an .engine. needs the whole table .*; name an engine'
     ):
@@ -321,7 +321,7 @@ def test_a_folder_is_read_whole_by_methods_that_need_it(
     written = anonymize_job(path)
     assert (folder / "whole.csv").is_file()
     assert written.release.settings["algorithm"]["name"] == "k-member"
-    monkeypatch.setattr(chunked_jobs, "DEFAULT_MEMORY", "1KB")
+    monkeypatch.setattr(rows, "DEFAULT_MEMORY", "1KB")
     with pytest.raises(
         BadInput, match=r'"k-member" needs the whole table .* auto, tds, mondrian, datafly; this one takes'
     ):
@@ -660,7 +660,7 @@ def test_a_release_larger_than_memory_is_evaluated_by_counts(
     anonymize_job(path)
     asked = ("evaluate", folder / "people", folder / "measured.parquet", "--job", path, "--json")
     whole = here(capsys, *asked, "--queries", "0", "--folds", "0").json
-    monkeypatch.setattr(chunked_jobs, "_IN_MEMORY", 1 << 20)  # as if it took terabytes
+    monkeypatch.setattr(rows, "_IN_MEMORY", 1 << 20)  # as if it took terabytes
     counted = here(capsys, *asked)
     assert counted.code == 0, counted.err
     attacks = {(each["name"], each.get("attribute")): each["value"] for each in whole.pop("attacks")}
@@ -696,7 +696,7 @@ def test_a_release_larger_than_memory_is_attacked_by_counts(
     anonymize_job(path)
     asked = ("attack", folder / "attacked.parquet", "--job", path, "--json")
     whole = here(capsys, *asked).json["attacks"]
-    monkeypatch.setattr(chunked_jobs, "_IN_MEMORY", 1 << 20)  # as if it took terabytes
+    monkeypatch.setattr(rows, "_IN_MEMORY", 1 << 20)  # as if it took terabytes
     counted = here(capsys, *asked)
     assert counted.code == 0, counted.err
     assert [(each["name"], each["value"]) for each in counted.json["attacks"]] == [

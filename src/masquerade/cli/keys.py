@@ -14,7 +14,7 @@ from masquerade.cli.output import Json, looked_at, print_json, progress, say_pla
 if TYPE_CHECKING:
     from masquerade.data.read import TableFile
     from masquerade.jobs.joint_keys import JointKeysFound
-    from masquerade.jobs.run import AskedTable
+    from masquerade.jobs.rows import AskedTable
     from masquerade.risk.keys import Keys
     from masquerade.risk.masking import Masked
 
@@ -89,7 +89,7 @@ def asked_table(
 ) -> Iterator[AskedTable]:
     """Open the table that the options describe, or that of a job, whose `[data]` and `[engine]` do."""
     from masquerade.jobs.keys import opened_engine
-    from masquerade.jobs.run import opened_job_table
+    from masquerade.jobs.rows import opened_job_table
 
     if not source.endswith(".toml"):
         with opened_engine(engine, memory) as opened:
@@ -215,7 +215,7 @@ def keys(
 
 
 def _is_about_parties(job: str) -> bool:
-    from masquerade.jobs.run import is_about_parties
+    from masquerade.jobs.rows import is_about_parties
 
     return is_about_parties(job)
 

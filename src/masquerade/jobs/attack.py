@@ -94,7 +94,8 @@ def attack_job(
     counts of its groups.
     """
     from masquerade.jobs.plan import Plan
-    from masquerade.jobs.run import as_released, beyond_memory, refuse_whole
+    from masquerade.jobs.rows import beyond_memory, refuse_rows
+    from masquerade.jobs.run import as_released
 
     plan = Plan(Path(job))
     schema = plan.schema()
@@ -103,7 +104,7 @@ def attack_job(
     class_ = plan.job.roles.class_
     sensitive = tuple(name for name in plan.published if name != class_ or name in plan.job.roles.sensitive)
     if (large := beyond_memory(plan, str(release))) is not None:
-        refuse_whole("attack", original=original, outside=outside, earlier=earlier)
+        refuse_rows("attack", original=original, outside=outside, earlier=earlier)
         return play(_scene_of_files(large[0], plan, schema, sensitive, population))
 
     def read(source: str | Path) -> Table:
@@ -143,7 +144,7 @@ def _scene_of_files(
 ) -> Scene:
     """Return the scene of a release that stays in its files, of which the groups are counted on the job's engine."""
     from masquerade.data.records import rows_of_chunks
-    from masquerade.jobs.run import opened_engine
+    from masquerade.jobs.rows import opened_engine
     from masquerade.privacy.check import count_groups
 
     qid = plan.requirement.qid_attributes

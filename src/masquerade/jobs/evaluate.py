@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 # What looks at single rows needs all of them in one memory: of tables in chunks this is left out, or refused if asked
-# for (`refuse_whole`). All else follows from counts.
+# for (`rows.py`). All else follows from counts.
 BY_ROWS, BY_ROWS_AND_CLASS = ("query_error",), ("classification", "accuracy")
 
 
@@ -106,7 +106,7 @@ def evaluate_files(
     from masquerade.data.read_parquet import parted_files
     from masquerade.data.records import Wanted, read_chunks
     from masquerade.jobs.model import DataSection
-    from masquerade.jobs.run import opened_engine
+    from masquerade.jobs.rows import opened_engine
 
     requirement, target, data = plan.requirement, plan.job.roles.class_, plan.job.data or DataSection()
     qid = [name for name in schema.names if name in requirement.qid_attributes]

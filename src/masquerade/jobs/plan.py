@@ -511,10 +511,10 @@ class Plan:
 
     def outputs(self) -> Outputs:
         """The files to write."""
-        return outputs_of(self.job, self.path, self.problems, folder=self.is_chunked)
+        return outputs_of(self.job, self.path, self.problems, folder=self.on_engine)
 
     @property
-    def is_chunked(self) -> bool:
+    def on_engine(self) -> bool:
         """Whether an engine is to run the job on chunks: it names one, or its table is in many files.
 
         Without an engine, methods that need the whole table, or would lose something, get it if it is not too large.

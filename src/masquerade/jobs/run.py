@@ -22,26 +22,27 @@ from masquerade.anonymize.release import Provenance
 from masquerade.data.file_kinds import is_parted
 from masquerade.data.formulas import escape_formulas
 from masquerade.data.read import TableFile
-from masquerade.data.read_parquet import PartedFiles, parted_files
-from masquerade.data.read_sql import database_scheme, parted_query
+from masquerade.data.read_parquet import parted_files
+from masquerade.data.read_sql import database_scheme
 from masquerade.data.reading import Source
-from masquerade.data.records import Parted, read_chunks
+from masquerade.data.records import rows_of_chunks
 from masquerade.data.released import OnStep
 from masquerade.data.schema import Schema
-from masquerade.data.staged_parquet import staged_parquet
 from masquerade.data.table import Table
-from masquerade.data.write import check_target, encode_table, write_table
-from masquerade.engine.chunks import Engine
-from masquerade.engine.local import read_size, size_text
-from masquerade.errors import BadInput, ClusterError, DataError, ParameterError, Problem
-from masquerade.files import make_folder, read_file, replacing_folder, replacing_together, write_whole
-from masquerade.forms.form import read_toml
-from masquerade.jobs.learning import QuestionPlan
-from masquerade.jobs.model import DEFAULT_MEMORY, DataSection, EngineSection, engine_of
+from masquerade.data.write import check_target, encode_table
+from masquerade.files import make_folder, read_file, replacing_folder, replacing_together
+from masquerade.jobs.model import DataSection, EngineSection
 from masquerade.jobs.outputs import Outputs, section_file
 from masquerade.jobs.plan import Changes, Plan, bare_source
 from masquerade.jobs.release import Release
-from masquerade.methods import table_methods
+from masquerade.jobs.rows import (
+    beyond_memory,
+    check_compared,
+    check_rows,
+    opened_engine,
+    opened_records,
+    refuse_rows,
+)
 from masquerade.progress import OnStage, Stage, silent
 from masquerade.utility.workload import WORKLOAD
 
@@ -82,21 +83,23 @@ def deliver(
     *,
     records: Sequence[Path] = (),
     into: Path | None = None,
+    digest: str | None = None,
 ) -> None:
     """Write the release and its report, and copy `records` with their modes into a folder.
 
-    The time taken is added to the release's `seconds`.
+    The time taken is added to the release's `seconds`. `digest` is that of a table that is written already.
     """
     with replacing_together() as opened:
-        on_stage(Stage(f"writing {outputs.table.name}"))
-        started = time.perf_counter()
-        check_target(outputs.table)
-        with opened(outputs.table) as file:
-            table = escape_formulas(release.table) if outputs.escape_formulas else release.table
-            encode_table(table, file, outputs.table.suffix)
-            file.seek(0)
-            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type] # any file will do
-        release.seconds["write"] = time.perf_counter() - started
+        if digest is None:
+            on_stage(Stage(f"writing {outputs.table.name}"))
+            started = time.perf_counter()
+            check_target(outputs.table)
+            with opened(outputs.table) as file:
+                table = escape_formulas(release.table) if outputs.escape_formulas else release.table
+                encode_table(table, file, outputs.table.suffix)
+                file.seek(0)
+                digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type] # any file will do
+            release.seconds["write"] = time.perf_counter() - started
         if outputs.report is not None:
             from masquerade.report.release import render_report
 
@@ -118,238 +121,6 @@ def deliver(
             for record in records:
                 with opened(into / record.name, record.stat().st_mode & 0o777) as file:
                     file.write(read_file(record))
-
-
-# --- chunked jobs -------------------------------------------------------------------------------------------
-# Run a job on an engine: the table stays in chunks, and the release is a folder of Parquet files.
-
-_IN_MEMORY = 3  # how much larger a table is in memory than its pages are, with what is made on the way
-
-
-def check_chunked(plan: Plan, algorithm: TableMethod) -> None:
-    """Report what cannot be done in chunks: a method that needs the whole table, a table that is not Parquet."""
-    if plan.is_method_known and algorithm.needs_whole_table:
-        plan.problems.add(("algorithm", "name"), _needs_whole_table(plan, algorithm))
-    elif plan.is_method_known:
-        for problem in _against_chunks(algorithm):
-            plan.refuse(problem)
-    engine = plan.job.engine
-    data = plan.job.data
-    if engine is None or engine.name != "dask" or data is None or _is_parquet(plan) or data.partition:
-        return
-    if database_scheme(data.source) is not None:
-        text = "missing; name a column that tells all rows apart: the workers of a cluster read ranges of it"
-        plan.problems.add(("data", "partition"), text)
-    else:
-        text = (
-            "a cluster reads Parquet where it lies (a file, a folder, or a pattern such as people/*.parquet)"
-        )
-        plan.problems.add(("data", "source"), f"{text}, or a database")
-
-
-def _is_parquet(plan: Plan) -> bool:
-    data = plan.job.data
-    return data is None or not data.source or section_file(data, plan.base).is_parquet
-
-
-@contextmanager
-def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: OnStage) -> Iterator[Parted]:
-    """Yield the Parquet files of the job's table, or the ranges of a query's result; of any other table a copy.
-
-    It must have these columns, and may have those in `also`.
-    """
-    data = plan.job.data
-    assert data is not None
-    if _is_parquet(plan):
-        files = parted_files(data.source, plan.base, columns)
-        there = [name for name in also if name in files.columns]
-        yield parted_files(data.source, plan.base, [*columns, *there]) if there else files
-        return
-    if data.partition is not None and data.query is not None:
-        try:
-            yield parted_query(data.source, data.query, plan.base, data.partition, columns)
-        except DataError as error:
-            raise (
-                error.within(str(plan.path)) if error.problems[0].key[:1] == ("data",) else error
-            ) from None
-        return
-    on_stage(Stage(f"copying {bare_source(data.source)}", detail="to be read in chunks"))
-    with staged_parquet(section_file(data, plan.base), columns, also) as files:
-        yield files
-
-
-def in_memory(files: PartedFiles) -> int:
-    """Return about how many bytes all rows of these files take in one memory."""
-    return int(_IN_MEMORY * files.rows * files.row_bytes)
-
-
-def check_fits_memory(plan: Plan, algorithm: TableMethod) -> None:
-    """Refuse a table of many files that is too large for a method that needs the whole of it."""
-    data = plan.job.data
-    assert data is not None
-    files = parted_files(data.source, plan.base)
-    needed = in_memory(files)
-    if needed > read_size(DEFAULT_MEMORY):
-        size = f"this one takes about {size_text(needed)}, and {DEFAULT_MEMORY} are the most that is read at once"
-        plan.problems.add(("algorithm", "name"), f"{_needs_whole_table(plan, algorithm)}; {size}")
-        plan.settle()
-
-
-def beyond_memory(plan: Plan, *sources: str) -> tuple[PartedFiles, ...] | None:
-    """Return the files of tables in many files that are larger than the memory of the job's engine; else None."""
-    engine = plan.job.engine or EngineSection()
-    if not all(is_parted(source, Path()) for source in sources):
-        return None
-    files = tuple(parted_files(source, Path()) for source in sources)
-    most = engine.memory_bytes if engine.name == "local" else read_size(DEFAULT_MEMORY)
-    return files if sum(map(in_memory, files)) > most else None
-
-
-def refuse_whole(function: str, **asked: Any) -> None:
-    """Refuse what somebody asked for that needs the tables in one memory."""
-    for name, value in asked.items():
-        if value:
-            raise ParameterError(
-                f"The {name} parameter of {function} needs all rows in one memory, and these are larger than "
-                "[engine] memory; leave it out, or take some of the files"
-            )
-
-
-def _against_chunks(algorithm: TableMethod) -> Sequence[Problem]:
-    try:
-        algorithm.in_chunks()
-    except ParameterError as error:
-        return error.problems
-    return ()
-
-
-def _needs_whole_table(plan: Plan, algorithm: TableMethod) -> str:
-    if not algorithm.needs_whole_table:
-        whole = f'"{algorithm.name}" without an [engine] needs the whole table in one memory'
-        against = _against_chunks(algorithm)
-        return f"{whole}, and with one: {against[0]}" if against else f"{whole}; name an engine"
-    able = [name for name, method in table_methods().items() if not method.needs_whole_table]
-    return f'"{algorithm.name}" needs the whole table in one memory; on chunks of a table there are {", ".join(able)}'
-
-
-@contextmanager
-def opened_engine(section: EngineSection | None, plan: Plan) -> Iterator[Engine]:
-    """Open the engine that a job names; what is wrong with it names the job and the key."""
-    asked = section or EngineSection()
-    try:
-        with engine_of(asked) as engine:
-            yield engine
-    except (BadInput, ClusterError) as error:
-        if any(problem.key[:1] == ("engine",) for problem in error.problems):
-            raise error.within(str(plan.path)) from None
-        raise
-
-
-def anonymize_chunks(
-    plan: Plan,
-    schema: Schema,
-    algorithm: TableMethod,
-    outputs: Outputs,
-    on_stage: OnStage = silent,
-    on_step: OnStep | None = None,
-) -> Written:
-    """Read, anonymise, write, verify what was written, and only then put the release and the report in their places."""
-    data = plan.job.data
-    assert data is not None
-    wanted = wanted_of(
-        schema,
-        plan.requirement,
-        plan.job.roles.class_,
-        plan.published,
-        data.missing,
-        data.missing_values,
-    )
-    # It tells how many people are at several providers, and is not released.
-    identifiers = plan.job.roles.identifiers if plan.requirement.provider_columns else ()
-    with (
-        _files(plan, wanted.used, identifiers, on_stage) as files,
-        opened_engine(plan.job.engine, plan) as engine,
-        replacing_folder(outputs.table) as folder,
-    ):
-        current = Stage("")
-
-        def staged(stage: Stage) -> None:
-            nonlocal current
-            current = stage
-            on_stage(stage)
-
-        def on_chunk(done: int, total: int) -> None:
-            on_stage(Stage(current.name, detail=f"{done} of {total} chunks"))
-
-        if (dashboard := getattr(engine, "dashboard", None)) is not None:
-            staged(Stage("connected", detail=f"the cluster shows its work at {dashboard}"))
-        staged(Stage(f"reading {bare_source(data.source)}"))
-        engine.on_chunk = on_chunk
-        started = time.perf_counter()
-        table = read_chunks(files, wanted, engine)
-        read = time.perf_counter() - started
-        engine.on_chunk = None if on_step is not None else on_chunk
-        released = published_columns(schema, plan.requirement, plan.job.roles.class_, plan.published)
-        release, digest = publish_records(
-            table,
-            plan.requirement,
-            algorithm,
-            Folder(folder, plan.job.output.order == "shuffle", tuple(data.missing_values)),
-            sensitive=plan.published,
-            identifier=next((name for name in identifiers if name in files.columns), None),
-            provenance=Provenance(
-                dropped=tuple(name for name in files.columns if name not in released),
-                settings={"job_file": plan.path.name, "job": plan.settings()},
-                read_seconds=read,
-                kind=Release,
-            ),
-            on_step=on_step,
-            on_stage=staged,
-        )
-        assert isinstance(release, Release)
-        if outputs.report is not None:
-            from masquerade.report.release import render_report
-
-            staged(Stage(f"writing {outputs.report.name}"))
-            started = time.perf_counter()
-            write_whole(outputs.report, render_report(release, digest))
-            release.seconds["report"] = time.perf_counter() - started
-        if outputs.labels is not None:
-            write_table(release.labels(outputs.labelled), outputs.labels)
-    return Written(release, outputs.table, outputs.report, outputs.labels)
-
-
-# --- job table ----------------------------------------------------------------------------------------------
-# The table that a job names, for commands that ask about a table: `keys JOB`, `mask JOB`.
-#
-# Of the job count `[data]`, `[engine]` and the names of the attributes; what would be made of the table
-# does not matter.
-
-# A table, the columns that are looked at unless others are named (None for all), and the engine that counts its rows.
-AskedTable = tuple[TableFile, tuple[str, ...] | None, "Engine | None"]
-
-
-def is_about_parties(job: str | Path) -> bool:
-    """Return whether the tables of a job are those of parties."""
-    return "parties" in read_toml(Path(job))
-
-
-@contextmanager
-def opened_job_table(job: str | Path) -> Iterator[AskedTable]:
-    """Open the table of a job, and the engine that it names."""
-    plan = QuestionPlan(Path(job))
-    data = plan.data()
-    plan.settle()
-    file = section_file(data, plan.base)
-    columns = tuple(plan.job.attributes) or None
-    if plan.job.engine is None:
-        yield file, columns, None
-        return
-    with opened_engine(plan.job.engine, plan) as engine:
-        yield file, columns, engine
-
-
-# --- jobs ---------------------------------------------------------------------------------------------------
 
 
 def anonymize_job(
@@ -380,21 +151,16 @@ def anonymize_plan(
     if quick and not plan.problems.found:
         algorithm = algorithm.quickest(plan.requirement, schema)
     algorithm = algorithm.telling(lambda text: on_stage(Stage("anonymising", detail=text)))
-    if plan.is_chunked:
-        check_chunked(plan, algorithm)
-        plan.settle()
-        return anonymize_chunks(plan, schema, algorithm, outputs, on_stage, on_step)
-
-    plan.settle()
-    if plan.is_in_parts:
-        check_fits_memory(plan, algorithm)
+    check_rows(plan, algorithm)
+    settings = {"job_file": plan.path.name, "job": plan.settings()}
+    if plan.on_engine:
+        return _publish_folder(plan, schema, algorithm, outputs, settings, on_stage, on_step)
     on_stage(Stage(f"reading {bare_source(data.source)}"))
     # For its first array Arrow imports numpy.ma, and pandas if installed: do not count that as reading time.
     pa.array(np.zeros(1))
     started = time.perf_counter()
     table, left_out = input_of(plan, data, schema)
     read = time.perf_counter() - started
-
     on_stage(Stage("anonymising"))
     release = publish(
         table,
@@ -405,15 +171,50 @@ def anonymize_plan(
         order=plan.job.output.order,
         seed=plan.common.seed,
         on_step=on_step,
-        provenance=Provenance(
-            dropped=left_out,
-            settings={"job_file": plan.path.name, "job": plan.settings()},
-            read_seconds=read,
-            kind=Release,
-        ),
+        provenance=Provenance(dropped=left_out, settings=settings, read_seconds=read, kind=Release),
     )
     assert isinstance(release, Release)
     deliver(release, outputs, on_stage)
+    return Written(release, outputs.table, outputs.report, outputs.labels)
+
+
+def _publish_folder(
+    plan: Plan,
+    schema: Schema,
+    algorithm: TableMethod,
+    outputs: Outputs,
+    settings: dict[str, Any],
+    on_stage: OnStage,
+    on_step: OnStep | None,
+) -> Written:
+    """Publish a table in chunks as a folder of files, which is put into its place last."""
+    data, class_ = plan.data(), plan.job.roles.class_
+    wanted = wanted_of(schema, plan.requirement, class_, plan.published, data.missing, data.missing_values)
+    # It tells how many people are at several providers, and is not released.
+    identifiers = plan.job.roles.identifiers if plan.requirement.provider_columns else ()
+    with (
+        opened_records(plan, wanted, identifiers, on_stage, counting=on_step is None) as read,
+        replacing_folder(outputs.table) as folder,
+    ):
+        released = published_columns(schema, plan.requirement, class_, plan.published)
+        release, digest = publish_records(
+            read.records,
+            plan.requirement,
+            algorithm,
+            Folder(folder, plan.job.output.order == "shuffle", tuple(data.missing_values)),
+            sensitive=plan.published,
+            identifier=next((name for name in identifiers if name in read.columns), None),
+            provenance=Provenance(
+                dropped=tuple(name for name in read.columns if name not in released),
+                settings=settings,
+                read_seconds=read.read_seconds,
+                kind=Release,
+            ),
+            on_step=on_step,
+            on_stage=read.on_stage,
+        )
+        assert isinstance(release, Release)
+        deliver(release, outputs, read.on_stage, digest=digest)
     return Written(release, outputs.table, outputs.report, outputs.labels)
 
 
@@ -450,9 +251,6 @@ def _released_rows(release: str, plan: Plan, schema: Schema | None) -> Iterator[
         table = Table(source.table, schema, origin=source.origin)
         yield ReleasedRows(source.origin.name, source.all_columns, table)
         return
-    from masquerade.data.read_parquet import parted_files
-    from masquerade.data.records import rows_of_chunks
-
     asked = [*requirement.qid_attributes, *requirement.special_columns]
     insist_on_providers(release, parted_files(release, Path()).columns, requirement)
     files = parted_files(release, Path(), asked)
@@ -487,7 +285,7 @@ def evaluate_job(
     schema = plan.schema()
     plan.settle()
     if (large := beyond_memory(plan, str(original), str(release))) is not None:
-        refuse_whole("evaluate", train=train, predict=predict, clusters=clusters)
+        refuse_rows("evaluate", train=train, predict=predict, clusters=clusters)
         asked = workload or workload_of(plan)
         return evaluate_files(large[0], large[1], plan, schema, asked, on_stage)
     data = plan.job.data or DataSection()
@@ -534,9 +332,7 @@ def compare_job(
 
     plan = Plan(Path(path))
     data, schema = plan.data(), plan.schema()
-    if data.source and beyond_memory(plan, _from_here(data.source, plan.base)) is not None:
-        text = "compare needs the whole table in one memory, and this one is larger; name some of its files"
-        plan.problems.add(("data", "source"), text)
+    check_compared(plan, data.source)
     plan.settle()
     chosen, sizes = methods_named(methods), sizes_of(ks, plan.requirement)
     on_stage(Stage(f"reading {bare_source(data.source)}"))
@@ -553,11 +349,6 @@ def compare_job(
         workload=workload_of(plan),
         on_stage=on_stage,
     )
-
-
-def _from_here(source: str, base: Path) -> str:
-    """Return a source that a job names as it is called from where we are."""
-    return source if database_scheme(source) is not None else str(base / source)
 
 
 def as_released(source: Source, plan: Plan) -> Source:
