@@ -55,7 +55,7 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class AxisView:
     """A batch along one dimension."""
 
     ranks: Ints  # of each row
@@ -66,11 +66,11 @@ class View:
     at: Counts  # where each group would be cut: its node, or the first rank of its upper half
     below: Counts | None = None  # the last rank of its lower half
 
-    def only(self, groups: Flags, sizes: Counts) -> View:
+    def only(self, groups: Flags, sizes: Counts) -> AxisView:
         """Return the view of the flagged groups; `sizes` are those of all groups."""
         if groups.all():
             return self
-        return View(
+        return AxisView(
             self.ranks[np.repeat(groups, sizes)],
             self.lo[groups],
             self.hi[groups],
@@ -82,7 +82,7 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class Slots:
+class CutSlots:
     """Where a cut would put each row: slot `first[g] + child` for the children of group g."""
 
     of_row: Counts
@@ -120,11 +120,11 @@ class Axis(ABC):
         return max(self.column.domain.size, 1)
 
     @abstractmethod
-    def look(self, batch: Batch) -> View:
+    def look(self, batch: Batch) -> AxisView:
         """Return what each group covers, and where it would be cut."""
 
     @abstractmethod
-    def cut(self, batch: Batch, view: View) -> Slots:
+    def cut(self, batch: Batch, view: AxisView) -> CutSlots:
         """Return the slot each row would go to; every group of the batch must be splittable."""
 
 
@@ -152,13 +152,13 @@ class TaxonomyAxis(Axis):
             for which, child in enumerate(node.children):
                 self._which[node.depth, nodes[child].lo : nodes[child].hi] = which
 
-    def look(self, batch: Batch) -> View:
+    def look(self, batch: Batch) -> AxisView:
         """Find the lowest node that covers each group."""
         ranks = self.column.ranks.take(batch.rows)
         starts = batch.starts
         node = self.lowest(np.minimum.reduceat(ranks, starts), np.maximum.reduceat(ranks, starts))
         can_split = self.n_children[node] > 0
-        return View(ranks, self.lo[node], self.hi[node], self.widths[node], can_split, node)
+        return AxisView(ranks, self.lo[node], self.hi[node], self.widths[node], can_split, node)
 
     def lowest(self, first: Ints, last: Ints) -> Counts:
         """Return the lowest node above each group, given its first and last rank."""
@@ -167,7 +167,7 @@ class TaxonomyAxis(Axis):
             node[short] = self._parent[node[short]]
         return node
 
-    def cut(self, batch: Batch, view: View) -> Slots:
+    def cut(self, batch: Batch, view: AxisView) -> CutSlots:
         """Make a slot for each child of each group's node."""
         node = view.at
         n_children = self.n_children[node]
@@ -177,7 +177,7 @@ class TaxonomyAxis(Axis):
         of_row = self._which.ravel().take(table)
         of_row += np.repeat(first[:-1], batch.sizes)
         child = np.arange(first[-1]) + np.repeat(self._first_child[node] - first[:-1], n_children)
-        return Slots(of_row, first, self.widths[self.children[child]])
+        return CutSlots(of_row, first, self.widths[self.children[child]])
 
 
 class ContinuousAxis(Axis):
@@ -200,7 +200,7 @@ class ContinuousAxis(Axis):
         places = (values - values[0]) / spread if values.size else values  # from 0 to 1
         self._places = np.concatenate([np.zeros(self.first), places])
 
-    def look(self, batch: Batch) -> View:
+    def look(self, batch: Batch) -> AxisView:
         """Find each group's smallest and largest value, and the value at which it would be cut."""
         ranks = self.column.ranks.take(batch.rows)
         shift: Ints = np.arange(batch.n_groups) * self._size
@@ -226,9 +226,9 @@ class ContinuousAxis(Axis):
         if mixed is not None:
             cut, hi = np.where(mixed, self.first, cut), np.where(mixed, self._size - 1, hi)
             widths = np.where(mixed, 1.0, widths)
-        return View(ranks, lo, hi + 1, widths, can_split, cut.astype(np.int64), below.astype(np.int64))
+        return AxisView(ranks, lo, hi + 1, widths, can_split, cut.astype(np.int64), below.astype(np.int64))
 
-    def look_weighted(self, batch: Batch, weights: Counts, records: Counts) -> View:
+    def look_weighted(self, batch: Batch, weights: Counts, records: Counts) -> AxisView:
         """Look at different values of each group, in ascending order, each of which several records have.
 
         `batch` has the values, `weights` their records, and `records` the sum for each group.
@@ -260,7 +260,7 @@ class ContinuousAxis(Axis):
         if mixed is not None:
             cut, hi = np.where(mixed, self.first, cut), np.where(mixed, self._size - 1, hi)
             widths = np.where(mixed, 1.0, widths)
-        return View(ranks, lo, hi + 1, widths, can_split, cut, below)
+        return AxisView(ranks, lo, hi + 1, widths, can_split, cut, below)
 
     def _lower_half(self, ordered: Ints, shift: Ints, starts: Counts, sizes: Counts) -> Counts:
         """Return how many records of each group are below its cut; `ordered` has each group's ranks plus its shift."""
@@ -291,7 +291,7 @@ class ContinuousAxis(Axis):
         cells[1, ~upper] = cut_at[~upper]
         cells[0, ~upper] = self.lower_start(cells[0, ~upper], cut_at[~upper])
 
-    def between_edges(self, lo: Counts, hi: Counts, view: View) -> tuple[Counts, Counts]:
+    def between_edges(self, lo: Counts, hi: Counts, view: AxisView) -> tuple[Counts, Counts]:
         """Shrink the cells `[lo, hi)` of groups to the edges around their values."""
         ends = np.concatenate([[0], self.edges, [self._size]])
         return (
@@ -299,7 +299,7 @@ class ContinuousAxis(Axis):
             np.minimum(hi, ends[np.searchsorted(ends, view.hi - 1, "right")]),
         )
 
-    def cut(self, batch: Batch, view: View) -> Slots:
+    def cut(self, batch: Batch, view: AxisView) -> CutSlots:
         """Make two slots per group: below the cut, and from it on."""
         assert view.below is not None
         of_row = (view.ranks >= np.repeat(view.at, batch.sizes)).astype(np.int64)
@@ -307,7 +307,7 @@ class ContinuousAxis(Axis):
         first = np.arange(batch.n_groups + 1) * 2
         place = self._places
         widths = np.stack([place[view.below] - place[view.lo], place[view.hi - 1] - place[view.at]], axis=1)
-        return Slots(of_row, first, widths.ravel())
+        return CutSlots(of_row, first, widths.ravel())
 
 
 def axes_of(columns: Sequence[Column], edges: Mapping[str, Counts] | None = None) -> list[Axis]:
@@ -338,7 +338,7 @@ class PredicateTaxonomyAxis(TaxonomyAxis):
         super().__init__(column)
         self._crosses = np.searchsorted(edges, self.lo, "right") < np.searchsorted(edges, self.hi, "left")
 
-    def look(self, batch: Batch) -> View:
+    def look(self, batch: Batch) -> AxisView:
         """Find the lowest node that covers each group, and whether it crosses an edge."""
         view = super().look(batch)
         return replace(view, can_split=view.can_split & self._crosses[view.at])
@@ -384,15 +384,15 @@ class PredicateContinuousAxis(ContinuousAxis):
         chosen: Counts = np.where(evenly, lower, upper)
         return chosen
 
-    def look(self, batch: Batch) -> View:
+    def look(self, batch: Batch) -> AxisView:
         """Find the edge at which each group would be cut; groups that cross none are left to the usual dimensions."""
         return self._crossing(super().look(batch))
 
-    def look_weighted(self, batch: Batch, weights: Counts, records: Counts) -> View:
+    def look_weighted(self, batch: Batch, weights: Counts, records: Counts) -> AxisView:
         """Find the same of weighted values."""
         return self._crossing(super().look_weighted(batch, weights, records))
 
-    def _crossing(self, view: View) -> View:
+    def _crossing(self, view: AxisView) -> AxisView:
         crosses = np.searchsorted(self.edges, view.lo, "right") < np.searchsorted(self.edges, view.hi, "left")
         return replace(view, can_split=view.can_split & crosses)
 

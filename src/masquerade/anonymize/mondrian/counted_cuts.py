@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.boundaries import start_cells, start_labels
-from masquerade.anonymize.mondrian.axes import Axis, Batch, Cells, ContinuousAxis, TaxonomyAxis, View
+from masquerade.anonymize.mondrian.axes import Axis, AxisView, Batch, Cells, ContinuousAxis, TaxonomyAxis
 from masquerade.anonymize.mondrian.cuts import AxisCandidates, best_axes, candidates_of
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.partition import Cutter
@@ -143,7 +143,7 @@ def with_ranks(axis: Axis, ranks: Counts) -> Axis:
     return own
 
 
-def look_at(axis: Axis, batch: Batch, weights: Counts, records: Counts) -> View:
+def look_at(axis: Axis, batch: Batch, weights: Counts, records: Counts) -> AxisView:
     """Look at different ranks of each group, in order, each of which so many records have; `records` sums them up."""
     if isinstance(axis, ContinuousAxis):
         return axis.look_weighted(batch, weights, records)
@@ -180,7 +180,7 @@ class WeightedRanks:
             coded.append((np.searchsorted(keys, pair), code, counts.counts, n_codes))
         return cls(with_ranks(axis, ranks), keys, batch, weights, tuple(coded), records)
 
-    def look(self) -> View:
+    def look(self) -> AxisView:
         """Return what each group covers, and where it would be cut."""
         return look_at(self.axis, self.batch, self.weights, self.records)
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Axis, Batch, Cells, ContinuousAxis, Shares, Slots, View
+from masquerade.anonymize.mondrian.axes import Axis, AxisView, Batch, Cells, ContinuousAxis, CutSlots, Shares
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.tally import Tally
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, look_up, occurring, value_counts
@@ -155,7 +155,7 @@ class Cuts:
 # Scores each cut; a group's best cut is made, along the first dimension on a tie.
 Choice = Callable[[Cuts], Shares]
 # The histograms of parts: given the rows, the part of each (asked for only if needed), and how many rows each part has.
-CountParts = Callable[[Rows, Callable[[], Ints], Counts], Histograms]
+CountsOfParts = Callable[[Rows, Callable[[], Ints], Counts], Histograms]
 
 
 class HiddenCuts(Protocol):
@@ -178,7 +178,7 @@ class Made:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates(Cuts, ABC):
+class CandidateCuts(Cuts, ABC):
     """Some cuts, each of one group along one dimension, in the order of the groups."""
 
     groups: Counts  # which group of the batch it would cut
@@ -218,12 +218,12 @@ class Candidates(Cuts, ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class AxisCandidates(Candidates):
+class AxisCandidates(CandidateCuts):
     """The cuts along one dimension of the groups that can be cut there."""
 
     axis: Axis
     batch: Batch  # of just these
-    slots: Slots
+    slots: CutSlots
     found: Counts  # the slots that have rows, in order
     part_of_slot: Counts  # the part of each of those slots
     cut_at: Counts  # the node of each group, or the first rank of its upper half
@@ -260,9 +260,9 @@ def candidates_of(
     at: int,
     axis: Axis,
     batch: Batch,
-    view: View,
+    view: AxisView,
     records: Counts,
-    count: CountParts,
+    count: CountsOfParts,
     judge: Judge,
     strict: bool,
 ) -> AxisCandidates | None:
@@ -296,7 +296,7 @@ def candidates_of(
     )
 
 
-def best_axes(offered: Sequence[Candidates], choice: Choice, n_axes: int, n_groups: int) -> Counts:
+def best_axes(offered: Sequence[CandidateCuts], choice: Choice, n_axes: int, n_groups: int) -> Counts:
     """Return the dimension of each group's best cut, the first on a tie; -1 where none is allowed."""
     scores = np.full((n_axes, n_groups), -np.inf)
     for candidates in offered:
@@ -313,7 +313,7 @@ def best_axes(offered: Sequence[Candidates], choice: Choice, n_axes: int, n_grou
 
 
 @dataclass(frozen=True, eq=False)
-class TaxonomyCandidates(Candidates):
+class TaxonomyCandidates(CandidateCuts):
     """The cuts of each group along every taxonomy, into the children of the lowest node that covers it."""
 
     tally: Tally

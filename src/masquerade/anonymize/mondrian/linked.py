@@ -46,7 +46,6 @@ from masquerade.anonymize.mondrian.linked_counts import (
     CountedGroups,
     CountPairs,
     KeepArrays,
-    NumberGroups,
     RecutAll,
     Units,
     cuts_along,
@@ -55,6 +54,7 @@ from masquerade.anonymize.mondrian.linked_counts import (
 from masquerade.anonymize.mondrian.multidimensional import (
     Dimensions,
     JudgeOf,
+    NumberGroups,
     Released,
     released_by_number,
     rows_together,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Axis, Batch, Shares, Slots, View
+from masquerade.anonymize.mondrian.axes import Axis, AxisView, Batch, CutSlots, Shares
 from masquerade.anonymize.mondrian.counted_cuts import (
     CountRanks,
     Recut,
@@ -86,7 +86,7 @@ class Units:
         records = weighted_counts(linked, weights, n_linked).astype(np.int64)
         return cls(with_ranks(axis, ranks), keys, batch, weights, records)
 
-    def look(self) -> View:
+    def look(self) -> AxisView:
         """Return what linked records cover, and where they would be cut."""
         return look_at(self.axis, self.batch, self.weights, self.records)
 
@@ -145,7 +145,7 @@ class CountedCuts:
 
     counted: Sequence[CountedGroups]  # of every QID with the attribute
     scores: Shares  # of all linked records; -inf where no cut is allowed
-    slots: Slots
+    slots: CutSlots
     part_of_slot: Counts
     slot_of_pair: Sequence[Counts]  # for each of `counted`; -1 where there is no cut
     cut_at: Counts  # by the slots' groups
@@ -201,7 +201,7 @@ def cuts_along(
 
 
 def judged_slots(
-    slots: Slots, sizes: Counts, satisfied: Satisfied, *, by_size: bool, strict: bool
+    slots: CutSlots, sizes: Counts, satisfied: Satisfied, *, by_size: bool, strict: bool
 ) -> tuple[Counts, Flags]:
     """Return the part that each slot would become, and which linked records may be cut; `sizes` are the slots'."""
     every = np.arange(slots.n_slots)
@@ -213,14 +213,14 @@ def judged_slots(
     return part, allowed
 
 
-def _all_hold(slots: Slots, part_of_slot: Counts, satisfied: Satisfied) -> Flags:
+def _all_hold(slots: CutSlots, part_of_slot: Counts, satisfied: Satisfied) -> Flags:
     """Return of which linked records all parts satisfy; parts are numbered as the slots."""
     good = satisfied(part_of_slot, slots.n_slots, Judge.holds)
     all_hold: Flags = value_counts(slots.groups[~good], slots.n_groups) == 0
     return all_hold
 
 
-def _keep_together(slots: Slots, sizes: Counts, satisfied: Satisfied) -> tuple[Counts, Flags]:
+def _keep_together(slots: CutSlots, sizes: Counts, satisfied: Satisfied) -> tuple[Counts, Flags]:
     """Return the part of each slot when those that cannot be cut off stay together, and where that is enough."""
     n_slots, n_groups, group = slots.n_slots, slots.n_groups, slots.groups
     part = np.arange(n_slots)
@@ -298,17 +298,6 @@ class RecutAll:
     def __call__(self, chunk: Chunk) -> Arrays:
         """Return the new groups of a chunk's records."""
         return {name: array for kernel in self.kernels for name, array in kernel(chunk).items()}
-
-
-@dataclass(frozen=True, eq=False)
-class NumberGroups:
-    """Gives each record numbers by its groups: the array with those, the array to make, the number of each group."""
-
-    tables: tuple[tuple[str, str, Counts], ...]
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        """Return the numbers of a chunk's records."""
-        return {name: number.take(chunk[label]).astype(np.int32) for label, name, number in self.tables}
 
 
 @dataclass(frozen=True)

@@ -245,7 +245,7 @@ class _Cut:
         number[done] = np.arange(done.size)
         waiting = np.flatnonzero(~top.stuck)
         if not waiting.size:
-            records.chunks.change(Number(label, label, number))
+            records.chunks.change(NumberGroups(((label, label, number),)))
             return _finished([top.sizes[done]], [top.cells[:, :, done]], [top.parted[done]])
         n_hidden = None if self.hidden is None else len(self.hidden)
         cut = _CutInMemory(
@@ -274,7 +274,7 @@ class _Cut:
             found = [_Found.read(each, len(cutter.axes)) for each in groups.each(_cut_groups)]
             firsts = np.cumsum([done.size, *(each.sizes.size for each in found)])[:-1]
             back = sent_back(records, groups, [(int(first),) for first in firsts], (label,))
-            placed(records, back, Number(label, label, number))
+            placed(records, back, NumberGroups(((label, label, number),)))
         if self.hidden is not None:
             found = [each.noted(self.hidden, n_hidden or 0) for each in found]
         return _finished(
@@ -308,7 +308,7 @@ class _Cut:
         inside = self.hidden.inside(groups.parted, cut)
         n_groups = groups.sizes.size
         number = np.where(inside >= 0, n_groups + inside, np.arange(n_groups))
-        self.records.chunks.change(Number(self.label, self.label, number))
+        self.records.chunks.change(NumberGroups(((self.label, self.label, number),)))
         parts = inside >= 0
         sizes = weighted_counts(inside[parts], groups.sizes[parts], cut.size).astype(np.int64)
         axes = len(self.dimensions.all)
@@ -477,13 +477,11 @@ class _Labels:
 
 
 @dataclass(frozen=True, eq=False)
-class Number:
-    """Gives each record, as array `name`, the number of the group that array `label` has."""
+class NumberGroups:
+    """Gives each record numbers by its groups: the array with those, the array to make, the number of each group."""
 
-    label: str
-    name: str
-    number_of_group: Counts
+    tables: tuple[tuple[str, str, Counts], ...]
 
     def __call__(self, chunk: Chunk) -> Arrays:
         """Return the numbers of a chunk's records."""
-        return {self.name: self.number_of_group.take(chunk[self.label]).astype(np.int32)}
+        return {name: number.take(chunk[label]).astype(np.int32) for label, name, number in self.tables}

@@ -6,7 +6,7 @@ groups or records.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from masquerade.anonymize.boundaries import start_groups
 from masquerade.anonymize.mondrian.axes import Axis, Batch, Cells, ContinuousAxis, TaxonomyAxis
 from masquerade.anonymize.mondrian.cuts import (
-    Candidates,
+    CandidateCuts,
     Choice,
     HiddenCuts,
     best_axes,
@@ -126,10 +126,6 @@ class Partition:
     labels: Counts
     cells: Cells
 
-    def each_label(self) -> Iterator[Counts]:
-        """Yield each row's group, some rows at a time."""
-        yield self.labels
-
     def released(self, axes: Sequence[Axis]) -> tuple[Generalised, ...]:
         """Return the released columns."""
         return tuple(
@@ -225,7 +221,7 @@ def _cut(cutter: Cutter, groups: Open, done: Done) -> Open | None:
     return None if stuck.all() else _carried_out(cutter, offered, best, groups, done)
 
 
-def _candidates(axes: Sequence[Axis], groups: Open, judge: Judge, strict: bool) -> list[Candidates]:
+def _candidates(axes: Sequence[Axis], groups: Open, judge: Judge, strict: bool) -> list[CandidateCuts]:
     """Return all possible cuts of the groups."""
     tally = groups.tally
     by_rows = [
@@ -238,7 +234,7 @@ def _candidates(axes: Sequence[Axis], groups: Open, judge: Judge, strict: bool) 
 
 
 def _carried_out(
-    cutter: Cutter, offered: Sequence[Candidates], best: Counts, groups: Open, done: Done
+    cutter: Cutter, offered: Sequence[CandidateCuts], best: Counts, groups: Open, done: Done
 ) -> Open | None:
     """Return the parts of all groups, each cut along its best dimension (-1 where it is not cut).
 
