@@ -39,9 +39,9 @@ from masquerade.service.agree.quality import missed_terms
 from masquerade.service.api.app import create_app
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.serving import serving
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.node.serving import running
-from masquerade.service.node.settings import Settings as NodeSettings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.resources import MissedQuality, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
@@ -353,8 +353,8 @@ console = {toml_value(self.console)}
         ):
             yield f"http://{address}"
 
-    def settings(self) -> Settings:
-        return Settings.load(self.folder / "coordinator.toml")
+    def settings(self) -> CoordinatorSettings:
+        return CoordinatorSettings.load(self.folder / "coordinator.toml")
 
     def store(self) -> Store:
         """The coordinator's store, beside it."""

@@ -20,8 +20,8 @@ from forked import Forked
 from masquerade.service.coordinator import release_files
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.coordinator.run import Attempt
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.run import SessionAttempt
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.store.releases import Releases
 from masquerade.service.store.sessions import Queue, Sessions
 
@@ -30,9 +30,9 @@ POINTS: dict[str, tuple[Any, str, bool]] = {  # what is called, and whether the 
     "negotiating": (Sessions, "agree", False),
     "agreed": (Sessions, "agree", True),
     "claimed": (Queue, "claim", True),
-    "prepared": (Attempt, "_ready", True),
-    "started": (Attempt, "_release", False),
-    "handed in": (Attempt, "_assembling", True),
+    "prepared": (SessionAttempt, "_ready", True),
+    "started": (SessionAttempt, "_release", False),
+    "handed in": (SessionAttempt, "_assembling", True),
     "half written": (release_files, "page_of", False),
     "written": (ReleaseFiles, "write", True),
     "published": (Releases, "publish", True),
@@ -68,7 +68,7 @@ def arm(point: str) -> None:
 
 async def main(conf: Path, point: str) -> None:
     arm(point)
-    with Coordinator(Settings.load(conf)) as coordinator:
+    with Coordinator(CoordinatorSettings.load(conf)) as coordinator:
         await coordinator.run()
 
 

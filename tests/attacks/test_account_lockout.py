@@ -11,15 +11,15 @@ from cryptography.fernet import Fernet
 
 from fake_clock import FakeClock
 from masquerade.console.frame import Browsers
-from masquerade.service.accounts import Accounts, Lockout, Source
-from masquerade.service.store import Guard, Store
+from masquerade.service.accounts import Accounts, Lockout, SignInSource
+from masquerade.service.store import SignInFailures, Store
 from service.credentials import CHEAP, RIGHT, WRONG, refusal
 
-HOME = Source("address 192.0.2.1")
+HOME = SignInSource("address 192.0.2.1")
 
 
-def attacker(number: int) -> Source:
-    return Source(f"address 198.51.{number // 256}.{number % 256}")
+def attacker(number: int) -> SignInSource:
+    return SignInSource(f"address 198.51.{number // 256}.{number % 256}")
 
 
 @pytest.fixture
@@ -34,11 +34,11 @@ def accounts(tmp_path: Path, clock: FakeClock) -> Accounts:
     return made
 
 
-def guesses_of_a_day(sources: list[Source], every: timedelta) -> int:
+def guesses_of_a_day(sources: list[SignInSource], every: timedelta) -> int:
     """Guess from all sources for a day by the rule of the service; return how many guesses were judged."""
     clock, rule, judged = FakeClock(), Lockout(), 0
-    nothing = Guard(0, 0, clock.now(), None)
-    guards: dict[Source | None, Guard] = {}  # None: of all addresses
+    nothing = SignInFailures(0, 0, clock.now(), None)
+    guards: dict[SignInSource | None, SignInFailures] = {}  # None: of all addresses
     end = clock.now() + timedelta(days=1)
     while clock.now() < end:
         for source in sources:
@@ -58,7 +58,7 @@ def test_guessing_from_elsewhere_keeps_no_owner_out(accounts: Accounts) -> None:
         if number % 60 == 0:
             assert accounts.sign_in("ann", RIGHT, HOME).name == "ann"
     assert accounts.sign_in("ann", RIGHT, HOME).name == "ann"
-    assert accounts.sign_in("ann", RIGHT, Source("a hotel")).name == "ann"
+    assert accounts.sign_in("ann", RIGHT, SignInSource("a hotel")).name == "ann"
 
 
 def test_guessing_from_the_same_address_keeps_no_known_browser_out(accounts: Accounts) -> None:
@@ -90,7 +90,7 @@ def test_many_addresses_have_few_guesses_a_day(addresses: int) -> None:
 
 
 def test_a_stolen_known_browser_has_few_guesses_a_day() -> None:
-    assert guesses_of_a_day([Source("browser 0f", known=True)], timedelta(seconds=30)) <= 150
+    assert guesses_of_a_day([SignInSource("browser 0f", known=True)], timedelta(seconds=30)) <= 150
 
 
 def test_over_http_the_address_of_the_guesser_waits_and_not_the_account(tmp_path: Path) -> None:

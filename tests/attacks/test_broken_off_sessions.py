@@ -17,7 +17,7 @@ from masquerade.errors import NotAllowed
 from masquerade.progress import Stage
 from masquerade.service.agree.offers import Refusal
 from masquerade.service.ledger import Ledger
-from masquerade.service.node.session import Session
+from masquerade.service.node.session import PartySession
 from service.party_nodes import Folder, World, run, wish, world
 
 TDS: dict[str, Any] = {
@@ -60,15 +60,15 @@ class Leaves:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.stays = False
-        on_stage = Session._on_stage
+        on_stage = PartySession._on_stage
 
-        def leaving(session: Session, stage: Stage) -> None:
+        def leaving(session: PartySession, stage: Stage) -> None:
             over = stage.round > 1 or stage.name == "handing in"
             if session._settings.name == "bank" and over and not self.stays:
                 raise NotAllowed("has seen enough")
             on_stage(session, stage)
 
-        monkeypatch.setattr(Session, "_on_stage", leaving)
+        monkeypatch.setattr(PartySession, "_on_stage", leaving)
 
 
 async def broken_off(here: World, asked: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from masquerade.progress import Stage
 from masquerade.service.agree.offers import Refusal
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.node.admission import NO_APPROVAL, Approvals, deal_id
-from masquerade.service.node.session import Session
+from masquerade.service.node.session import PartySession
 from masquerade.service.node.state import State
 from masquerade.service.wire.control import Pending, Ready, Signature
 from service.party_nodes import Coordinator, Folder, now, run, wish, world
@@ -28,14 +28,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     """A clinic whose steward approves each deal, and a bank that leaves once it is aligned."""
     folder = Folder(tmp_path)
     folder.write_conf("clinic", needs_approval=True)
-    on_stage = Session._on_stage
+    on_stage = PartySession._on_stage
 
-    def leaving(session: Session, stage: Stage) -> None:
+    def leaving(session: PartySession, stage: Stage) -> None:
         if session._settings.name == "bank" and stage.name != "aligning":
             raise NotAllowed("has seen enough")
         on_stage(session, stage)
 
-    monkeypatch.setattr(Session, "_on_stage", leaving)
+    monkeypatch.setattr(PartySession, "_on_stage", leaving)
     return folder
 
 

@@ -10,7 +10,7 @@ import pytest
 from masquerade.progress import Stage
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.cards import rounded_up
-from masquerade.service.node.session import Session
+from masquerade.service.node.session import PartySession
 from masquerade.service.wire.control import Progress
 from service.party_nodes import Coordinator, Folder, run, wish, world
 
@@ -21,13 +21,13 @@ TOTALS = {"bytes_sent", "messages", "seconds"}
 def spied_on(folder: Folder, monkeypatch: pytest.MonkeyPatch, **asked: bool) -> list[Progress]:
     """Everything that a coordinator gets that asks each party at every stage, and once more at the end."""
     heard: list[Progress] = []
-    on_stage = Session._on_stage
+    on_stage = PartySession._on_stage
 
-    def asked_at_every_stage(self: Session, stage: Stage) -> None:
+    def asked_at_every_stage(self: PartySession, stage: Stage) -> None:
         on_stage(self, stage)
         heard.append(self.progress())
 
-    monkeypatch.setattr(Session, "_on_stage", asked_at_every_stage)
+    monkeypatch.setattr(PartySession, "_on_stage", asked_at_every_stage)
 
     async def part() -> None:
         async with world(folder) as here:

@@ -11,7 +11,7 @@ import pytest
 from cli.command import Answer, here
 from masquerade.net.identity import make_trial
 from masquerade.service.accounts import Accounts
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.resources import Role
 from masquerade.service.store import Store
 from service_house import PASSWORD
@@ -53,7 +53,7 @@ def test_accounts_are_opened_listed_changed_and_shut(conf: Path, masquerade: Mas
 
     made = masquerade("token", conf, "ana", "--days", "3")
     token = made.out.strip()
-    settings = Settings.load(conf)
+    settings = CoordinatorSettings.load(conf)
     with Store.open(settings.database, base=settings.state) as store:
         accounts = Accounts(store)
         assert accounts.sign_in("ana", PASSWORD).role is Role.ANALYST
@@ -99,7 +99,7 @@ def test_what_goes_wrong_is_one_line(
 
 def test_sessions_are_listed_straight_from_the_store(conf: Path, masquerade: Masquerade) -> None:
     assert masquerade("sessions", conf).out == "no session yet\n"
-    settings = Settings.load(conf)
+    settings = CoordinatorSettings.load(conf)
     with Store.open(settings.database, base=settings.state) as store:
         store.users.add("zoe", "no hash", Role.ANALYST)
         store.providers.register("bank", "127.0.0.1:7001", "finger", public=True)

@@ -32,7 +32,7 @@ from masquerade.doctor.state import database_checks, state_checks
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.net.identity import Identity, TrustStore, fingerprint, self_signed
 from masquerade.progress import Stage
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import State
 from masquerade.service.store import Store
 from masquerade.service.wire.control import Health
@@ -366,7 +366,7 @@ def test_state_and_audit_log(house: House, capsys: Capture) -> None:
 def test_what_a_node_runs_by_and_has_published(house: House, capsys: Capture) -> None:
     conf, state = house.folder / "bank.toml", State(house.folder / "bank-state")
     state.make()
-    state.note_configuration(Settings.load(conf).digest)
+    state.note_configuration(NodeSettings.load(conf).digest)
     _, found = visit(capsys, conf)
     assert [check["status"] for check in found["configuration"]] == ["ok"]
     assert worst(found["snapshots"]) == "ok"

@@ -28,7 +28,7 @@ from masquerade.service.agree.signing import SignedContract, sign
 from masquerade.service.node.admission import Approvals, deal_id
 from masquerade.service.node.node import PartyNode, notify, waits
 from masquerade.service.node.preview import review_page
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import State
 from masquerade.service.wire.control import Pending, Signature
 from service.party_nodes import COMMON, JOBS, PEOPLE, TOWNS, Folder, run, wish, world
@@ -365,7 +365,7 @@ def test_serve_on_a_taken_port_leaves_nothing(folder: Folder, capsys: Capture) -
 
 def test_a_person_decides_on_a_page(folder: Folder) -> None:
     deal = deal_id(pending(folder, purpose="research").deal)
-    page, path = review_page(Settings.load(folder.conf("bank")), {"by": "Ada", "user": "steward"})
+    page, path = review_page(NodeSettings.load(folder.conf("bank")), {"by": "Ada", "user": "steward"})
     assert visited(page, "/").status_code == 404
     shown = visited(page, path)
     assert "ana, for research: job, salary" in shown.text
@@ -379,7 +379,7 @@ def test_a_person_decides_on_a_page(folder: Folder) -> None:
     assert Approvals(State(folder.state("bank"))).decided(deal) == "approved"
     log = (folder.state("bank") / "audit.jsonl").read_text()
     assert '"by":"Ada"' in log
-    refusing, path = review_page(Settings.load(folder.conf("clinic")), {"by": None, "user": "steward"})
+    refusing, path = review_page(NodeSettings.load(folder.conf("clinic")), {"by": None, "user": "steward"})
     visited(refusing, path, say="refuse", deal=deal, reason="not\nnow")
     assert Approvals(State(folder.state("clinic"))).refused(deal) == "not\\nnow"
 
@@ -388,7 +388,7 @@ def test_a_person_decides_on_a_page(folder: Folder) -> None:
 def test_a_person_is_told_by_a_command(folder: Folder) -> None:
     """What others wrote reaches the command as its input alone; one that fails holds up nothing."""
     contract = pending(folder, purpose="research")
-    deal, settings = deal_id(contract.deal), Settings.load(folder.conf("bank"))
+    deal, settings = deal_id(contract.deal), NodeSettings.load(folder.conf("bank"))
     text = waits("bank", deal, contract, settings.path)
     script = "import os, sys; open('told', 'w').write(os.environ['MASQUERADE_DEAL'] + sys.stdin.read())"
     telling = notify([sys.executable, "-c", script], text, deal, folder.path)
@@ -412,4 +412,4 @@ def test_a_node_tells_once_that_a_contract_waits(folder: Folder, monkeypatch: py
     wrong = folder.conf("bank").read_text().replace('["mail", "ana"]', '"mail ana"')
     folder.conf("bank").write_text(wrong)
     with pytest.raises(ParameterError, match=r"notify.approval: must be a command as a list of words"):
-        Settings.load(folder.conf("bank"))
+        NodeSettings.load(folder.conf("bank"))

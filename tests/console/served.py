@@ -12,7 +12,7 @@ import uvicorn
 from masquerade.console.app import mount
 from masquerade.service.api.app import create_app
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 
 
 class Told(uvicorn.Server):
@@ -28,7 +28,7 @@ class Told(uvicorn.Server):
 
 
 def main() -> None:
-    coordinator = Coordinator(Settings.load(Path(sys.argv[1])))
+    coordinator = Coordinator(CoordinatorSettings.load(Path(sys.argv[1])))
     app = create_app(coordinator)
     mount(app, coordinator)
     with socket.socket() as listening:

@@ -26,7 +26,7 @@ from masquerade.service.accounts import Accounts
 from masquerade.service.agree.terms import PriceList
 from masquerade.service.cards import ColumnCard, SchemaCard, TaxonomyCard
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.session_states import Status
 from masquerade.service.store import NewRelease, SessionRecord
 from masquerade.service.wire.control import Published, PublishedDataset
@@ -70,7 +70,7 @@ class World:
             for port, party in enumerate(parties, start=1)
         ]
         self.configuration.write_text(_CONFIGURATION + "".join(sections))
-        self.coordinator = Coordinator(Settings.load(self.configuration))
+        self.coordinator = Coordinator(CoordinatorSettings.load(self.configuration))
         self.coordinator.settings.releases.mkdir(parents=True, exist_ok=True)
         self.store = self.coordinator.store
         # As weak as it may be: what is tested here is the way to the hash.

@@ -75,11 +75,11 @@ def test_a_page_has_every_key_of_a_request() -> None:
 
 def test_the_examples_have_every_key_of_a_service() -> None:
     party, policy, serving = (example(f"howto/{name}.md") for name in ("party", "policy", "coordinator"))
-    assert set(party) == keys(node.Settings)
+    assert set(party) == keys(node.NodeSettings)
     assert set(party["coordinator"]) == keys(node.CoordinatorSection)
     assert party["timings"] == node.NodeTimings().model_dump()
     assert set(party["datasets"]["customers"]) | TABLE == keys(DatasetKeys)
     assert set(policy) == keys(Policy)
     assert set(policy["price"]) == keys(Prices)
-    assert set(serving) | {"session_host"} == keys(coordinator.Settings)
+    assert set(serving) | {"session_host"} == keys(coordinator.CoordinatorSettings)
     assert serving["timings"] == coordinator.CoordinatorTimings().model_dump()

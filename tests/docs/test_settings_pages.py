@@ -29,7 +29,7 @@ from masquerade.service.agree.request import Request, read_request
 from masquerade.service.cards import ColumnCard
 from masquerade.service.ledger import Ledger, record_of
 from masquerade.service.node.admission import _unknown_past
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.session_states import Status
 from service.parties import CLINIC, IDLE, NOW, K, L, dealt, policy, reasons, refused, request
 from service.test_ratio_grants import question
@@ -226,7 +226,7 @@ def test_hospitals_publish_together_as_the_page_says(tmp_path: Path) -> None:
             own = configuration.read_text().partition("[datasets.")[0]
             for text in (spoken_out(dataset), dataset):  # the keys in comments, too, can be read
                 configuration.write_text(own + text.replace("patients.parquet", source))
-                read = Settings.load(configuration).datasets["patients"].policy
+                read = NodeSettings.load(configuration).datasets["patients"].policy
                 trusted = "trusted" in read.methods.get("mondrian", {}).get("third_party", ())
                 assert (read.least_m, trusted) == (1, text != dataset)
         house.start_nodes()

@@ -26,7 +26,7 @@ from masquerade.service.agree.terms import Deal, Price, Provision, Terms
 from masquerade.service.api.app import create_app
 from masquerade.service.cards import card_of
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.resources import User
 from masquerade.service.session_states import Status
 from masquerade.service.store import NewRelease, SessionRecord
@@ -63,7 +63,7 @@ class LiveApi:
         lines += ['identity = "trial/coordinator"', 'trust = "trial/coordinator/trust"']
         lines += [f'[parties.{name}]\naddress = "127.0.0.1:1"' for name in ("bank", "shop")]
         (folder / "coordinator.toml").write_text("\n".join(lines))
-        self.settings = Settings.load(folder / "coordinator.toml")
+        self.settings = CoordinatorSettings.load(folder / "coordinator.toml")
         self._ports = Ports()  # nobody takes ours while we have stopped
         self.port = self._ports.one()
         self.coordinator: Coordinator

@@ -34,9 +34,9 @@ from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.request import Request, read_request
 from masquerade.service.agree.terms import Deal, strictest
 from masquerade.service.cards import SchemaCard, card_of
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.ledger import Ledger
-from masquerade.service.node.settings import Settings as NodeSettings
+from masquerade.service.node.settings import NodeSettings
 from service_house import Ports, wait_until
 
 pytestmark = pytest.mark.system
@@ -235,7 +235,7 @@ def test_the_parties_agree_on_what_the_trusted_job_says(scene: Path) -> None:
 
 
 def test_the_coordinators_configuration_is_read(scene: Path) -> None:
-    settings = Settings.load(scene / COORDINATOR / "coordinator.toml")
+    settings = CoordinatorSettings.load(scene / COORDINATOR / "coordinator.toml")
     assert settings.parties == {name: ADDRESSES[name] for name in HOLDINGS}
     assert settings.party_address == ADDRESSES[COORDINATOR]
 

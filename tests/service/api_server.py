@@ -30,7 +30,7 @@ from masquerade.service.agree.signing import draw_up
 from masquerade.service.agree.terms import Deal
 from masquerade.service.api.app import create_app
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.resources import Role
 from masquerade.service.session_states import Status
 from masquerade.service.store import NewRelease, SessionRecord
@@ -145,7 +145,7 @@ def make_coordinator(folder: Path, clock: FakeClock | None = None, **settings: A
         "parties": {name: {"address": "127.0.0.1:1"} for name in PARTIES},
         **settings,
     }
-    read = Settings.of(content, folder / "coordinator.toml")
+    read = CoordinatorSettings.of(content, folder / "coordinator.toml")
     coordinator = Coordinator(read, clock=clock) if clock is not None else Coordinator(read)
     coordinator.accounts = Accounts(coordinator.store, hasher=CHEAP)
     for name, password in PASSWORDS.items():

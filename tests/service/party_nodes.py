@@ -28,7 +28,7 @@ from masquerade.service.agree.signing import SignedContract, TokenIssuer, draw_u
 from masquerade.service.agree.terms import Deal
 from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.node.serving import RunningNode, running
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.wire.control import (
     AskOffer,
     AskSignature,
@@ -318,7 +318,7 @@ async def world(folder: Folder, *parties: str) -> AsyncIterator[World]:
     async with AsyncExitStack() as stack:
         nodes, https = {}, {}
         for name in parties or tuple(DATASETS):
-            settings, network = Settings.load(folder.conf(name)), folder.network
+            settings, network = NodeSettings.load(folder.conf(name)), folder.network
             node = await stack.enter_async_context(running(settings, folder.clock, network))
             nodes[name] = node
             link = http("coordinator", name, node.address, network=network)

@@ -13,7 +13,7 @@ from fake_clock import START
 from masquerade.errors import Conflict, NotFound, ParameterError
 from masquerade.service.accounts import HERE, Accounts, require
 from masquerade.service.resources import Role, User
-from masquerade.service.store import Guard, Store
+from masquerade.service.store import SignInFailures, Store
 from masquerade.service.token_scopes import TokenKind
 from service.credentials import CHEAP, LOCKOUT, RIGHT, WRONG, everything_stored, refusal
 from service.stores import at_once
@@ -64,7 +64,7 @@ def test_every_sign_in_takes_the_same_steps(accounts: Accounts, store: Store, na
     refusal(lambda: watched.sign_in(name, WRONG))
     assert verified == [extract_parameters(CHEAP.hash("x"))]
     guard = store.users.guard(name, HERE.name)
-    assert guard == Guard(failures=1, lockouts=0, since=START, locked_until=None)
+    assert guard == SignInFailures(failures=1, lockouts=0, since=START, locked_until=None)
 
 
 @pytest.mark.parametrize("hasher", [CHEAP, PasswordHasher()], ids=["cheap", "usual"])

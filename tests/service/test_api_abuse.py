@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from masquerade.service.api.middleware import MOST_BYTES, RateLimit, TooMany, address_key
+from masquerade.service.api.middleware import MOST_BYTES, OverLimit, RateLimit, address_key
 from service.api_server import WISH, Room, raw, room
 
 SECRETS = ("argon2", "Traceback", "sqlalchemy", "sqlite", 'File "')
@@ -119,14 +119,14 @@ def test_a_bucket_refills_steadily() -> None:
     now = [0.0]
     limit = RateLimit(60, clock=lambda: now[0])
     assert [limit.take("a").remaining for _ in range(60)] == list(range(59, -1, -1))
-    with pytest.raises(TooMany) as caught:
+    with pytest.raises(OverLimit) as caught:
         limit.take("a")
     assert (caught.value.headers or {})["Retry-After"] == "1"
     limit.take("b")
     now[0] += 2
     limit.take("a")
     limit.take("a")
-    with pytest.raises(TooMany):
+    with pytest.raises(OverLimit):
         limit.take("a")
     now[0] += 1_000
     assert limit.take("a").remaining == 59

@@ -13,7 +13,7 @@ from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.node.serving import running
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
 from service_house import House, NodeInMemory, wait_until
@@ -123,7 +123,7 @@ class WrongClock:
 def set_wrong(house: House, party: str, ahead: float) -> WrongClock:
     """Restart a party with a wrong clock."""
     house.nodes[party].stop()
-    clock, settings = WrongClock(ahead), Settings.load(house.folder / f"{party}.toml")
+    clock, settings = WrongClock(ahead), NodeSettings.load(house.folder / f"{party}.toml")
     held = house.loop.hold(lambda: running(settings, clock=clock, network=house.memory.network))
     house.nodes[party] = NodeInMemory(party, house.memory, house.loop, held)
     return clock

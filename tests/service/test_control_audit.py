@@ -16,7 +16,7 @@ from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.directory import party_app
 from masquerade.service.coordinator.party_links import PartyLinks
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.wire.control import ControlNotes, Health, NotNoted, Parties, Progress, Published
 from masquerade.service.wire.peers import TLS, PeerHttp, serve
 from service.party_nodes import PEOPLE, Folder, run, wish, world
@@ -94,7 +94,7 @@ def test_the_party_server_enters_what_it_hears_and_tells(tmp_path: Path) -> None
     (tmp_path / "coordinator.toml").write_text(
         'identity = "coordinator"\ntrust = "coordinator/trust"\n[parties.bank]\naddress = "127.0.0.1:1"\n'
     )
-    own = Settings.load(tmp_path / "coordinator.toml")
+    own = CoordinatorSettings.load(tmp_path / "coordinator.toml")
     bank = Identity.load(tmp_path / "bank"), TrustStore.load(tmp_path / "bank" / "trust")
     theirs = tmp_path / "bank.jsonl"
 
@@ -131,7 +131,7 @@ def test_what_cannot_be_entered_is_not_said_and_is_no_fault_of_the_party(tmp_pat
     (tmp_path / "coordinator.toml").write_text(
         'identity = "coordinator"\ntrust = "coordinator/trust"\n[parties.bank]\naddress = "127.0.0.1:1"\n'
     )
-    own = Settings.load(tmp_path / "coordinator.toml")
+    own = CoordinatorSettings.load(tmp_path / "coordinator.toml")
 
     async def course(made: Coordinator, audit: AuditLog) -> None:
         async with PartyLinks(own, made.directory, SYSTEM_CLOCK, TLS, ControlNotes(audit)) as links:

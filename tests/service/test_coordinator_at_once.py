@@ -27,7 +27,7 @@ from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.parties import PartyBackoff
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.publish import Assembled, ReleasePublisher
-from masquerade.service.coordinator.run import Attempt, Runner
+from masquerade.service.coordinator.run import Runner, SessionAttempt
 from masquerade.service.coordinator.scheduler import Scheduler
 from masquerade.service.coordinator.session_moves import contract_of
 from masquerade.service.coordinator.sign import new_contract
@@ -134,8 +134,8 @@ def test_an_attempt_that_is_cancelled_knows_that_its_session_was_moved(
     monkeypatch.setattr(coordinator.store.sessions, "advance", slowly)
     monkeypatch.setattr(runs, "run_script", all_hand_in)
 
-    async def part(audit: AuditLog) -> Attempt:
-        made = Attempt(context_of(coordinator, audit), None, session)  # type: ignore[arg-type]
+    async def part(audit: AuditLog) -> SessionAttempt:
+        made = SessionAttempt(context_of(coordinator, audit), None, session)  # type: ignore[arg-type]
         addresses = dict.fromkeys(session.providers, "127.0.0.1:1")
         working = asyncio.create_task(made._release(Hall(), addresses))  # type: ignore[arg-type]
         await gate.reached()

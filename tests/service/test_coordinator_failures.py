@@ -13,7 +13,7 @@ from masquerade.service.agree.offers import Offer
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.node import serving
 from masquerade.service.node.node import PartyNode
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
 from masquerade.service.wire.control import AskSignature, Signature
@@ -204,7 +204,7 @@ def lying(
 ) -> AbstractContextManager[None]:
     """A real node in this process, which answers falsely where `liar` says so."""
     monkeypatch.setattr(serving, "PartyNode", liar)
-    settings = Settings.load(house.folder / f"{party}.toml")
+    settings = NodeSettings.load(house.folder / f"{party}.toml")
     return house.loop.holding(lambda: serving.running(settings, network=house.memory.network))
 
 

@@ -30,7 +30,7 @@ from masquerade.errors import ParameterError
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.coordinator.run import Attempt, ProgressWatch
+from masquerade.service.coordinator.run import ProgressWatch, SessionAttempt
 from masquerade.service.coordinator.sign import Signer
 from masquerade.service.session_states import COMPUTING, Status
 from masquerade.service.store import SessionRecord, database
@@ -201,7 +201,7 @@ def test_what_runs_and_what_is_negotiated_goes_on_when_the_database_is_back(
     ana = house.user("ana")
     with house.coordinator() as coordinator, Gate() as working, Gate() as signing:
         house.known(coordinator, ana)
-        monkeypatch.setattr(Attempt, "_ready", on_loop(Attempt._ready, working))
+        monkeypatch.setattr(SessionAttempt, "_ready", on_loop(SessionAttempt._ready, working))
         first = coordinator.ask(ana, wish(house))
         assert working.entered.wait(PATIENCE)
         monkeypatch.setattr(Signer, "ask_all", on_loop(Signer.ask_all, signing))
@@ -273,7 +273,9 @@ def test_an_outage_that_is_over_before_the_parties_are_done_costs_nothing(
 
         real = ProgressWatch.look
         monkeypatch.setattr(ProgressWatch, "look", look)
-        monkeypatch.setattr(Attempt, "_assembling", on_loop(Attempt._assembling, handing_in, before=True))
+        monkeypatch.setattr(
+            SessionAttempt, "_assembling", on_loop(SessionAttempt._assembling, handing_in, before=True)
+        )
         asked = coordinator.ask(ana, wish(house))
         assert handing_in.entered.wait(PATIENCE)
         server.fall()
@@ -396,7 +398,7 @@ def test_a_second_coordinator_is_refused_and_disturbs_nothing(
     ana = house.user("ana")
     with house.coordinator() as coordinator, Gate() as working:
         house.known(coordinator, ana)
-        monkeypatch.setattr(Attempt, "_ready", on_loop(Attempt._ready, working))
+        monkeypatch.setattr(SessionAttempt, "_ready", on_loop(SessionAttempt._ready, working))
         asked = coordinator.ask(ana, wish(house, attempts=1))
         assert working.entered.wait(PATIENCE)
         conf, state = house.folder / "coordinator.toml", house.folder / "coordinator-state"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.service.coordinator.settings import Settings, is_loopback
+from masquerade.service.coordinator.settings import CoordinatorSettings, is_loopback
 from service.coordinators import PARTIES, read_settings
 
 
@@ -111,7 +111,7 @@ def test_a_folder_that_no_disk_can_have(trial: Path, key: str, path: str) -> Non
 
 def test_settings_that_are_not_there_are_named(trial: Path) -> None:
     with pytest.raises(ParameterError, match="no such configuration"):
-        Settings.load(trial / "other.toml")
+        CoordinatorSettings.load(trial / "other.toml")
 
 
 @pytest.mark.parametrize(

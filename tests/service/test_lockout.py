@@ -13,7 +13,7 @@ from fake_clock import START, FakeClock
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.service.accounts import HERE, Accounts, Lockout
 from masquerade.service.resources import User
-from masquerade.service.store import Guard, Store
+from masquerade.service.store import SignInFailures, Store
 from service.credentials import CHEAP, LOCKOUT, RIGHT, WRONG, refusal
 from service.stores import at_once
 
@@ -120,17 +120,17 @@ def test_old_guesses_are_forgotten(accounts: Accounts, store: Store, clock: Fake
 @settings(max_examples=examples(60), deadline=None)
 def test_no_stretch_of_time_lets_in_more_guesses(tries: list[tuple[bool, int]]) -> None:
     """However tries and pauses are mixed: a wrong one never opens, and between two locks few are judged."""
-    now, guard, judged_since_lock = START, Guard(0, 0, START, None), 0
+    now, guard, judged_since_lock = START, SignInFailures(0, 0, START, None), 0
     for right, pause in tries:
         now += timedelta(seconds=pause)
         locked = guard.locked_until is not None and now < guard.locked_until
-        after, _, opened = LOCKOUT.judge(guard, Guard(0, 0, START, None), right, now)
+        after, _, opened = LOCKOUT.judge(guard, SignInFailures(0, 0, START, None), right, now)
         assert opened == (right and not locked)
         if locked:
             assert after == guard
             continue
         judged_since_lock = 0 if right else judged_since_lock + 1
-        guard = after or Guard(0, 0, now, None)
+        guard = after or SignInFailures(0, 0, now, None)
         if guard.locked_until is not None and guard.locked_until > now:
             assert judged_since_lock >= 3
             assert timedelta(minutes=1) <= guard.locked_until - now <= timedelta(minutes=5)

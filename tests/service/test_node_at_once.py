@@ -13,7 +13,7 @@ from masquerade.service.agree.offers import Refusal
 from masquerade.service.node import admission as approvals
 from masquerade.service.node.admission import deal_id
 from masquerade.service.node.datasets import Dataset
-from masquerade.service.node.session import Session
+from masquerade.service.node.session import PartySession
 from masquerade.service.wire.control import Published, Ready
 from service.gates import PATIENCE, Gate
 from service.party_nodes import Folder, now, run, wish, world
@@ -94,7 +94,7 @@ def test_peers_hear_that_a_session_was_stopped_however_often_it_is(
             coordinator, sessions = here.coordinator, here.nodes["bank"].node.sessions
             contract = await coordinator.signed()
             async with coordinator.together(contract) as channels:
-                session: Session = sessions._find(contract.hash.hex())
+                session: PartySession = sessions._find(contract.hash.hex())
                 await _stopped_twice_while_it_says_goodbye(session, monkeypatch)
                 failed = await channels["bank"].failure()
         assert str(failed) == "party bank: was stopped"
@@ -102,7 +102,9 @@ def test_peers_hear_that_a_session_was_stopped_however_often_it_is(
     run(part())
 
 
-async def _stopped_twice_while_it_says_goodbye(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+async def _stopped_twice_while_it_says_goodbye(
+    session: PartySession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     while not session._channels:
         await asyncio.sleep(0.01)
     leaving, again = asyncio.Event(), asyncio.Event()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from masquerade.service.node.datasets import LONGEST, MOST, OFFER_STANDS, Dataset, KeptReadings
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from service.party_nodes import Folder
 
 
@@ -19,7 +19,7 @@ def dataset(tmp_path: Path) -> Dataset:
     conf = folder.conf("bank")
     source = 'source = "sqlite:///bank.db"\nquery = "SELECT * FROM customers"'
     conf.write_text(conf.read_text().replace('source = "customers.csv"', source))
-    return Dataset("bank", Settings.load(conf).datasets["customers"], b"s" * 32)
+    return Dataset("bank", NodeSettings.load(conf).datasets["customers"], b"s" * 32)
 
 
 def reading(dataset: Dataset, snapshot: str) -> Any:
@@ -73,14 +73,14 @@ def test_by_another_configuration_nothing_is_released_as_it_was(dataset: Dataset
     kept.agreed(dataset, reading(dataset, "a"), "deal", 600, 0)
     conf = dataset.settings.base / "bank.toml"
     conf.write_text(conf.read_text().replace(old, new))
-    changed = dataset.changed_to(Settings.load(conf).datasets["customers"])
+    changed = dataset.changed_to(NodeSettings.load(conf).datasets["customers"])
     assert kept.find(dataset, "a", 1) is not None
     assert kept.find(changed, "a", 1) is None
 
 
 def test_a_file_is_not_kept(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    dataset = Dataset("bank", Settings.load(folder.conf("bank")).datasets["customers"], b"s" * 32)
+    dataset = Dataset("bank", NodeSettings.load(folder.conf("bank")).datasets["customers"], b"s" * 32)
     kept = KeptReadings()
     kept.agreed(dataset, reading(dataset, "a"), "deal", 600, 0)
     assert len(kept) == 0

@@ -19,7 +19,7 @@ from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.terms import Provision, Terms
 from masquerade.service.ledger import Ledger, Released, append
 from masquerade.service.node.serving import running
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import State
 from masquerade.service.wire.control import Signature
 from masquerade.service.wire.peers import TLS
@@ -68,7 +68,7 @@ def damage(ledger: Path, line: int, new: bytes) -> None:
 
 def start(folder: Folder) -> None:
     async def part() -> None:
-        async with running(Settings.load(folder.conf("bank"))):
+        async with running(NodeSettings.load(folder.conf("bank"))):
             pass
 
     run(part())

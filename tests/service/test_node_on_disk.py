@@ -14,7 +14,7 @@ from masquerade.data.read import TableFile
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
 from masquerade.service.node.datasets import Dataset
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from service.party_nodes import Folder
 
 
@@ -25,7 +25,7 @@ def test_a_table_on_the_disk_has_the_same_commitment(
     """However it is read: a ledger recognises a snapshot by it."""
     monkeypatch.setattr(read, "SMALL_FILE", small)
     folder = Folder(tmp_path)
-    settings = Settings.load(folder.conf("bank")).datasets["customers"]
+    settings = NodeSettings.load(folder.conf("bank")).datasets["customers"]
     here = Dataset("bank", settings, b"s" * 32).reading()
     there = Dataset("bank", settings, b"s" * 32, on_disk=True).check()
     assert there.card == here.card

@@ -22,7 +22,7 @@ from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.admission import Approvals, deal_id
 from masquerade.service.node.datasets import Dataset
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import Snapshots, State
 from masquerade.service.wire.control import Pending, Published
 from masquerade.service.wire.peers import caller
@@ -136,7 +136,7 @@ def test_a_tightened_policy_counts_while_its_table_is_away(folder: Folder) -> No
             assert isinstance(refusal, Refusal)
             assert refusal.reasons == ('user "ana" may not ask',)
             state = State(folder.state("bank"))
-            assert state.configuration == Settings.load(folder.conf("bank")).digest
+            assert state.configuration == NodeSettings.load(folder.conf("bank")).digest
 
     run(part())
     assert State(folder.state("bank")).configuration is None  # nobody runs by it
@@ -165,7 +165,7 @@ def test_a_file_that_is_mended_in_place_is_read_again(folder: Folder) -> None:
     """A cure that its time does not show: a right that is given back, a disk that answers again."""
     path = folder.path / "bank" / "customers.csv"
     whole, status = path.read_bytes(), path.stat()
-    clock, settings = FakeClock(), Settings.load(folder.conf("bank")).datasets["customers"]
+    clock, settings = FakeClock(), NodeSettings.load(folder.conf("bank")).datasets["customers"]
     dataset = Dataset("bank", settings, b"s" * 32, clock)
 
     def write_as_old(content: bytes) -> None:
@@ -281,7 +281,7 @@ def test_a_database_is_read_again_for_a_session(folder: Folder) -> None:
             assert release.rows == 60
 
     run(part())
-    settings = Settings.load(conf).datasets["customers"]
+    settings = NodeSettings.load(conf).datasets["customers"]
     assert settings.is_database
     dataset = Dataset("bank", settings, b"s" * 32)
     first = dataset.reading()

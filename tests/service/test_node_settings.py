@@ -14,7 +14,7 @@ from masquerade.errors import BadInput, ParameterError
 from masquerade.net.identity import TrustStore, self_signed
 from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.serving import warn_of_certificates
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import State
 from net.nodes import expired
 from service.party_nodes import PEOPLE, Folder
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Folder:
 
 def problems(path: Path) -> list[str]:
     with pytest.raises(ParameterError) as refused:
-        Settings.load(path)
+        NodeSettings.load(path)
     assert all(line.startswith(f"{path}: ") for line in refused.value.lines), refused.value.lines
     return [line.removeprefix(f"{path}: ") for line in refused.value.lines]
 
@@ -36,7 +36,7 @@ def test_a_configuration_is_read(folder: Folder) -> None:
     extra = (
         'session_ports = [7200, 7299]\nsession_host = "bank.example"\npublic_address = "bank.example:7001"'
     )
-    settings = Settings.load(folder.write_conf("bank", extra=extra))
+    settings = NodeSettings.load(folder.write_conf("bank", extra=extra))
     assert (settings.name, settings.address, settings.public_address) == (
         "bank",
         "127.0.0.1:0",
@@ -57,7 +57,7 @@ def test_a_configuration_is_read(folder: Folder) -> None:
 
 
 def test_a_node_may_have_an_engine(folder: Folder) -> None:
-    settings = Settings.load(folder.write_conf("bank", extra='[engine]\nmemory = "2GB"'))
+    settings = NodeSettings.load(folder.write_conf("bank", extra='[engine]\nmemory = "2GB"'))
     assert settings.engine is not None
     assert settings.engine.memory_bytes == 2 << 30
     for engine, said in (
@@ -127,7 +127,7 @@ def test_peers_must_be_told_a_host_that_they_can_reach(folder: Folder) -> None:
         'session_host: missing; peers cannot reach "0.0.0.0": name the host that they know'
     ]
     path.write_text('public_address = "bank.example:7001"\n' + path.read_text())
-    settings = Settings.load(path)
+    settings = NodeSettings.load(path)
     assert (settings.listening_host, settings.announced_host) == ("0.0.0.0", "bank.example")
 
 
@@ -170,7 +170,7 @@ def test_nonsense_is_refused_before_the_start(folder: Folder, old: str, new: str
 def test_certificates_that_end_are_told_to_the_log(
     folder: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = Settings.load(folder.conf("bank"))
+    settings = NodeSettings.load(folder.conf("bank"))
     warn_of_certificates(settings)
     assert capsys.readouterr().out == ""
     pins = {name: settings.trust.pin(name) for name in settings.trust.names}
@@ -203,7 +203,7 @@ def test_whatever_is_written_is_read_or_explained(
     path.write_text("\n".join(lines))
     told: tuple[str, ...] = (f"{path}: fine",)
     try:
-        Settings.load(path)
+        NodeSettings.load(path)
     except ParameterError as error:
         told = error.lines
     assert told
@@ -237,7 +237,7 @@ def test_what_is_hardly_a_configuration(folder: Folder, content: str) -> None:
 
 def test_there_is_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="no such configuration"):
-        Settings.load(tmp_path / "bank.toml")
+        NodeSettings.load(tmp_path / "bank.toml")
 
 
 def test_another_partys_identity(folder: Folder) -> None:
@@ -284,7 +284,7 @@ def test_the_tables_are_looked_at_before_the_start(folder: Folder) -> None:
     table = path.parent / "customers.csv"
     table.write_text(table.read_text().replace("Qzjanitor", "Qzpilot", 1))
     path.write_text(path.read_text() + "[datasets.customers.policy.price]\nattributes = { salari = 5 }\n")
-    settings = Settings.load(path)
+    settings = NodeSettings.load(path)
     state = State(settings.state)
     state.make()
     with pytest.raises(BadInput) as refused:
@@ -292,7 +292,7 @@ def test_the_tables_are_looked_at_before_the_start(folder: Folder) -> None:
     assert "price.attributes: customers has no column" in refused.value.lines[0]
     path.write_text(path.read_text().replace("salari =", "salary ="))
     with pytest.raises(BadInput) as refused:
-        open_datasets(Settings.load(path), state)
+        open_datasets(NodeSettings.load(path), state)
     assert "Qzpilot" in refused.value.lines[0]
     assert "row 1 (line 2)" in refused.value.lines[0]
 
@@ -300,7 +300,7 @@ def test_the_tables_are_looked_at_before_the_start(folder: Folder) -> None:
 def test_doubled_identifiers_are_told_before_the_start(folder: Folder) -> None:
     table = folder.path / "bank" / "customers.csv"
     table.write_text(table.read_text().replace("1001,", "1000,"))
-    settings = Settings.load(folder.conf("bank"))
+    settings = NodeSettings.load(folder.conf("bank"))
     state = State(settings.state)
     state.make()
     with pytest.raises(BadInput, match="the same identifier as row 1"):
@@ -333,6 +333,6 @@ def test_one_node_uses_a_state_folder(folder: Folder) -> None:
 
 
 def test_who_is_trusted_is_this_nodes_own_affair(folder: Folder) -> None:
-    settings = Settings.load(folder.conf("clinic"))
+    settings = NodeSettings.load(folder.conf("clinic"))
     assert settings.trust.fingerprint("bank") == PEOPLE["bank"].fingerprint
     assert "clinic" not in settings.trust.names

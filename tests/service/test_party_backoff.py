@@ -13,7 +13,7 @@ import pytest
 from fake_clock import FakeClock
 from masquerade.errors import PeerUnreachable
 from masquerade.service.coordinator.parties import PartyBackoff
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.coordinator.wakeup import Wakeup
 from service.coordinators import PARTIES, read_settings
 
@@ -21,7 +21,7 @@ TIMINGS = "[timings]\nretry = 2\ncomeback = 60\n"
 
 
 @pytest.fixture
-def settings(trial: Path) -> Settings:
+def settings(trial: Path) -> CoordinatorSettings:
     return read_settings(trial, f"{TIMINGS}{PARTIES}")
 
 
@@ -41,7 +41,7 @@ class Links:
 class Pausing:
     """A backoff on a clock that a test moves second by second."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: CoordinatorSettings) -> None:
         self.clock = FakeClock()
         self.links, self.wakeup = Links(self.clock), Wakeup(self.clock)
         self.wakeup.attach()
@@ -60,7 +60,7 @@ class Pausing:
             await asyncio.sleep(0)
 
 
-def test_a_busy_party_is_left_alone_for_a_moment(settings: Settings) -> None:
+def test_a_busy_party_is_left_alone_for_a_moment(settings: CoordinatorSettings) -> None:
     async def part() -> None:
         pausing = Pausing(settings)
         pausing.backoff.busy("bank")
@@ -74,7 +74,7 @@ def test_a_busy_party_is_left_alone_for_a_moment(settings: Settings) -> None:
     asyncio.run(part())
 
 
-def test_whoever_failed_is_asked_ever_more_rarely_until_it_answers(settings: Settings) -> None:
+def test_whoever_failed_is_asked_ever_more_rarely_until_it_answers(settings: CoordinatorSettings) -> None:
     async def part() -> None:
         pausing = Pausing(settings)
         pausing.links.away = {"bank"}
@@ -96,7 +96,9 @@ def test_whoever_failed_is_asked_ever_more_rarely_until_it_answers(settings: Set
 
 
 @pytest.mark.parametrize("culprit", ["bank", ""])
-def test_a_party_that_stays_away_is_tried_all_the_same_in_the_end(settings: Settings, culprit: str) -> None:
+def test_a_party_that_stays_away_is_tried_all_the_same_in_the_end(
+    settings: CoordinatorSettings, culprit: str
+) -> None:
     async def part() -> None:
         pausing = Pausing(settings)
         pausing.backoff.failed(("bank", "clinic"), culprit, 1)
@@ -112,7 +114,7 @@ def test_a_party_that_stays_away_is_tried_all_the_same_in_the_end(settings: Sett
     asyncio.run(part())
 
 
-def test_closing_ends_all_pauses(settings: Settings) -> None:
+def test_closing_ends_all_pauses(settings: CoordinatorSettings) -> None:
     async def part() -> None:
         pausing = Pausing(settings)
         pausing.backoff.failed(("bank", "clinic"), "", 1)

@@ -12,7 +12,7 @@ from masquerade.net.identity import Identity, TrustStore, make_trial
 from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.directory import party_app
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.wire.control import Parties
 from masquerade.service.wire.peers import PeerHttp, serve
 
@@ -23,7 +23,7 @@ def test_parties_hear_of_each_other_and_others_of_nobody(tmp_path: Path) -> None
         'identity = "coordinator"\ntrust = "coordinator/trust"\n'
         '[parties.bank]\naddress = "127.0.0.1:1"\n[parties.clinic]\naddress = "127.0.0.1:2"\n'
     )
-    own = Settings.load(tmp_path / "coordinator.toml")
+    own = CoordinatorSettings.load(tmp_path / "coordinator.toml")
 
     async def asked(name: str, address: str) -> Parties:
         folder = tmp_path / name

@@ -13,7 +13,7 @@ from masquerade.service.agree.request import read_request
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.canonical import not_plain
 from masquerade.service.cards import ColumnCard
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.wire.control import AskSignature, Published, PublishedDataset, read_said
 from service.parties import BANK, dealt, request
 from service.party_nodes import WISH, Folder
@@ -96,7 +96,7 @@ def test_a_configuration(tmp_path: Path, old: str, new: str, place: str) -> None
     conf = folder.conf("bank")
     conf.write_text(conf.read_text().replace(old, new))
     with pytest.raises(ParameterError) as refused:
-        Settings.load(conf)
+        NodeSettings.load(conf)
     line = refused.value.lines[0]
     assert line.startswith(f"{conf}: {place}: ")
     assert "control character" in line
@@ -109,4 +109,4 @@ def test_a_query_has_lines_and_may_be_long(tmp_path: Path) -> None:
     query = "SELECT *\n\tFROM customers\n" + "-- a word\n" * 40
     source = f'source = "sqlite:///bank.db"\nquery = """\n{query}"""'
     conf.write_text(conf.read_text().replace('source = "customers.csv"', source))
-    assert Settings.load(conf).datasets["customers"].section.query == query
+    assert NodeSettings.load(conf).datasets["customers"].section.query == query

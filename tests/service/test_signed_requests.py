@@ -13,7 +13,7 @@ from masquerade.net.identity import self_signed
 from masquerade.service.agree.request import read_request
 from masquerade.service.clock import SYSTEM_CLOCK, seconds_since_1970
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.session_states import Status
 from service.party_nodes import Folder
 from service_house import House
@@ -91,9 +91,9 @@ def test_a_policy_that_insists_needs_certificates(tmp_path: Path) -> None:
     with pytest.raises(
         ParameterError, match="signed_requests: needs certificates of clients; clients has none"
     ):
-        Settings.load(conf)
+        NodeSettings.load(conf)
     save_certificate(conf.parent)
-    assert Settings.load(conf).clients.of("ana") == ANA.certificate
+    assert NodeSettings.load(conf).clients.of("ana") == ANA.certificate
     (conf.parent / "clients" / "eve.pem").write_text("nothing")
     with pytest.raises(ParameterError, match=r"clients: .*eve\.pem: must be one certificate in PEM"):
-        Settings.load(conf)
+        NodeSettings.load(conf)

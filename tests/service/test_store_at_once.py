@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from fake_clock import FakeClock
 from masquerade.service.session_states import Status
-from masquerade.service.store import Guard, NewRelease, SessionRecord, Store
+from masquerade.service.store import NewRelease, SessionRecord, SignInFailures, Store
 from service.stores import FREE, assembling, at_once, digest, furnish, new_release, queued
 
 
@@ -26,7 +26,7 @@ def test_whoever_signs_in_at_once_is_let_in_though_the_first_forgets_the_guesses
     def right(_thread: int) -> bool:
         return store.users.guarded("ann", "here", lambda _own, _everybody: (None, None, True))
 
-    guess = Guard(1, 0, clock.now(), None)
+    guess = SignInFailures(1, 0, clock.now(), None)
     for _ in range(3):
         assert not store.users.guarded("ann", "here", lambda _own, _everybody: (guess, guess, False))
         assert at_once(8, right) == [True] * 8

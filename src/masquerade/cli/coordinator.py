@@ -56,12 +56,12 @@ def serve(conf: Conf, json: Json = False) -> None:
     from masquerade.service.api.app import create_app
     from masquerade.service.coordinator.coordinator import Coordinator
     from masquerade.service.coordinator.serving import serving
-    from masquerade.service.coordinator.settings import Settings
+    from masquerade.service.coordinator.settings import CoordinatorSettings
     from masquerade.service.logs import configure
 
     configure(as_json=sys.stderr is None or not sys.stderr.isatty())
     open_files_for_many()
-    settings = Settings.load(conf)
+    settings = CoordinatorSettings.load(conf)
     with Coordinator(settings) as coordinator:
         public = create_app(coordinator)
         if settings.console:
@@ -247,9 +247,9 @@ def _accounts(conf: Path) -> Iterator[tuple[Store, Accounts]]:
     """The store of a coordinator, which may be running meanwhile."""
     from masquerade.audit.log import AuditLog
     from masquerade.service.accounts import AccountLog, Accounts
-    from masquerade.service.coordinator.settings import Settings, open_store
+    from masquerade.service.coordinator.settings import CoordinatorSettings, open_store
 
-    settings = Settings.load(conf)
+    settings = CoordinatorSettings.load(conf)
     settings.make_state()
     with ExitStack() as opened:
         store = opened.enter_context(open_store(settings))

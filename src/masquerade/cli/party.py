@@ -12,7 +12,7 @@ from masquerade.cli.output import By, Json, operator, print_json, say, say_plain
 
 if TYPE_CHECKING:
     from masquerade.service.agree.signing import SignedContract
-    from masquerade.service.node.settings import Settings
+    from masquerade.service.node.settings import NodeSettings
 
 # --- snapshot key -------------------------------------------------------------------------------------------
 # `masquerade party snapshot-key`: what an auditor needs to check a table against its contract.
@@ -60,10 +60,10 @@ def snapshot_key(
     Example: masquerade party snapshot-key bank.toml contract.json --column salary --out salary.key
     """
     from masquerade.service.agree.signing import read_contract
-    from masquerade.service.node.settings import Settings
+    from masquerade.service.node.settings import NodeSettings
     from masquerade.service.node.state import hand_out
 
-    settings = Settings.load(conf)
+    settings = NodeSettings.load(conf)
     found = hand_out(settings, read_contract(contract), out, column or None, table or None, operator(by))
     what = f"column {found.column} of {found.dataset}" if found.column else found.dataset
     if json:
@@ -109,9 +109,9 @@ def serve(conf: Conf, json: Json = False) -> None:
     from masquerade.net.session import run_async
     from masquerade.service.logs import configure
     from masquerade.service.node.serving import running
-    from masquerade.service.node.settings import Settings
+    from masquerade.service.node.settings import NodeSettings
 
-    settings = Settings.load(conf)
+    settings = NodeSettings.load(conf)
     configure(as_json=sys.stderr is None or not sys.stderr.isatty())
     open_files_for_many()
 
@@ -142,10 +142,10 @@ def card(conf: Conf, json: Json = False) -> None:
     import msgspec
 
     from masquerade.service.node.datasets import open_datasets
-    from masquerade.service.node.settings import Settings
+    from masquerade.service.node.settings import NodeSettings
     from masquerade.service.node.state import State
 
-    settings = Settings.load(conf)
+    settings = NodeSettings.load(conf)
     state = State(settings.state)
     state.make()
     datasets = [each.published(asked=False) for each in open_datasets(settings, state).values()]
@@ -197,9 +197,9 @@ def preview(
     """
     from masquerade.service.node.preview import described
     from masquerade.service.node.preview import preview as previewed
-    from masquerade.service.node.settings import Settings
+    from masquerade.service.node.settings import NodeSettings
 
-    settings = Settings.load(conf)
+    settings = NodeSettings.load(conf)
     if not contract:
         _list_waiting(settings, json)
         return
@@ -269,10 +269,10 @@ def review(
 
     from masquerade.net.session import run_async
     from masquerade.service.node.preview import review_page
-    from masquerade.service.node.settings import Settings
+    from masquerade.service.node.settings import NodeSettings
     from masquerade.service.wire.serving import ConnectionLimits, listening_at, served
 
-    settings = Settings.load(conf)
+    settings = NodeSettings.load(conf)
     page, path = review_page(settings, operator(by))
 
     async def run() -> None:
@@ -315,10 +315,10 @@ def ledger(
     from masquerade.methods import described
     from masquerade.service.agree.arrangements import RULES, against
     from masquerade.service.ledger import Ledger
-    from masquerade.service.node.settings import Settings
+    from masquerade.service.node.settings import NodeSettings
     from masquerade.service.node.state import State
 
-    settings = Settings.load(conf)
+    settings = NodeSettings.load(conf)
     known = Ledger.load(State(settings.state).ledger)
     if forget:
         _forget(settings, forget, json)
@@ -347,7 +347,7 @@ def ledger(
         say("nothing was released yet")
 
 
-def _forget(settings: Settings, dataset: str, json: bool) -> None:
+def _forget(settings: NodeSettings, dataset: str, json: bool) -> None:
     """A new secret where the old one is lost, while no node runs. The ledger's lines stay; the audit log notes it."""
     from masquerade.audit.log import AuditLog
     from masquerade.errors import Conflict, ParameterError, hint
@@ -375,7 +375,7 @@ def _forget(settings: Settings, dataset: str, json: bool) -> None:
         )
 
 
-def _list_waiting(settings: Settings, json: bool) -> None:
+def _list_waiting(settings: NodeSettings, json: bool) -> None:
     from masquerade.service.node.admission import Approvals
     from masquerade.service.node.state import State
 
@@ -402,7 +402,7 @@ def _list_waiting(settings: Settings, json: bool) -> None:
         say("nothing waits for approval")
 
 
-def _found(settings: Settings, word: str) -> SignedContract:
+def _found(settings: NodeSettings, word: str) -> SignedContract:
     """The contract in a file, or the one that waits under this name."""
     from masquerade.errors import ParameterError
     from masquerade.service.agree.signing import read_contract
@@ -419,9 +419,9 @@ def _found(settings: Settings, word: str) -> SignedContract:
 
 def _decide(conf: Path, word: str, reason: str | None, by: str, json: bool) -> None:
     from masquerade.service.node.admission import decide
-    from masquerade.service.node.settings import Settings
+    from masquerade.service.node.settings import NodeSettings
 
-    deal, before = decide(Settings.load(conf), word, reason, operator(by))
+    deal, before = decide(NodeSettings.load(conf), word, reason, operator(by))
     said = "approved" if reason is None else "refused"
     if json:
         print_json({"deal": deal, "approved": reason is None, "before": before})

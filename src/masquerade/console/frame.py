@@ -26,8 +26,8 @@ from masquerade.console.words import money
 from masquerade.errors import MasqueradeError, NotAllowed, NotFound, ParameterError
 from masquerade.files import kept_secret
 from masquerade.report.charts import chart_style
-from masquerade.service.accounts import Accounts, Source
-from masquerade.service.api.middleware import RateLimit, TooMany, address_key
+from masquerade.service.accounts import Accounts, SignInSource
+from masquerade.service.api.middleware import OverLimit, RateLimit, address_key
 from masquerade.service.resources import Role, User
 from masquerade.service.store import ApiToken, Store
 from masquerade.service.token_scopes import TokenKind
@@ -74,7 +74,9 @@ class Browsers:
         Raise NotAllowed if name or password is wrong, or the browser has to wait after wrong guesses.
         """
         browser = self._browser(name, known)
-        source = Source(f"browser {browser}", known=True) if browser is not None else Source(address)
+        source = (
+            SignInSource(f"browser {browser}", known=True) if browser is not None else SignInSource(address)
+        )
         _user, token, _made = self._accounts.sign_in_for_token(
             name, password, TokenKind.BROWSER, LONGEST, source
         )
@@ -408,7 +410,7 @@ async def sign_in(request: Request) -> Response:
     address = address_key(request.client.host if request.client else None)
     try:
         console.guesses.take(address)
-    except TooMany:
+    except OverLimit:
         return _back_to_form(wanted, "often")
     known = request.cookies.get(KNOWN_COOKIE)
     try:

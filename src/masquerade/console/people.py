@@ -18,7 +18,7 @@ from masquerade.service.accounts import (
     USUAL_LIFETIME,
     USUAL_SCOPES,
     Accounts,
-    Source,
+    SignInSource,
     require,
 )
 from masquerade.service.resources import Role, User
@@ -34,7 +34,7 @@ _ALLOWS = {
     Scope.ADMIN: "Admin: accounts, everybody's sessions, the audit log",
 }
 _HELD_BY = {TokenKind.SIGN_IN: "sign-in by password", TokenKind.BROWSER: "sign-in of a browser"}
-_CHANGING = Source("change of password")  # whoever gets there is signed in
+_CHANGING = SignInSource("change of password")  # whoever gets there is signed in
 
 
 @page("/account", "Account")

@@ -149,7 +149,7 @@ def clock_check(name: str, now: float, before: float, after: float, grain: float
 
 def party_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[Check]:
     """Check everything that `party serve` needs."""
-    from masquerade.service.node.settings import Settings as NodeSettings
+    from masquerade.service.node.settings import NodeSettings
 
     try:
         settings = NodeSettings.load(path)
@@ -212,10 +212,10 @@ def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -
 
 
 def _coordinator_file(path: Path, content: dict[str, Any]) -> Iterator[Check]:
-    from masquerade.service.coordinator.settings import Settings
+    from masquerade.service.coordinator.settings import CoordinatorSettings
 
     try:
-        settings = Settings.of(content, path)
+        settings = CoordinatorSettings.of(content, path)
         parties = counted(len(settings.parties), "party", "parties")
         yield fine("configuration", f"{path}: coordinator {settings.name}, {parties}")
     except MasqueradeError as caught:

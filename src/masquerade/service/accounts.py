@@ -24,7 +24,7 @@ from argon2.low_level import ARGON2_VERSION
 
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, ParameterError
 from masquerade.service.resources import Role, User
-from masquerade.service.store import ApiToken, Guard, Store
+from masquerade.service.store import ApiToken, SignInFailures, Store
 from masquerade.service.store.database import user_name
 from masquerade.service.token_scopes import Scope, TokenKind
 
@@ -96,7 +96,7 @@ _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Source:
+class SignInSource:
     """Where guesses come from: an address or the like; `known` for a browser in which the user has signed in before."""
 
     name: str
@@ -118,8 +118,8 @@ class Lockout:
             raise ParameterError("a lock-out needs at least 1 failure and times above 0")
 
     def judge(
-        self, own: Guard, crowd: Guard, right: bool, now: datetime, *, known: bool = False
-    ) -> tuple[Guard | None, Guard | None, bool]:
+        self, own: SignInFailures, crowd: SignInFailures, right: bool, now: datetime, *, known: bool = False
+    ) -> tuple[SignInFailures | None, SignInFailures | None, bool]:
         """Return the guards of the source and of all addresses after a guess, and whether the guess succeeds.
 
         No guess of a source that has to wait succeeds, and none counts.
@@ -131,19 +131,19 @@ class Lockout:
             return None, everybody, True
         if known:
             return self._slowed(own, now), everybody, False
-        before = everybody or Guard(0, 0, now, None)
+        before = everybody or SignInFailures(0, 0, now, None)
         everybody = replace(before, failures=before.failures + 1)
         if everybody.failures > self.crowd:
-            return Guard(0, own.lockouts + 1, now, now + _DAY), everybody, False
+            return SignInFailures(0, own.lockouts + 1, now, now + _DAY), everybody, False
         return self._slowed(own, now), everybody, False
 
-    def _slowed(self, own: Guard, now: datetime) -> Guard:
+    def _slowed(self, own: SignInFailures, now: datetime) -> SignInFailures:
         fresh = own.failures == 0 or now - own.since > self.window
         failures = 1 if fresh else own.failures + 1
         if failures < self.failures:
             return replace(own, failures=failures, since=now if fresh else own.since, locked_until=None)
         wait = min(self.first * 2 ** min(own.lockouts, 30), self.longest)
-        return Guard(0, own.lockouts + 1, now, now + wait)
+        return SignInFailures(0, own.lockouts + 1, now, now + wait)
 
 
 # --- accounts -----------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ SHORTEST_PASSWORD = 12
 LONGEST_PASSWORD = 1024
 USUAL_SCOPES = (Scope.READ, Scope.REQUEST, Scope.DOWNLOAD)  # of a token for a program
 USUAL_LIFETIME, LONGEST_LIFETIME = timedelta(days=90), timedelta(days=366)
-HERE = Source("")  # of whoever says nothing of where the guess comes from
+HERE = SignInSource("")  # of whoever says nothing of where the guess comes from
 _WRONG = (
     "the name or the password is wrong, the account is disabled, or too many wrong guesses came from here"
 )
@@ -233,12 +233,12 @@ class Accounts:
 
     # --- signing in ---
 
-    def sign_in(self, name: str, password: str, source: Source = HERE) -> User:
+    def sign_in(self, name: str, password: str, source: SignInSource = HERE) -> User:
         """Return the user with this name and password; else raise NotAllowed, with one message for every reason."""
         return self._proved(name, password, source)[0]
 
     def sign_in_for_token(
-        self, name: str, password: str, kind: TokenKind, lifetime: timedelta, source: Source = HERE
+        self, name: str, password: str, kind: TokenKind, lifetime: timedelta, source: SignInSource = HERE
     ) -> tuple[User, str, ApiToken]:
         """Sign in and return the user, a new token with all scopes, and its description.
 
@@ -255,7 +255,7 @@ class Accounts:
         self._forget_old_sign_ins(user)
         return user, token, made
 
-    def _proved(self, name: str, password: str, source: Source) -> tuple[User, str]:
+    def _proved(self, name: str, password: str, source: SignInSource) -> tuple[User, str]:
         """Return the user with this name and password, and the hash that was verified."""
         found = self._store.users.with_hash(name)
         stored = found[1] if found is not None else self._nobodys_hash
@@ -264,7 +264,9 @@ class Accounts:
         slowed = False
 
         # Judged after the hash was verified: of concurrent guesses, those that finish after the lock fail.
-        def judged(own: Guard, crowd: Guard) -> tuple[Guard | None, Guard | None, bool]:
+        def judged(
+            own: SignInFailures, crowd: SignInFailures
+        ) -> tuple[SignInFailures | None, SignInFailures | None, bool]:
             nonlocal slowed
             after, everybody, opened = self._lockout.judge(own, crowd, right, now, known=source.known)
             slowed = after is not None and after.lockouts > own.lockouts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fuzz.oracle import allowing, scratch
 from masquerade.client import settings as client
 from masquerade.errors import ParameterError
-from masquerade.service.coordinator.settings import Settings
-from masquerade.service.node.settings import Settings as NodeSettings
+from masquerade.service.coordinator.settings import CoordinatorSettings
+from masquerade.service.node.settings import NodeSettings
 from service.party_nodes import Folder
 
 FOLDER = Folder(scratch()).path / "clinic"
@@ -19,7 +19,7 @@ def fuzz(data: bytes) -> None:
     with allowing(ParameterError):
         NodeSettings.load(path)
     with allowing(ParameterError):
-        Settings.load(path)
+        CoordinatorSettings.load(path)
     with allowing(ParameterError):
         client.read_settings(path, with_request=True)
 

@@ -14,7 +14,7 @@ from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.node import PartyNode
 from masquerade.service.node.serving import control_app
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import State
 from masquerade.service.wire.control import (
     AskOffer,
@@ -31,7 +31,7 @@ from service.party_nodes import Folder, wish
 
 
 async def _node() -> PartyNode:
-    settings = Settings.load(Folder(scratch()).conf("clinic"))
+    settings = NodeSettings.load(Folder(scratch()).conf("clinic"))
     state = State(settings.state)
     state.make()
     node = PartyNode(

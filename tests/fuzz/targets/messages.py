@@ -8,9 +8,9 @@ from importlib import import_module
 
 import pyarrow as pa
 
+import masquerade.protocol
 from fuzz.oracle import PEER, allowing
 from fuzz.targets.session import METHODS, scripts_of
-from masquerade import protocol as masquerade
 from masquerade.errors import PeerError
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Message, decode, encode

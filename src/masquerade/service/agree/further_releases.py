@@ -21,7 +21,7 @@ from masquerade.service.agree.terms import Terms
 
 
 @dataclass(frozen=True)
-class Difference:
+class TermsDifference:
     """What makes terms another release than an earlier one: how the earlier one was made, and what is asked for."""
 
     aspect: str
@@ -29,7 +29,7 @@ class Difference:
     now: str
 
 
-def differences(earlier: Terms, asked: Terms) -> list[Difference]:
+def differences(earlier: Terms, asked: Terms) -> list[TermsDifference]:
     """Name what makes the terms (or a draft) another release than an earlier one; empty if they are the same."""
     if asked.hash == earlier.hash:
         return []
@@ -38,12 +38,14 @@ def differences(earlier: Terms, asked: Terms) -> list[Difference]:
         for word in sorted({*earlier.method, *asked.method} - {"name"}):
             before[word], now[word] = (str(terms.method.get(word, "none")) for terms in (earlier, asked))
     found = [
-        Difference(name, f"with {name} = {before[name]}", f"with {name} = {each}")
+        TermsDifference(name, f"with {name} = {before[name]}", f"with {name} = {each}")
         for name, each in now.items()
         if name in before and before[name] != each
     ]
     found = [*_other_columns(earlier, asked), *_other_parts(earlier, asked), *found]
-    return found or ([] if _is_draft(asked) else [Difference("terms", "on other terms", "on these terms")])
+    return found or (
+        [] if _is_draft(asked) else [TermsDifference("terms", "on other terms", "on these terms")]
+    )
 
 
 def against_second(earlier: Terms, asked: Terms) -> list[str]:
@@ -133,7 +135,7 @@ def _released(terms: Terms) -> set[str]:
     return names if terms.class_name is None else {*names, terms.class_name}
 
 
-def _other_columns(earlier: Terms, asked: Terms) -> Iterator[Difference]:
+def _other_columns(earlier: Terms, asked: Terms) -> Iterator[TermsDifference]:
     """Yield the columns that come or go, or that they are in another order."""
     raw = {column.name for column in earlier.columns if column.role == "sensitive"}  # they come last in terms
     before = [column.name for column in earlier.columns]
@@ -141,28 +143,28 @@ def _other_columns(earlier: Terms, asked: Terms) -> Iterator[Difference]:
     gone = ", ".join(name for name in before if name not in now)
     new = ", ".join(name for name in now if name not in before)
     if gone:
-        yield Difference("columns", f"with {gone}", f"without {gone}")
+        yield TermsDifference("columns", f"with {gone}", f"without {gone}")
     if new:
-        yield Difference("columns", f"without {new}", f"with {new}")
+        yield TermsDifference("columns", f"without {new}", f"with {new}")
     if before != now and not gone and not new:
-        yield Difference(
+        yield TermsDifference(
             "columns", *(f"with the columns in the order {', '.join(each)}" for each in (before, now))
         )
 
 
-def _other_parts(earlier: Terms, asked: Terms) -> Iterator[Difference]:
+def _other_parts(earlier: Terms, asked: Terms) -> Iterator[TermsDifference]:
     """Yield what only one of the requirements has."""
     before, now = [*map(str, earlier.parts)], [*map(str, asked.parts)]
     gone = " & ".join(part for part in before if part not in now)
     new = " & ".join(part for part in now if part not in before)
     if gone or new:
-        yield Difference(
+        yield TermsDifference(
             "requirement",
             f"with {gone}" if gone else f"without {new}",
             f"with {new}" if new else f"without {gone}",
         )
     elif before != now:
-        yield Difference("requirement", *(f"with {' & '.join(each)}" for each in (before, now)))
+        yield TermsDifference("requirement", *(f"with {' & '.join(each)}" for each in (before, now)))
 
 
 def _aspects(terms: Terms, earlier: Terms) -> dict[str, str]:

@@ -26,7 +26,7 @@ from masquerade.service.accounts import (
     SHORTEST_PASSWORD,
     USUAL_LIFETIME,
     USUAL_SCOPES,
-    Source,
+    SignInSource,
     require,
 )
 from masquerade.service.api.middleware import RateLimit, address_key
@@ -50,7 +50,7 @@ _bearer = HTTPBearer(
 
 
 @dataclass(frozen=True)
-class Caller:
+class ApiCaller:
     """The user who makes a request, the token used, and its description."""
 
     user: User
@@ -99,7 +99,7 @@ def _caller(
     request: Request,
     coordinator: Service,
     held: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
-) -> Caller:
+) -> ApiCaller:
     if held is None:
         visitor(request)
         raise Unauthenticated("a token is needed, in the header Authorization: Bearer TOKEN")
@@ -110,10 +110,10 @@ def _caller(
         raise Unauthenticated(str(error)) from None
     limit: RateLimit = request.app.state.rate_limit
     request.state.allowance = limit.take(f"user {user.name}")
-    return Caller(user, held.credentials, described)
+    return ApiCaller(user, held.credentials, described)
 
 
-def scoped(scope: Scope) -> Callable[[Caller], User]:
+def scoped(scope: Scope) -> Callable[[ApiCaller], User]:
     """Return the dependency that admits the user of a token with this scope."""
 
     def admit(caller: Asking) -> User:
@@ -134,7 +134,7 @@ def _admin(user: Annotated[User, Depends(scoped(Scope.ADMIN))]) -> User:
 
 
 Service = Annotated[Coordinator, Depends(_coordinator)]
-Asking = Annotated[Caller, Depends(_caller)]
+Asking = Annotated[ApiCaller, Depends(_caller)]
 Someone = Annotated[User, Depends(_user)]  # with any token
 to_read, to_manage_tokens = scoped(Scope.READ), scoped(Scope.TOKENS)
 Reader = Annotated[User, Depends(to_read)]
@@ -294,7 +294,7 @@ async def sign_in(body: Credentials, coordinator: Service, request: Request) -> 
     A wrong name and a wrong password look the same. After five wrong guesses at a name the address that they came from
     waits for a minute, then longer; others do not.
     """
-    source = Source(address_key(request.client.host if request.client else None))
+    source = SignInSource(address_key(request.client.host if request.client else None))
 
     def signed_in() -> SignedIn:
         user, token, made = coordinator.accounts.sign_in_for_token(

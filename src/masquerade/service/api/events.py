@@ -21,7 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from masquerade.errors import MasqueradeError
-from masquerade.service.api.access import Asking, Caller, Service, SessionId, to_read
+from masquerade.service.api.access import ApiCaller, Asking, Service, SessionId, to_read
 from masquerade.service.api.problems import error_responses
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import Event, Page
@@ -72,7 +72,7 @@ class Streams:
             self._closing.set()
 
     async def follow(
-        self, coordinator: Coordinator, caller: Caller, session_id: str, after: int
+        self, coordinator: Coordinator, caller: ApiCaller, session_id: str, after: int
     ) -> AsyncIterator[str]:
         """Yield a session's events in stream format, up to its last."""
         user = caller.user.name
@@ -87,7 +87,7 @@ class Streams:
             self.open[user] -= 1
 
     async def _followed(
-        self, coordinator: Coordinator, caller: Caller, session_id: str, after: int
+        self, coordinator: Coordinator, caller: ApiCaller, session_id: str, after: int
     ) -> AsyncIterator[str]:
         user = caller.user
         # A session that ended before `after` sends no final event.
@@ -161,7 +161,7 @@ async def events(
 
 
 async def _stream(
-    streams: Streams, coordinator: Coordinator, caller: Caller, session_id: str, after: int
+    streams: Streams, coordinator: Coordinator, caller: ApiCaller, session_id: str, after: int
 ) -> Response:
     await anyio.to_thread.run_sync(
         coordinator.session, caller.user, session_id

@@ -44,7 +44,7 @@ class Allowance:
         }
 
 
-class TooMany(HTTPException):
+class OverLimit(HTTPException):
     """The bucket is empty."""
 
     def __init__(self, allowance: Allowance, wait: int) -> None:
@@ -75,7 +75,7 @@ class RateLimit:
                 self._buckets.popitem(last=False)  # the longest idle bucket is full anyway
         allowance = Allowance(self._limit, int(left), math.ceil((self._limit - left) / self._rate))
         if not enough:
-            raise TooMany(allowance, max(1, math.ceil((1 - left) / self._rate)))
+            raise OverLimit(allowance, max(1, math.ceil((1 - left) / self._rate)))
         return allowance
 
 

@@ -11,7 +11,7 @@ from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.store import Store
 from masquerade.service.wire.peers import Network
@@ -21,7 +21,7 @@ from masquerade.service.wire.peers import Network
 class Context:
     """One coordinator's configuration, state, files and clock, and how it reaches others."""
 
-    settings: Settings
+    settings: CoordinatorSettings
     store: Store
     directory: Directory
     files: ReleaseFiles

@@ -34,7 +34,7 @@ from masquerade.service.coordinator.intake import Decisions, Intake
 from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.rehearsal import Rehearsal
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.coordinator.settings import Settings, open_store
+from masquerade.service.coordinator.settings import CoordinatorSettings, open_store
 from masquerade.service.coordinator.single_instance import Outage, SingleInstance
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.resources import (
@@ -152,7 +152,9 @@ log = structlog.get_logger("masquerade.coordinator")
 class Coordinator:
     """One coordinator: its store, its accounts, and everything that users can do."""
 
-    def __init__(self, settings: Settings, *, clock: Clock = SYSTEM_CLOCK, network: Network = TLS) -> None:
+    def __init__(
+        self, settings: CoordinatorSettings, *, clock: Clock = SYSTEM_CLOCK, network: Network = TLS
+    ) -> None:
         self.settings = settings
         self.clock = clock
         settings.make_state()

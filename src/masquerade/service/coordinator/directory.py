@@ -28,7 +28,7 @@ from masquerade.service.agree.terms import ServiceLevel
 from masquerade.service.cards import SchemaCard
 from masquerade.service.clock import Clock
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.resources import Provider
 from masquerade.service.store import RegisteredProvider, Store, is_outage
@@ -124,7 +124,7 @@ log = structlog.get_logger("masquerade.coordinator")
 class Directory:
     """The parties of the configuration, and what they published."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    def __init__(self, settings: CoordinatorSettings, store: Store) -> None:
         self._settings, self._store = settings, store
         self.service = ServiceRecord()
         self._answered: dict[str, bool] = {}  # by party, since this process started
@@ -351,7 +351,7 @@ Answer = Callable[[str, bytes], Awaitable[Response]]  # to a party, with its mes
 
 
 def party_app(
-    settings: Settings,
+    settings: CoordinatorSettings,
     directory: Directory,
     wakeup: Wakeup,
     clock: Clock,

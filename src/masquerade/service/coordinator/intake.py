@@ -37,7 +37,7 @@ _DECIDE_WHO = (
 
 
 @dataclass(frozen=True)
-class Reading:
+class RequestReading:
     """A request as far as it could be read, and all that stands against it."""
 
     request: Request
@@ -119,7 +119,7 @@ class Intake:
 
     # --- used as well when a request is relaxed ---
 
-    def read(self, user: str, content: Any) -> Reading:
+    def read(self, user: str, content: Any) -> RequestReading:
         """Read a request and find its parties, so that every problem is known at once.
 
         Of what could not be read, nothing is said beyond that.
@@ -134,9 +134,9 @@ class Intake:
             unmet = [each for each in unmet if each.key[:1] != ("algorithm",)]
         else:
             unmet += _wrongly_signed(request)
-        return Reading(request, found, tuple(problems.found), tuple(unmet))
+        return RequestReading(request, found, tuple(problems.found), tuple(unmet))
 
-    def refuse(self, user: User, reading: Reading, *more: Problem) -> None:
+    def refuse(self, user: User, reading: RequestReading, *more: Problem) -> None:
         """Raise when anything stands against a request: what reading it showed, or more."""
         problems = [*reading.unmet, *more]
         awaited = self._awaited(user, reading.found)
@@ -293,7 +293,7 @@ class Decisions:
         return session
 
 
-def _changed(session: SessionRecord, reading: Reading) -> Iterator[Problem]:
+def _changed(session: SessionRecord, reading: RequestReading) -> Iterator[Problem]:
     """What a session keeps, and its relaxed request would change."""
     request, found = reading.request, reading.found
     if request.purpose != session.purpose:

@@ -17,7 +17,7 @@ from masquerade.service.agree.signing import SignedContract
 from masquerade.service.clock import Clock, wait
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory, ServiceRecord
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.wire.control import (
     AskOffer,
     AskSignature,
@@ -49,7 +49,7 @@ class PartyLinks:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: CoordinatorSettings,
         directory: Directory,
         clock: Clock,
         network: Network,

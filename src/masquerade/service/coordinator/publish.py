@@ -30,7 +30,7 @@ from masquerade.service.coordinator.housekeeping import retire
 from masquerade.service.coordinator.release_files import (
     Made,
     ReleaseFiles,
-    Written,
+    WrittenRelease,
     as_asked,
     bound,
     figures_of,
@@ -40,7 +40,7 @@ from masquerade.service.coordinator.release_files import (
     summary_of,
 )
 from masquerade.service.coordinator.session_moves import contract_of, tell
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.store import NewRelease, SessionRecord, Store, is_outage
 from masquerade.service.wire.control import Progress
 
@@ -61,7 +61,9 @@ class Assembled:
 class ReleasePublisher:
     """Publishes releases, or holds them for their client."""
 
-    def __init__(self, settings: Settings, store: Store, files: ReleaseFiles, clock: Clock) -> None:
+    def __init__(
+        self, settings: CoordinatorSettings, store: Store, files: ReleaseFiles, clock: Clock
+    ) -> None:
         self._settings, self._store, self._files, self._clock = settings, store, files, clock
         # Trees and files have threads of their own: the store's calls do not wait for them.
         self._computing = ThreadPoolExecutor(2, "publishing")
@@ -147,7 +149,7 @@ class ReleasePublisher:
                 self._files.discard(made.session.id, self._store.releases.kept())
             raise
 
-    def _store_release(self, made: Assembled, written: Written, figures: Figures) -> None:
+    def _store_release(self, made: Assembled, written: WrittenRelease, figures: Figures) -> None:
         session, deal, rows = made.session, made.contract.deal, rows_of(made.release)
         new = NewRelease(
             written.table,

@@ -191,7 +191,7 @@ REPORT, SUMMARY = "report.html", "summary.json"
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenRelease:
     """A release on the disk; paths are relative to the folder of all releases."""
 
     table: str
@@ -205,7 +205,7 @@ class ReleaseFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def write(self, session: str, release: Made, summary: Mapping[str, Any]) -> Written:
+    def write(self, session: str, release: Made, summary: Mapping[str, Any]) -> WrittenRelease:
         """Write a release as a whole; an older one of the same session, which was discarded, makes room.
 
         What that took is noted in the release's `seconds`.
@@ -232,7 +232,7 @@ class ReleaseFiles:
             raise ParameterError(f"{final}: cannot be written: {error.strerror or error}") from None
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
-        return Written(f"{session}/{first.name}", f"{session}/{REPORT}", sha256)
+        return WrittenRelease(f"{session}/{first.name}", f"{session}/{REPORT}", sha256)
 
     def table(self, path: str, format: str) -> Path:
         """A release's table, model or answer in one of its formats, given the path that is stored."""

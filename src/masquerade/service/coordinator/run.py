@@ -261,10 +261,10 @@ class Runner:
             return "failed"
         return "published"
 
-    def _attempt(self, session: SessionRecord) -> Attempt | RollUp:
+    def _attempt(self, session: SessionRecord) -> SessionAttempt | RollUp:
         if contract_of(session).deal.terms.source is not None:
             return RollUp(self.context, session)
-        return Attempt(self.context, self.signer, session)
+        return SessionAttempt(self.context, self.signer, session)
 
     async def _put_back(self, session: SessionRecord, busy: Busy) -> None:
         """Wait for a place: the attempt does not count, and the contract, which was shown, is not used again."""
@@ -295,7 +295,7 @@ class Runner:
 
 
 @dataclass
-class Attempt:
+class SessionAttempt:
     """One attempt of one session, which is running."""
 
     context: WorkingContext

@@ -11,7 +11,7 @@ import uvicorn
 
 from masquerade.errors import ParameterError
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.wire.serving import ListeningSocket, listening_at, punctual, served
 
 
@@ -32,7 +32,7 @@ async def serving(coordinator: Coordinator, app: Any) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def _public(settings: Settings, app: Any, listening: ListeningSocket) -> AsyncIterator[None]:
+async def _public(settings: CoordinatorSettings, app: Any, listening: ListeningSocket) -> AsyncIterator[None]:
     config = uvicorn.Config(
         app,
         http=punctual(listening.books),

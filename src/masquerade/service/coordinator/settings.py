@@ -65,7 +65,7 @@ def _whole(unit: str, most: int) -> PlainValidator:
     return PlainValidator(check)
 
 
-class Settings(ServiceSettings):
+class CoordinatorSettings(ServiceSettings):
     """The coordinator's configuration."""
 
     name: str = key("coordinator", description="a name")
@@ -187,7 +187,7 @@ class Settings(ServiceSettings):
         return "https" if self.https.certificate is not None else "http"
 
 
-def open_store(settings: Settings, clock: Now = SYSTEM_CLOCK.now) -> Store:
+def open_store(settings: CoordinatorSettings, clock: Now = SYSTEM_CLOCK.now) -> Store:
     """The coordinator's store; what is wrong with it names the file and its key."""
     try:
         return Store.open(settings.database, base=settings.state, clock=clock)

@@ -24,7 +24,7 @@ from masquerade.service.agree.terms import Deal
 from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.coordinator.parties import Comeback
 from masquerade.service.coordinator.session_moves import contract_of, move, tell, tell_problem
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.store import SessionRecord
 from masquerade.service.wire.control import Pending, Signature
 
@@ -135,7 +135,9 @@ class Signer:
         return session
 
 
-def new_contract(deal: Deal, settings: Settings, now: datetime, attempt: int = 1) -> SignedContract:
+def new_contract(
+    deal: Deal, settings: CoordinatorSettings, now: datetime, attempt: int = 1
+) -> SignedContract:
     """Draw up a contract for a deal, with the fingerprints that we know; nobody has signed it yet."""
     keys = {party: settings.trust.fingerprint(party) for party in deal.terms.parties}
     return draw_up(deal, keys, int((now + settings.contract_lifetime).timestamp()), attempt)

@@ -11,7 +11,7 @@ import structlog
 
 from masquerade.errors import ParameterError
 from masquerade.files import FileLock
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.store import Lock, Store, is_outage
 
 
@@ -22,7 +22,7 @@ class Replaced(ParameterError):
 class SingleInstance:
     """Held while a coordinator works. Commands that look at the store or keep accounts do not need it."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    def __init__(self, settings: CoordinatorSettings, store: Store) -> None:
         self._path, self._store = settings.path, store
         self._folder: Lock = FileLock(settings.state / "lock", str(settings.state))
         self._mutex = threading.Lock()

@@ -30,8 +30,8 @@ from masquerade.service.agree.terms import Deal
 from masquerade.service.clock import Clock, seconds_since_1970
 from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log
-from masquerade.service.node.datasets import Dataset, KeptReadings, Reading
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.datasets import Dataset, KeptReadings, TableReading
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import State
 
 # --- approvals ----------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class Admitted:
     """The table of a contract that nothing speaks against."""
 
     dataset: Dataset
-    reading: Reading
+    reading: TableReading
 
 
 class Admission:
@@ -206,7 +206,7 @@ class Admission:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NodeSettings,
         state: State,
         approvals: Approvals,
         readings: KeptReadings,
@@ -270,7 +270,7 @@ class Admission:
         reasons = wrong + against
         return reasons, None if reasons else Admitted(dataset, reading)
 
-    def release(self, contract: SignedContract, name: str, reading: Reading) -> tuple[str, ...]:
+    def release(self, contract: SignedContract, name: str, reading: TableReading) -> tuple[str, ...]:
         """Every reason why a release may not leave, by all that holds at this moment."""
         dataset = self._datasets().get(name)
         if dataset is None:
@@ -284,7 +284,7 @@ class Admission:
         return f'there is no dataset "{name}"; there are {", ".join(self._datasets())}'
 
     def _against(
-        self, dataset: Dataset, contract: SignedContract, reading: Reading, *, runs: bool
+        self, dataset: Dataset, contract: SignedContract, reading: TableReading, *, runs: bool
     ) -> tuple[str, ...]:
         """What policy and ledger have against a contract."""
         ledger = self._ledger()
@@ -309,7 +309,7 @@ class Admission:
             against = ("the signed request was used before; its client signs a new one",)
         return against
 
-    def _reading(self, dataset: Dataset, *, for_session: bool = False) -> Reading | None:
+    def _reading(self, dataset: Dataset, *, for_session: bool = False) -> TableReading | None:
         before = dataset.snapshot
         try:
             reading = dataset.reading(for_session=for_session)
@@ -344,7 +344,7 @@ def _unknown_past(dataset: str) -> str:
     return f"{dataset} cannot be released now; its steward can see why"
 
 
-def _faults(contract: SignedContract, settings: Settings, now: int) -> Iterator[str]:
+def _faults(contract: SignedContract, settings: NodeSettings, now: int) -> Iterator[str]:
     """Why this party would not sign a contract, whatever its policy says: parties, keys, expiry, version."""
     terms = contract.deal.terms
     if settings.name not in contract.parties:
@@ -383,7 +383,7 @@ def _faults(contract: SignedContract, settings: Settings, now: int) -> Iterator[
 
 
 def decide(
-    settings: Settings, word: str, reason: str | None, operator: Mapping[str, str | None]
+    settings: NodeSettings, word: str, reason: str | None, operator: Mapping[str, str | None]
 ) -> tuple[str, Decision | None]:
     """Approve the deal that `word` names, or refuse it with a reason; return its whole name and the decision before.
 

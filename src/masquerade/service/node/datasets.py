@@ -32,7 +32,7 @@ from masquerade.service.cards import SchemaCard, card_of
 from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log
-from masquerade.service.node.settings import DatasetSettings, Settings
+from masquerade.service.node.settings import DatasetSettings, NodeSettings
 from masquerade.service.node.state import State
 from masquerade.service.snapshot import take_snapshot
 from masquerade.service.wire.control import PublishedDataset
@@ -44,7 +44,7 @@ Stamp = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
-class Reading:
+class TableReading:
     """A table as it was at one moment, and the card with its commitment."""
 
     table: Table
@@ -81,7 +81,7 @@ class Dataset:
         self.party, self.settings = party, settings
         self._secret, self._clock, self._on_disk = secret, clock, on_disk
         self._lock = threading.Lock()
-        self._last: Reading | None = None
+        self._last: TableReading | None = None
         self._failed: _Failed | None = None
 
     @property
@@ -104,11 +104,11 @@ class Dataset:
         """The same dataset, with its secret, under a changed configuration; not read yet."""
         return Dataset(self.party, settings, self._secret, self._clock, on_disk=on_disk)
 
-    def describes(self, reading: Reading) -> bool:
+    def describes(self, reading: TableReading) -> bool:
         """Return whether the columns of a reading, which may be an older one, still mean the same."""
         return self._card(None, None) == replace(reading.card, records=None, snapshot=None)
 
-    def reading(self, *, for_session: bool = False, quiet: bool = False) -> Reading:
+    def reading(self, *, for_session: bool = False, quiet: bool = False) -> TableReading:
         """Read the table as it is now. Errors name the file and may show a cell: they are for the steward alone.
 
         `quiet`: the caller shows the error to the steward, and the log need not.
@@ -141,7 +141,7 @@ class Dataset:
                 log().info("a table can be read again", dataset=self.name)
             return self._last
 
-    def latest(self) -> Reading:
+    def latest(self) -> TableReading:
         """The last reading, if a look at its file shows no change; a database without a file is not asked."""
         last = self._last
         return last if last is not None and last.stamp == self._stamp() else self.reading()
@@ -162,7 +162,7 @@ class Dataset:
             price=policy.price.listed,
         )
 
-    def table_for(self, reading: Reading, contract: Contract) -> tuple[Table, Sequence[bytes]]:
+    def table_for(self, reading: TableReading, contract: Contract) -> tuple[Table, Sequence[bytes]]:
         """This party's rows without missing cells, and their identifiers, as a contract asks for them."""
         needed = contract.columns_needed(self.party)
         used = [*dict.fromkeys((*needed, self.settings.keys.identifier))]
@@ -173,7 +173,7 @@ class Dataset:
         return table, identifiers(table, self.settings.keys.identifier, contract.normalize)
 
     def records_for(
-        self, reading: Reading, contract: Contract, engine: Engine
+        self, reading: TableReading, contract: Contract, engine: Engine
     ) -> tuple[Records, Sequence[bytes]]:
         """Read this party's rows without missing cells, as a contract asks for them, into an engine's chunks."""
         keys, whole = self.settings.keys, reading.table
@@ -183,7 +183,7 @@ class Dataset:
         )
         return read_own_records(MappedParts(whole.arrow, whole.origin), wanted, engine, how)
 
-    def without_rows(self, reading: Reading, contract: Contract) -> Table:
+    def without_rows(self, reading: TableReading, contract: Contract) -> Table:
         """Return the table that a contract asks for, without its rows."""
         used = dict.fromkeys((*contract.columns_needed(self.party), self.settings.keys.identifier))
         whole = reading.table
@@ -211,7 +211,7 @@ class Dataset:
         place = f"{self.settings.place}.policy"
         check_policy(self.policy, self._card(None, None), place, self.settings.schema)
 
-    def check(self) -> Reading:
+    def check(self) -> TableReading:
         """Read the table and everything that a contract could ask of it; errors are for the steward."""
         self.check_policy()
         reading, settings = self.reading(quiet=True), self.settings
@@ -246,7 +246,7 @@ class Dataset:
             return False
         return for_session or self._clock.monotonic() - moment > FRESH
 
-    def _read(self, stamp: Stamp, moment: float) -> Reading:
+    def _read(self, stamp: Stamp, moment: float) -> TableReading:
         settings = self.settings
         columns = settings.columns
         file = section_file(settings.keys, settings.base)
@@ -258,7 +258,7 @@ class Dataset:
             arrow, origin = source.table, source.origin
         table = Table(arrow, settings.schema, origin=origin)
         snapshot = take_snapshot(table, self._secret).commitment.root
-        return Reading(table, self._card(len(table), snapshot), stamp, moment)
+        return TableReading(table, self._card(len(table), snapshot), stamp, moment)
 
     def _card(self, records: int | None, snapshot: str | None) -> SchemaCard:
         settings = self.settings
@@ -299,7 +299,7 @@ class Dataset:
         return ()
 
 
-def open_datasets(settings: Settings, state: State, clock: Clock = SYSTEM_CLOCK) -> dict[str, Dataset]:
+def open_datasets(settings: NodeSettings, state: State, clock: Clock = SYSTEM_CLOCK) -> dict[str, Dataset]:
     """Read and check all datasets and the ledger; ParameterError with every problem at once."""
     ledger = Ledger.load(state.ledger)
     datasets = {}
@@ -317,7 +317,7 @@ def open_datasets(settings: Settings, state: State, clock: Clock = SYSTEM_CLOCK)
 
 
 def reopen_datasets(
-    party: str, settings: Settings, state: State, before: Mapping[str, Dataset], clock: Clock
+    party: str, settings: NodeSettings, state: State, before: Mapping[str, Dataset], clock: Clock
 ) -> dict[str, Dataset]:
     """The datasets of a changed configuration, not read yet; ParameterError when a policy does not fit its columns.
 
@@ -391,7 +391,7 @@ LONGEST = 86_400  # seconds after which a contract is asked about again, or its 
 
 @dataclass
 class _Kept:
-    reading: Reading
+    reading: TableReading
     section: TableSection  # where it was read
     offered_until: int = 0
     deals: dict[str, int] = field(default_factory=dict)  # until when each of them is alive
@@ -411,21 +411,21 @@ class KeptReadings:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def offered(self, dataset: Dataset, reading: Reading, now: int) -> None:
+    def offered(self, dataset: Dataset, reading: TableReading, now: int) -> None:
         """Keep a reading that an offer names."""
         with self._lock:
             if (kept := self._entry(dataset, reading)) is not None:
                 kept.offered_until = now + OFFER_STANDS
                 self._bound(dataset.name, now)
 
-    def agreed(self, dataset: Dataset, reading: Reading, deal: str, until: int, now: int) -> None:
+    def agreed(self, dataset: Dataset, reading: TableReading, deal: str, until: int, now: int) -> None:
         """Keep a reading that a contract names, which is signed or waits for a person, until the contract expires."""
         with self._lock:
             if (kept := self._entry(dataset, reading)) is not None:
                 kept.deals[deal] = min(until, now + LONGEST)
                 self._bound(dataset.name, now)
 
-    def find(self, dataset: Dataset, snapshot: str, now: int) -> Reading | None:
+    def find(self, dataset: Dataset, snapshot: str, now: int) -> TableReading | None:
         """The reading that a contract names, if it is kept; not once the configuration has another source, or other
         meanings of its columns.
         """
@@ -448,7 +448,7 @@ class KeptReadings:
         with self._lock:
             self._kept = {key: kept for key, kept in self._kept.items() if kept.is_spoken_of(now)}
 
-    def _entry(self, dataset: Dataset, reading: Reading) -> _Kept | None:
+    def _entry(self, dataset: Dataset, reading: TableReading) -> _Kept | None:
         snapshot = reading.card.snapshot
         if not dataset.settings.is_database or snapshot is None:
             return None

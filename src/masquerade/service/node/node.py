@@ -50,10 +50,10 @@ from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.ledger import append, decline, record_of
 from masquerade.service.logs import log
 from masquerade.service.node.admission import Admission, Admitted, Approvals, deal_id, unreadable
-from masquerade.service.node.datasets import Dataset, KeptReadings, Reading
-from masquerade.service.node.session import Part, ReadRows, Session
-from masquerade.service.node.sessions import Ending, Sessions
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.datasets import Dataset, KeptReadings, TableReading
+from masquerade.service.node.session import PartyInput, PartySession, ReadRows
+from masquerade.service.node.sessions import Ending, OpenSessions
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import State
 from masquerade.service.wire.control import (
     AskOffer,
@@ -137,7 +137,7 @@ class PartyNode:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NodeSettings,
         state: State,
         audit: AuditLog,
         datasets: Mapping[str, Dataset],
@@ -153,7 +153,7 @@ class PartyNode:
         )
         self.notes = ControlNotes(audit)
         self.datasets = dict(datasets)
-        self.sessions = Sessions(state, clock)
+        self.sessions = OpenSessions(state, clock)
         self.approvals = Approvals(state)
         self.readings = KeptReadings()
         self.changed = asyncio.Event()  # something to publish
@@ -275,7 +275,7 @@ class PartyNode:
             reasons = [unreadable(dataset.name)]
             return await asyncio.to_thread(self._refuse, user, reasons, ask.session)
         else:
-            session = Session(self.settings, self.audit, part, self.clock, self.network)
+            session = PartySession(self.settings, self.audit, part, self.clock, self.network)
             self.sessions.add(session)
         finally:
             self.sessions.forget(name)
@@ -296,7 +296,7 @@ class PartyNode:
         log().info("session started", session=contract)
         return progress
 
-    def _run_begins(self, session: Session) -> None:
+    def _run_begins(self, session: PartySession) -> None:
         dataset = self.datasets.get(session.dataset)
         if dataset is not None and dataset.policy.needs_approval:
             self.approvals.run_begins(session.contract.deal)
@@ -328,7 +328,7 @@ class PartyNode:
         log().info("declined", session=contract)
         return Noted()
 
-    def _part(self, contract: SignedContract, session: str) -> Part:
+    def _part(self, contract: SignedContract, session: str) -> PartyInput:
         """What this party brings to a session; NotAllowed with every reason against it."""
         reasons, admitted = self._admission.contract(contract, for_session=True)
         if admitted is None:
@@ -346,11 +346,11 @@ class PartyNode:
         def on_done() -> None:
             self.readings.done(deal_id(contract.deal), self._now())
 
-        return Part(
+        return PartyInput(
             contract, dataset.name, table, ids, before_showing, on_done, self.state.keep_for_model, read
         )
 
-    def _reader(self, dataset: Dataset, reading: Reading, contract: SignedContract) -> ReadRows | None:
+    def _reader(self, dataset: Dataset, reading: TableReading, contract: SignedContract) -> ReadRows | None:
         """Return what reads our rows into the engine's chunks; None where a session needs them in one memory."""
         terms = contract.contract
         method = method_of(terms)
@@ -366,7 +366,7 @@ class PartyNode:
         deal = deal_id(contract.deal)
         self.readings.agreed(admitted.dataset, admitted.reading, deal, contract.expiry, self._now())
 
-    def _note(self, contract: SignedContract, session: str, dataset: str, reading: Reading) -> None:
+    def _note(self, contract: SignedContract, session: str, dataset: str, reading: TableReading) -> None:
         """Check once more, with the ledger of this moment, and enter the release in the ledger: then it may leave.
 
         Peers see something of it before it is handed in, so what is broken off after this counts as released. Another

@@ -35,7 +35,7 @@ from masquerade.service.agree.terms import Terms
 from masquerade.service.api.middleware import HEADERS, NOTHING
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.node.admission import Approvals, Waiting, deal_id, decide
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import State
 
 
@@ -221,7 +221,7 @@ def _roll_up(made: Preview) -> list[str]:
 _MOST = 10_000  # bytes of a decision
 
 
-def review_page(settings: Settings, operator: Mapping[str, str | None]) -> tuple[Starlette, str]:
+def review_page(settings: NodeSettings, operator: Mapping[str, str | None]) -> tuple[Starlette, str]:
     """Return the page as an application, and its secret path. `operator` is noted with every decision."""
     path = f"/{secrets.token_urlsafe(24)}"
 
@@ -250,7 +250,7 @@ def _headers() -> dict[str, str]:
     return {**HEADERS, "Content-Security-Policy": f"{policy}; style-src 'unsafe-inline'"}
 
 
-def _drawn(settings: Settings, told: str) -> str:
+def _drawn(settings: NodeSettings, told: str) -> str:
     waiting = Approvals(State(settings.state)).waiting()
     deals = [
         {"name": each.deal, "title": _title(settings, each), "lines": _lines(settings, each)}
@@ -261,13 +261,13 @@ def _drawn(settings: Settings, told: str) -> str:
     )
 
 
-def _title(settings: Settings, waiting: Waiting) -> str:
+def _title(settings: NodeSettings, waiting: Waiting) -> str:
     deal = waiting.contract.deal
     columns = ", ".join(column.name for column in waiting.contract.contract.columns_of(settings.name))
     return one_line(f"{deal.user}, for {deal.purpose}: {columns}")
 
 
-def _lines(settings: Settings, waiting: Waiting) -> list[str]:
+def _lines(settings: NodeSettings, waiting: Waiting) -> list[str]:
     provision = waiting.contract.deal.terms.provision(settings.name)
     dataset = settings.datasets.get(provision.dataset) if provision is not None else None
     try:

@@ -27,7 +27,7 @@ from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log
 from masquerade.service.node.datasets import open_datasets, read_all, reopen_datasets
 from masquerade.service.node.node import PartyNode
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import State
 from masquerade.service.wire.control import (
     AskOffer,
@@ -236,7 +236,7 @@ class Publisher:
             return
         node = self._node
         try:
-            settings = await asyncio.to_thread(Settings.load, node.settings.path)
+            settings = await asyncio.to_thread(NodeSettings.load, node.settings.path)
             given = node.settings.name, settings, node.state, node.datasets, node.clock
             datasets = await asyncio.to_thread(reopen_datasets, *given)
         except MasqueradeError as error:  # tried again at every look: a file that it names may come yet
@@ -255,7 +255,7 @@ class Publisher:
         await asyncio.to_thread(read_all, datasets)
 
 
-def watched(settings: Settings) -> tuple[Path, ...]:
+def watched(settings: NodeSettings) -> tuple[Path, ...]:
     """The configuration's own file, and those of its taxonomies."""
     return (settings.path, *(path for each in settings.datasets.values() for path in each.files))
 
@@ -273,8 +273,8 @@ def looked_at(files: Iterable[Path]) -> Look:
     return tuple(found)
 
 
-def _same_node(one: Settings, other: Settings) -> bool:
-    def plain(settings: Settings) -> tuple[object, ...]:
+def _same_node(one: NodeSettings, other: NodeSettings) -> bool:
+    def plain(settings: NodeSettings) -> tuple[object, ...]:
         fields = type(settings).model_fields.keys() - {"datasets", "trust", "clients"}
         return settings.path, *(getattr(settings, name) for name in sorted(fields))
 
@@ -296,7 +296,7 @@ class RunningNode:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, clock: Clock = SYSTEM_CLOCK, network: Network = TLS
+    settings: NodeSettings, clock: Clock = SYSTEM_CLOCK, network: Network = TLS
 ) -> AsyncIterator[RunningNode]:
     """Run a node that listens and publishes while the block lasts.
 
@@ -345,7 +345,7 @@ async def _tidying(node: PartyNode) -> None:
         await node.clock.sleep(_TIDY_EVERY)
 
 
-def warn_of_certificates(settings: Settings) -> None:
+def warn_of_certificates(settings: NodeSettings) -> None:
     """Log which certificates, our own and the pinned ones, are out of date or soon will be."""
     ours = settings.identity.certificate
     if (problem := out_of_date(ours)) is not None:

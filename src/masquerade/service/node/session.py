@@ -48,7 +48,7 @@ from masquerade.service.agree.signing import SignedContract
 from masquerade.service.cards import rounded_up
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.logs import log
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.wire.control import Progress, SeenStep, State
 from masquerade.service.wire.peers import TLS, Network
 
@@ -56,7 +56,7 @@ ReadRows = Callable[[Engine], tuple[Records, Sequence[bytes]]]
 
 
 @dataclass(frozen=True)
-class Part:
+class PartyInput:
     """What a party brings to a session."""
 
     contract: SignedContract
@@ -71,20 +71,20 @@ class Part:
     )
 
 
-class Session:
+class PartySession:
     """One contract that is carried out."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NodeSettings,
         audit: AuditLog,
-        part: Part,
+        part: PartyInput,
         clock: Clock = SYSTEM_CLOCK,
         network: Network = TLS,
     ) -> None:
         self.contract, self.dataset = part.contract, part.dataset
         self.name = part.contract.hash.hex()
-        self._part: Part | None = part
+        self._part: PartyInput | None = part
         self._sent = (0, 0)  # bytes and messages, once the channels are closed
         self.ended: float | None = None
         self._settings, self._audit, self._clock, self._network = settings, audit, clock, network
@@ -272,7 +272,7 @@ class Session:
         finally:
             await asyncio.to_thread(engine.__exit__, None, None, None)
 
-    def _script(self, part: Part, engine: Engine | None) -> Script[int]:
+    def _script(self, part: PartyInput, engine: Engine | None) -> Script[int]:
         """This party's part in what the contract asks for."""
         contract, shows = part.contract.contract, part.contract.deal.show_progress
         records, ids = None, part.identifiers

@@ -10,7 +10,7 @@ from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.clock import Clock
 from masquerade.service.node.admission import deal_id
-from masquerade.service.node.session import Session
+from masquerade.service.node.session import PartySession
 from masquerade.service.node.state import State
 from masquerade.service.wire.control import Progress
 
@@ -22,12 +22,12 @@ class Ending(Conflict):
     """The node is being stopped and takes no more sessions; the coordinator may ask again later."""
 
 
-class Sessions:
+class OpenSessions:
     """All sessions, by the hash of their contract. Used in the event loop alone."""
 
     def __init__(self, state: State, clock: Clock) -> None:
         self._state, self._clock = state, clock
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, PartySession] = {}
         self._is_ending = False
         self._coming: dict[
             str, tuple[SignedContract, str]
@@ -78,13 +78,13 @@ class Sessions:
         self._coming.pop(contract, None)
         self._called_off.discard(contract)
 
-    def add(self, session: Session) -> None:
+    def add(self, session: PartySession) -> None:
         """Put a session into the place that was kept for it."""
         self.forget(session.name)
         self._sessions[session.name] = session
 
     def start(
-        self, contract: str, addresses: Mapping[str, str], now: int, on_begin: Callable[[Session], None]
+        self, contract: str, addresses: Mapping[str, str], now: int, on_begin: Callable[[PartySession], None]
     ) -> Progress:
         """Begin a session, unless `on_begin` raises. A contract runs once."""
         session = self._find(contract)
@@ -131,7 +131,7 @@ class Sessions:
         }
         self._sessions = kept
 
-    def _find(self, contract: str) -> Session:
+    def _find(self, contract: str) -> PartySession:
         if contract not in self._sessions:
             raise NotFound("there is no such session here")
         return self._sessions[contract]

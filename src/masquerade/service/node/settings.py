@@ -185,7 +185,7 @@ class NodeTimings(TimingsSection):
     watch: Duration = seconds(5.0)  # between two looks at the files
 
 
-class Settings(ServiceSettings):
+class NodeSettings(ServiceSettings):
     """A node's configuration."""
 
     name: Text = key("", description='a name, such as "bank"')

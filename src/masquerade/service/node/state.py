@@ -31,7 +31,7 @@ from masquerade.jobs.outputs import section_file
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.canonical import canonical
 from masquerade.service.ledger import Ledger
-from masquerade.service.node.settings import Settings
+from masquerade.service.node.settings import NodeSettings
 from masquerade.service.snapshot import KEY_BYTES, SnapshotKey, key_of, make_secret, provision_of
 
 _MOST_REPLACED = 1000
@@ -207,7 +207,7 @@ class State:
 
 
 def hand_out(
-    settings: Settings,
+    settings: NodeSettings,
     contract: SignedContract,
     out: Path,
     column: str | None,

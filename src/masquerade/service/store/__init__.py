@@ -6,10 +6,10 @@ from masquerade.service.store.database import Lock, is_outage
 from masquerade.service.store.records import (
     ApiToken,
     Expired,
-    Guard,
     NewRelease,
     RegisteredProvider,
     SessionRecord,
+    SignInFailures,
     StoredRelease,
 )
 from masquerade.service.store.store import Store
@@ -17,11 +17,11 @@ from masquerade.service.store.store import Store
 __all__ = [
     "ApiToken",
     "Expired",
-    "Guard",
     "Lock",
     "NewRelease",
     "RegisteredProvider",
     "SessionRecord",
+    "SignInFailures",
     "Store",
     "StoredRelease",
     "is_outage",

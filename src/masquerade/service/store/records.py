@@ -23,7 +23,7 @@ from masquerade.service.store.tables import LedgerRow, ProviderRow, ProviderUser
 # The price ledger: who owes which party how much, for which session. It is append-only.
 
 
-class Ledger:
+class PriceLedger:
     """The lines of the ledger. Charges are written in the transaction that publishes their release."""
 
     def __init__(self, database: Database) -> None:
@@ -72,7 +72,7 @@ def charge(transaction: Transaction, session: SessionRow, prices: Mapping[str, i
 
 
 @dataclass(frozen=True)
-class Guard:
+class SignInFailures:
     """Recent failed guesses at a name from one source; kept for unknown names too, so that both look the same."""
 
     failures: int
@@ -140,7 +140,7 @@ class Expired:
 # The parties that contribute data: their addresses, who may ask them, and the schemas they published.
 
 
-class Providers:
+class ProviderRegistry:
     """The providers that the coordinator knows."""
 
     def __init__(self, database: Database) -> None:

@@ -14,7 +14,7 @@ from masquerade.service.store import events, releases, sessions, users
 from masquerade.service.store.database import Database, Lock, open_database
 from masquerade.service.store.events import Events
 from masquerade.service.store.offers import Offers
-from masquerade.service.store.records import Expired, Ledger, Providers
+from masquerade.service.store.records import Expired, PriceLedger, ProviderRegistry
 from masquerade.service.store.releases import Releases
 from masquerade.service.store.sessions import Queue, Sessions
 from masquerade.service.store.tables import UserRow
@@ -31,12 +31,12 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.users = Users(database)
-        self.providers = Providers(database)
+        self.providers = ProviderRegistry(database)
         self.sessions = Sessions(database)
         self.queue = Queue(database)
         self.offers = Offers(database)
         self.releases = Releases(database)
-        self.ledger = Ledger(database)
+        self.ledger = PriceLedger(database)
         self.events = Events(database)
 
     @classmethod

@@ -15,14 +15,14 @@ from masquerade.errors import Conflict, NotFound, shown
 from masquerade.service.resources import Role, User
 from masquerade.service.store import database as checks
 from masquerade.service.store.database import Database, insert_if_new
-from masquerade.service.store.records import ApiToken, Guard
+from masquerade.service.store.records import ApiToken, SignInFailures
 from masquerade.service.store.tables import GuardRow, TokenRow, UserRow
 from masquerade.service.token_scopes import Scope, TokenKind
 
 _TOUCH_AFTER = timedelta(minutes=1)  # "last used" is not worth a write for every request
 _EVERYBODY = ""  # in place of a source's digest
 
-Judge = Callable[[Guard, Guard], tuple[Guard | None, Guard | None, bool]]
+Judge = Callable[[SignInFailures, SignInFailures], tuple[SignInFailures | None, SignInFailures | None, bool]]
 
 
 class Users:
@@ -103,7 +103,7 @@ class Users:
                     row.since, row.locked_until = guard.since, guard.locked_until
             return opened
 
-    def guard(self, name: str, source: str) -> Guard | None:
+    def guard(self, name: str, source: str) -> SignInFailures | None:
         """Return the recent failed guesses at a name from a source, or None."""
         with self._database.reading() as transaction:
             row = transaction.get(GuardRow, (_digest(name), _digest(source)))
@@ -225,5 +225,5 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _guard(row: GuardRow) -> Guard:
-    return Guard(row.failures, row.lockouts, row.since, row.locked_until)
+def _guard(row: GuardRow) -> SignInFailures:
+    return SignInFailures(row.failures, row.lockouts, row.since, row.locked_until)

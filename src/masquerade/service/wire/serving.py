@@ -43,7 +43,7 @@ class ConnectionLimits:
     request_within: float = 20.0
 
 
-class Stage(IntEnum):
+class ConnectionStage(IntEnum):
     """What a connection waits for. The lowest ones make room first; one that is being answered never does."""
 
     FIRST_HEAD = 0
@@ -54,7 +54,7 @@ class Stage(IntEnum):
     ANSWER = 5
 
 
-_TIMED = (Stage.FIRST_HEAD, Stage.HEAD, Stage.BODY)
+_TIMED = (ConnectionStage.FIRST_HEAD, ConnectionStage.HEAD, ConnectionStage.BODY)
 
 
 class Connection(socket.socket):
@@ -63,12 +63,12 @@ class Connection(socket.socket):
     books: Connections
     network: str
     number: int  # its file descriptor, also when it is closed
-    stage = Stage.ANSWER
+    stage = ConnectionStage.ANSWER
     since = 0.0
     http: PunctualHttp | None = None
     timer: asyncio.TimerHandle | None = None
 
-    def waits_for(self, stage: Stage) -> None:
+    def waits_for(self, stage: ConnectionStage) -> None:
         """Note what it waits for; the clock starts anew when that changes."""
         if stage is not self.stage and self.fileno() >= 0:
             self.stage, self.since = stage, time.monotonic()
@@ -147,7 +147,7 @@ class Connections:
             self._told = time.monotonic()
             log().warning("as many connections as allowed", limits=str(self.limits), open=len(self._open))
         oldest = min(among, key=lambda each: (each.stage, each.since))
-        if oldest.stage is Stage.ANSWER:
+        if oldest.stage is ConnectionStage.ANSWER:
             return False
         oldest.drop()
         return True
@@ -165,7 +165,7 @@ class ListeningSocket(socket.socket):
             connection = Connection(fileno=accepted.detach())
             connection.books, connection.number = self.books, connection.fileno()
             connection.network = network_of(address[0] if self.family in _INTERNET else None)
-            connection.waits_for(Stage.FIRST_HEAD)
+            connection.waits_for(ConnectionStage.FIRST_HEAD)
             if self.books.admit(connection):
                 return connection, address
             connection.close()
@@ -201,7 +201,7 @@ class PunctualHttp(H11Protocol):
         """The client does not read."""
         super().pause_writing()
         if self.connection is not None:
-            self.connection.waits_for(Stage.CLIENT)
+            self.connection.waits_for(ConnectionStage.CLIENT)
 
     def resume_writing(self) -> None:
         """The client reads on."""
@@ -212,22 +212,22 @@ class PunctualHttp(H11Protocol):
         """Hand the connection over to a WebSocket."""
         self.upgraded = True
         if self.connection is not None:
-            self.connection.waits_for(Stage.CLIENT)
+            self.connection.waits_for(ConnectionStage.CLIENT)
         super().handle_websocket_upgrade(event)
 
     def _note(self) -> None:
         if self.connection is not None and not self.upgraded:
             self.connection.waits_for(self._stage(self.connection.stage))
 
-    def _stage(self, before: Stage) -> Stage:
+    def _stage(self, before: ConnectionStage) -> ConnectionStage:
         their_state = self.conn.their_state
         if their_state is h11.SEND_BODY:
-            return Stage.BODY
+            return ConnectionStage.BODY
         if their_state is not h11.IDLE:
-            return Stage.ANSWER
-        if before is Stage.FIRST_HEAD:
+            return ConnectionStage.ANSWER
+        if before is ConnectionStage.FIRST_HEAD:
             return before
-        return Stage.HEAD if self.conn.trailing_data[0] else Stage.NEXT
+        return ConnectionStage.HEAD if self.conn.trailing_data[0] else ConnectionStage.NEXT
 
 
 def punctual(books: Connections) -> type[PunctualHttp]:
