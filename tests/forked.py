@@ -225,7 +225,8 @@ def main() -> None:
     """Load the program, then serve."""
     from importlib import import_module
 
-    from masquerade.jobs.processes import hide_pandas, show_as
+    from masquerade.jobs.processes import show_as
+    from masquerade.jobs.without_pandas import hide_pandas
 
     show_as(sys.orig_argv[:-1])
     hide_pandas()

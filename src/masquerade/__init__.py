@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from masquerade.jobs.release import Release
     from masquerade.jobs.run import anonymize_job, compare_job, evaluate_job, verify_job
     from masquerade.jobs.verifying import Verification, verify
-    from masquerade.methods import Auto
+    from masquerade.methods.one_table import Auto
     from masquerade.privacy.check import Verdict
     from masquerade.privacy.combined import AlphaKAnonymity, PSensitiveKAnonymity
     from masquerade.privacy.confidence_bounding import ConfidenceBounding
@@ -134,7 +134,7 @@ _HOME = {
     "jobs.release": ["Release"],
     "jobs.run": ["anonymize_job", "compare_job", "evaluate_job", "verify_job"],
     "jobs.verifying": ["Verification", "verify"],
-    "methods": ["Auto"],
+    "methods.one_table": ["Auto"],
     "privacy.check": ["Verdict"],
     "privacy.combined": ["AlphaKAnonymity", "PSensitiveKAnonymity"],
     "privacy.confidence_bounding": ["ConfidenceBounding"],

@@ -16,10 +16,11 @@ from console.hospitals import TOGETHER, HospitalWorld
 from console.test_horizontal import choose, open_form, shown
 from console.test_looks import every_look
 from console.world import served
+from masquerade.arrangement import PROVIDER
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
 from masquerade.methods import learning_method_of
-from masquerade.protocol.contract import EVERYBODY, PROVIDER, Contract, Contribution
+from masquerade.protocol.contract import EVERYBODY, Contract, Contribution
 from masquerade.protocol.learn.frame import alone_at
 from masquerade.protocol.learn.learned import Learned
 from masquerade.service.coordinator.release_files import summary_of

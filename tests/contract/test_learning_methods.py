@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 
 from contract.learning import EXAMPLES, LearningExample
+from masquerade.arrangement import PROVIDER, Arrangement
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
 from masquerade.errors import DataError, PeerBrokeProtocol
 from masquerade.methods import learning_method_of, learning_methods, written_method
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Send, kind_of
-from masquerade.protocol.contract import EVERYBODY, PROVIDER, Arrangement, Contract, Contribution
+from masquerade.protocol.contract import EVERYBODY, Contract, Contribution
 from masquerade.protocol.learn.frame import LearnedModel, alone_at
 from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.method import Collection, LearningMethod, LearningProposal

@@ -19,9 +19,8 @@ DECLARED = [*methods(), *REQUIREMENTS.values()]
 
 # Texts that are examples for people: any other name would do as well; and words of something else.
 EXAMPLES = {
-    "methods.py",  # the list
     "privacy/registry.py",  # the other
-    "methods/__init__.py",  # which one is taken where none is named
+    "methods/__init__.py",  # the list, and which one is taken where none is named
     "protocol/align/alignment_ways.py",  # another "auto": of ways to align
     "data/people.py",  # the job file of generated people
     "demo/demo_scene.py",  # what the demo asks for

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 import masquerade as mq
+from masquerade.arrangement import ARRANGEMENTS, chosen_lines
 from masquerade.errors import ParameterError
 from masquerade.methods import askable_methods, methods_between_parties, unnamed_method, written_method
-from masquerade.protocol.contract import ARRANGEMENTS, Contract, chosen_lines
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import Automatic, Proposal
 from masquerade.protocol.providers.method import Collaboration
 

@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from masquerade.arrangement import PROVIDER
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import ParameterError
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.protocol.contract import EVERYBODY, PROVIDER, AttributeTerms
+from masquerade.protocol.contract import EVERYBODY, AttributeTerms
 from masquerade.protocol.providers.method import refuse_impossible
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.arrangements import axes_of

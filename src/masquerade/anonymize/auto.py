@@ -29,7 +29,7 @@ from masquerade.forms.rules import choice, number, optional
 from masquerade.plugins import failure_of, outside_package
 from masquerade.privacy.check import ReidentificationRisk, reidentification_risk
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
-from masquerade.utility.comparison import Comparison
+from masquerade.utility.comparison import WORKLOAD, Comparison
 from masquerade.utility.measures import (
     CLASSIFICATION_ERROR,
     CLASSIFICATION_METRIC,
@@ -44,7 +44,7 @@ from masquerade.utility.measures import (
     margin,
     usual_measure,
 )
-from masquerade.utility.workload import WORKLOAD, workload, workload_problems
+from masquerade.utility.workload import workload, workload_problems
 
 # --- candidates ---------------------------------------------------------------------------------------------
 # Which methods, with which settings, are worth trying on a table: those that their classes declare, and

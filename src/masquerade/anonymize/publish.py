@@ -28,8 +28,7 @@ from masquerade.errors import Bug
 from masquerade.privacy.check import ReleasedRows, Verdict, verify
 from masquerade.privacy.requirement import Requirement
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.utility.comparison import Comparison, counts_before
-from masquerade.utility.workload import WORKLOAD
+from masquerade.utility.comparison import WORKLOAD, Comparison, counts_before
 
 if TYPE_CHECKING:
     from masquerade.data.write import WrittenFile

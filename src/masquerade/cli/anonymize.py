@@ -500,8 +500,8 @@ def describe_mashup(made: Mashup) -> list[str]:
 
 def _method(made: Mashup) -> list[str]:
     """The method that was agreed on; if it was chosen, why."""
+    from masquerade.arrangement import chosen_lines
     from masquerade.methods import described, plain_method
-    from masquerade.protocol.contract import chosen_lines
 
     method, choice = described(plain_method(made.contract.method)), made.contract.choice
     why, *others = chosen_lines(choice.summary()) if choice is not None else ("",)

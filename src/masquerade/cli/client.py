@@ -176,8 +176,8 @@ def _decisions(session: Session, conf: Path | None) -> list[tuple[str, str]]:
 
 def _method_lines(session: Session) -> list[str]:
     """The method that was agreed on; if it was chosen, why."""
+    from masquerade.arrangement import chosen_lines
     from masquerade.methods import described
-    from masquerade.protocol.contract import chosen_lines
 
     method = f"  method: {described(session.algorithm or {})}"
     return [method, *(f"    {line}" for line in chosen_lines(session.choice))] if session.choice else [method]
@@ -197,8 +197,8 @@ def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True
     ]
     made = product_by(session.request.get("algorithm"))
     if session.horizontal and made.has_groups:
+        from masquerade.arrangement import ARRANGEMENTS
         from masquerade.methods import unnamed_method
-        from masquerade.protocol.contract import ARRANGEMENTS
 
         m = session.request.get("m")
         method = unnamed_method("horizontal").parameters() | (session.request.get("algorithm") or {})
@@ -446,7 +446,7 @@ def take(
     client: Client, session: str, output: Path | None, report: Path | None, *, escape_formulas: bool = False
 ) -> dict[str, Any]:
     """Write what was asked for; where it went, and what is known of it."""
-    from masquerade.protocol.contract import product_in
+    from masquerade.arrangement import product_in
 
     release = (
         client.download(session, output, escape_formulas=escape_formulas)
@@ -467,7 +467,7 @@ def take(
 
 def written_lines(session: str, written: dict[str, Any]) -> list[str]:
     """A few lines for a person."""
-    from masquerade.protocol.contract import PRODUCTS
+    from masquerade.arrangement import PRODUCTS
 
     made = next(each for each in PRODUCTS if each.name == written["product"])
     counted = written["common_records"] if "ratios" in written else written["rows"]

@@ -21,7 +21,7 @@ import typer.core
 
 import masquerade
 from masquerade.errors import BadInput, Bug, MasqueradeError, one_line, shown
-from masquerade.jobs.processes import hide_pandas
+from masquerade.jobs.without_pandas import hide_pandas
 
 # --- process ------------------------------------------------------------------------------------------------
 # What a command does to its own process: streams, signals, libraries it can do without, a short end.

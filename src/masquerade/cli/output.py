@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.data.write import as_json
 from masquerade.errors import ParameterError, one_line
 
 if TYPE_CHECKING:
@@ -82,6 +81,8 @@ def say_plainly(*lines: str) -> None:
 
 def print_json(summary: Mapping[str, Any]) -> None:
     """One JSON object in ASCII, which every pipe carries; what JSON cannot say (infinities) is null."""
+    from masquerade.data.write import as_json  # with numpy and Arrow, which no help needs
+
     say(as_json(summary))
 
 

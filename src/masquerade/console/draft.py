@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from masquerade.arrangement import Arrangement
 from masquerade.console.words import KINDS, KindView, kind_of
 from masquerade.data.schema import AttributeKind
 from masquerade.forms.declared import Parameter, parameters_of, words_of
@@ -15,7 +16,6 @@ from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.m_privacy.constraint import can_wrap
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import limits_of
-from masquerade.protocol.contract import Arrangement
 from masquerade.protocol.method import AskedMethod, RoleName, SessionMethod
 from masquerade.protocol.providers.criterion import testable_models
 from masquerade.service.agree.quality import QUALITY_TERMS

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from masquerade.arrangement import ANSWER, MODEL, Product, product_in, product_of
 from masquerade.console.elements import bullets, copied, drawing, facts, link, table, tag
 from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
@@ -14,7 +15,6 @@ from masquerade.console.session_parts import draw_warnings
 from masquerade.console.words import moment, number, share, short
 from masquerade.methods import learning_methods
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.protocol.contract import ANSWER, MODEL, Product, product_in, product_of
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.report.other_pages import LEADS, MODEL_METRICS, curves_of, drawings, ratio_chart
 from masquerade.report.risks import attack_title

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from masquerade.arrangement import Arrangement
 from masquerade.console.draft import Draft, Wish, columns_of
 from masquerade.console.elements import bullets, button, facts, folded, link, table, tag
 from masquerade.console.guard import PREFIX
@@ -14,7 +15,6 @@ from masquerade.jobs.draft.draft import DEFAULT_K, DIVERSITY
 from masquerade.jobs.draft.roles import ANOTHER_CLASS, DescribedColumn, Proposal, propose_by_name
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.protocol.contract import Arrangement
 from masquerade.service.agree.policy import ANY
 from masquerade.service.agree.quality import said_of_expected
 from masquerade.service.cards import ColumnCard, SchemaCard

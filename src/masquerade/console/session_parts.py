@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, get_args
 
+from masquerade.arrangement import chosen_lines
 from masquerade.console.elements import bullets, drawing, facts, folded, table, tag
 from masquerade.console.session_progress import STEPS, SessionProgress, step_tree
 from masquerade.console.words import (
@@ -22,7 +23,6 @@ from masquerade.console.words import (
     size,
 )
 from masquerade.methods import described
-from masquerade.protocol.contract import chosen_lines
 from masquerade.protocol.method import RoleName
 from masquerade.report.charts import tree_chart
 from masquerade.service.agree.arrangements import against

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from masquerade.arrangement import Arrangement, Product
 from masquerade.methods import product_by, unnamed_method
-from masquerade.protocol.contract import Arrangement, Product
 from masquerade.protocol.method import RoleName
 from masquerade.report.verdict import figure
 from masquerade.service.agree.request import DEFAULT_ARRANGEMENT, read_request

@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from masquerade.data.boundary import boundary_problems
 from masquerade.data.encode import SPACE
 from masquerade.data.schema import Attribute, AttributeKind, Schema
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import Problem, TaxonomyError, shown
+
+if TYPE_CHECKING:
+    import yaml
 
 # --- taxonomy outline ---------------------------------------------------------------------------------------
 # The outline of a taxonomy file: which name is under which, and on which line.
@@ -227,19 +228,6 @@ def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
 
 Taxonomies = str | Path | Mapping[str, Taxonomy | str | Path]  # a folder of files, or each column's
 
-
-def _outline_of_yaml(text: str, source: str) -> Outline:
-    # The parser takes longer to load than most jobs to run.
-
-    return outline_of_yaml(text, source)
-
-
-_FORMATS: dict[str, Callable[[str, str], Outline]] = {
-    ".csv": outline_of_rows,
-    ".txt": outline_of_rows,
-    ".yaml": _outline_of_yaml,
-    ".yml": _outline_of_yaml,
-}
 _MAX_BYTES = 256 << 20  # a larger file is probably the table, named by mistake
 
 
@@ -362,6 +350,8 @@ def outline_of_yaml(text: str, source: str) -> Outline:
 
 
 def _events(text: str, source: str) -> Iterator[Any]:
+    import yaml  # which takes longer to load than most jobs to run
+
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # CBaseLoader needs a C library
     try:
         yield from yaml.parse(text, Loader=loader)
@@ -401,6 +391,8 @@ class _Reader:
 
     def read(self, event: Any) -> Iterator[PlacePath]:
         """Yield the paths that this event completes."""
+        import yaml
+
         line = event.start_mark.line + 1
         if isinstance(event, yaml.DocumentStartEvent):
             self.documents += 1
@@ -477,3 +469,11 @@ class _Reader:
     def _stop(self, line: int, problem: str) -> None:
         """Raise the problems found so far, because the rest of the file cannot be interpreted."""
         refuse(self.source, [*self.problems, Problem(problem, line=line)])
+
+
+_FORMATS: dict[str, Callable[[str, str], Outline]] = {
+    ".csv": outline_of_rows,
+    ".txt": outline_of_rows,
+    ".yaml": outline_of_yaml,
+    ".yml": outline_of_yaml,
+}

@@ -15,8 +15,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
 from masquerade.data.encode import is_text, mark_missing, missing_rows, texts, without_unused
@@ -56,6 +54,8 @@ class WrittenFile:
 
     def read(self, columns: Sequence[str], coded: Sequence[str] = ()) -> pa.Table:
         """Read these columns of the file, and of the one beside it."""
+        import pyarrow.parquet
+
         cells: dict[str, pa.ChunkedArray] = {}
         for path in (self.path, *([self.beside] if self.beside is not None else [])):
             here = [name for name in pyarrow.parquet.read_schema(path).names if name in columns]
@@ -120,6 +120,8 @@ def remove_withheld(files: Sequence[WrittenFile]) -> None:
 
 def sample_of(files: Sequence[WrittenFile]) -> pa.Table:
     """Return some rows of the first file, which are random where rows are shuffled."""
+    import pyarrow.parquet
+
     first = next((each for each in files if each.rows), files[0])
     with pyarrow.parquet.ParquetFile(first.path) as opened:
         batch = next(opened.iter_batches(_SAMPLE), None)
@@ -135,6 +137,8 @@ def digest_of(files: Sequence[WrittenFile]) -> str:
 
 def stretched(secret: bytes, purpose: int, at: int, rows: int) -> NDArray[np.uint64]:
     """Return a random number for each row, the same whenever it is asked for."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
     nonce = purpose.to_bytes(4, "little").rjust(8, b"\0") + at.to_bytes(8, "little")
     stream = Cipher(algorithms.ChaCha20(secret, nonce), mode=None).encryptor()
     return np.frombuffer(stream.update(bytes(8 * rows)), np.uint64)
@@ -240,6 +244,8 @@ class _Gather:
 
 def _written(cells: pa.Table, path: str, withheld: tuple[str, ...]) -> WrittenFile:
     """Write a file so that it is there whole or not at all, however often it is tried."""
+    import pyarrow.parquet
+
     beside = str(Path(path).with_name(f".withheld-{Path(path).name}")) if withheld else None
     if beside is not None:
         with _whole(beside) as unfinished:

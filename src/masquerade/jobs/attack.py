@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from masquerade.anonymize import release as releases
+from masquerade.arrangement import PROVIDER
 from masquerade.data.read import TableFile
 from masquerade.data.read_parquet import PartedFiles, parted_files
 from masquerade.data.read_sql import database_scheme
@@ -22,7 +23,6 @@ from masquerade.jobs.model import DataSection
 from masquerade.jobs.one_table import checked_requirement, table_of_release
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import Conjunction, Requirement
-from masquerade.protocol.contract import PROVIDER
 from masquerade.risk.attacks.attack import Finding, GroupCounts, Scene
 from masquerade.risk.attacks.registry import attack as play
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from masquerade.anonymize.method import Method
+from masquerade.arrangement import PROVIDER, Arrangement
 from masquerade.data.schema import Schema
 from masquerade.errors import Key, ParameterError, hint
 from masquerade.forms.declared import read_declared
@@ -19,7 +20,7 @@ from masquerade.jobs.parties import Headers, check_headers, check_identifiers, c
 from masquerade.jobs.plan import Plan
 from masquerade.methods import CommonKeys, learning_methods, read_method, written_method
 from masquerade.privacy.requirement import Conjunction, Requirement
-from masquerade.protocol.contract import EVERYBODY, PROVIDER, Arrangement, Contract, Contribution, Role
+from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, Role
 from masquerade.protocol.joint_keys import MOST_SETS, JointKeys
 from masquerade.protocol.learn.method import LearningMethod, LearningProposal
 from masquerade.risk.separation import Measure

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from masquerade.arrangement import ARRANGEMENTS, PROVIDER
 from masquerade.data.table import Product
 from masquerade.errors import hint
 from masquerade.jobs.plan import FOR_PROVIDERS, Plan, entry_of
@@ -12,9 +13,7 @@ from masquerade.methods import askable_methods, written_method
 from masquerade.net.identity import check_name
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.contract import (
-    ARRANGEMENTS,
     EVERYBODY,
-    PROVIDER,
     Contract,
     Contribution,
     Role,

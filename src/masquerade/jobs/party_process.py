@@ -26,6 +26,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from masquerade.arrangement import ANSWER, MODEL, TABLE
 from masquerade.audit.log import AuditLog
 from masquerade.data.read_parquet import parted_files
 from masquerade.data.reading import Source
@@ -53,7 +54,7 @@ from masquerade.jobs.learning import LearningPlan, QuestionPlan
 from masquerade.jobs.model import Job, PartySection, TableSection, engine_of, schema_of
 from masquerade.jobs.outputs import section_file
 from masquerade.jobs.plan import Plan, bare_source, tell_values
-from masquerade.jobs.processes import hide_pandas
+from masquerade.jobs.without_pandas import hide_pandas
 from masquerade.methods import learning_method_of, method_of, product_of
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
@@ -63,7 +64,7 @@ from masquerade.net.session import run_async, run_script
 from masquerade.progress import OnStage, Stage, silent
 from masquerade.protocol.align.identifiers import identifiers
 from masquerade.protocol.common_records import refuse_unknown_to
-from masquerade.protocol.contract import ANSWER, MODEL, TABLE, Contract
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.hand_in import OwnPart
 from masquerade.protocol.learn.own_records import complete_records
 from masquerade.protocol.method import Seat

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from masquerade.anonymize.method import Method, TableMethod
+from masquerade.arrangement import ARRANGEMENTS, PROVIDER, Arrangement
 from masquerade.data.file_kinds import is_parted
 from masquerade.data.read_sql import database_scheme
 from masquerade.data.schema import Schema
@@ -36,7 +37,6 @@ from masquerade.methods import (
 )
 from masquerade.privacy.registry import M_PRIVACY, REQUIREMENTS, requirement_named
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
-from masquerade.protocol.contract import ARRANGEMENTS, PROVIDER, Arrangement
 
 if TYPE_CHECKING:
     from masquerade.jobs.draft.draft import Draft

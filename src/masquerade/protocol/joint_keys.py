@@ -29,6 +29,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from masquerade.arrangement import ANSWER
 from masquerade.crypto import words
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import FALSE, Builder, Circuit
@@ -41,7 +42,7 @@ from masquerade.forms.rules import Rule, choice, number, optional, whole
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.progress import OnStage, Stage, silent
 from masquerade.protocol.common_records import find_common_rows, refuse_nobody
-from masquerade.protocol.contract import ANSWER, Contract, agreed_table
+from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
 from masquerade.protocol.dka.checks import counts_in_stretches
 from masquerade.protocol.hand_in import Received, Seconds

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from masquerade.anonymize.method import Method
 from masquerade.anonymize.release import Provenance
+from masquerade.arrangement import TABLE, Arrangement, Product
 from masquerade.data.records import Records
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
@@ -28,7 +29,7 @@ from masquerade.net.script import Message, Script
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.progress import OnStage, silent
 from masquerade.protocol.align.alignment_ways import BY_SIZE, WAYS
-from masquerade.protocol.contract import TABLE, Arrangement, Contract, MethodChoice, PassedOver, Product
+from masquerade.protocol.contract import Contract, MethodChoice, PassedOver
 from masquerade.protocol.disclosure import Disclosure
 from masquerade.protocol.hand_in import Columns, OwnPart, ReportedStep
 

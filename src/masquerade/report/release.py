@@ -25,13 +25,13 @@ from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from markupsafe import Markup, escape
 
 from masquerade.anonymize.release import Release
+from masquerade.arrangement import chosen_lines
 from masquerade.data.column import Coded, Generalised
 from masquerade.data.encode import code, distinct, texts
 from masquerade.data.released import Choice, Step
 from masquerade.files import write_whole
 from masquerade.methods import described
 from masquerade.privacy.check import Verdict
-from masquerade.protocol.contract import chosen_lines
 from masquerade.report.charts import SizeLine, share_bar, size_histogram, tree_chart
 from masquerade.report.charts.svg import chart_style, clean, clip
 from masquerade.report.cuts import cut_tree, is_flat, widths_section

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from masquerade.arrangement import PROVIDER
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
 from masquerade.engine.counts import distinct_values
@@ -30,7 +31,7 @@ from masquerade.jobs.learn import SITE_KEY, read_model_file, read_site_key
 from masquerade.methods import learning_methods, written_method
 from masquerade.net.channel import Channel
 from masquerade.net.session import run_script
-from masquerade.protocol.contract import EVERYBODY, PROVIDER, Contract, Contribution, Role
+from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, Role
 from masquerade.protocol.learn import linear
 from masquerade.protocol.learn.bayes_net import BayesNet as NetMethod
 from masquerade.protocol.learn.bayes_net import NetModel

@@ -34,6 +34,8 @@ Answer = TypeVar("Answer")
 Groups = tuple[tuple[str, ...], Counts]  # of a column: its values, and how often each group has each
 
 _NONE: Counts = np.empty(0, np.int64)
+WORKLOAD = "workload"  # the key of methods that look at the queries which a release will be asked
+
 _LARGEST_KEY = 1 << 62
 _GROUPS = "released groups"
 _BYTES_PER_GROUP = 48  # while groups are numbered

@@ -12,18 +12,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from masquerade.data.query_log import QueryLog
 from masquerade.data.table import Table
 from masquerade.engine.counts import Flags
 from masquerade.utility.accuracy import bayes_accuracy
 from masquerade.utility.classification import Classification, has_sklearn
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import UNIT, AttributeLoss, losses_of
-from masquerade.utility.queries import query_error
-from masquerade.utility.workload import selections
+
+if TYPE_CHECKING:
+    from masquerade.data.query_log import QueryLog
 
 # --- metrics ------------------------------------------------------------------------------------------------
 # Metrics: how much of the original a release keeps, each from counts per group or per released value.
@@ -244,6 +245,8 @@ class Measurer:
     def figure(self, name: str, comparison: Comparison) -> float | None:
         """Return one figure; None where it does not apply."""
         if name == QUERY_ERROR:
+            from masquerade.utility.queries import query_error
+
             return query_error(comparison, _QUERIES, self.seed).mean if comparison.originals else None
         if name in NEEDING_WORKLOAD:
             return self._selection(comparison).get(name)
@@ -275,6 +278,8 @@ class Measurer:
         """Return how exactly the workload's subpopulations are found; nothing without a workload."""
         if self.workload is None:
             return {}
+        from masquerade.utility.workload import selections
+
         found = selections(comparison, self.table, self.workload)
         return {SELECTION_PRECISION: found.precision, SELECTION_RECALL: found.recall}
 

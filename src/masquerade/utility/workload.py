@@ -33,12 +33,7 @@ from masquerade.engine.counts import Counts, Flags, Rows
 from masquerade.errors import BadInput, Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import file, optional
-from masquerade.utility.comparison import Comparison, Released
-
-# --- workload key -------------------------------------------------------------------------------------------
-# The key `workload` of methods that look at the queries which a release will be asked.
-
-WORKLOAD = "workload"
+from masquerade.utility.comparison import WORKLOAD, Comparison, Released
 
 
 def workload(help: str) -> Any:

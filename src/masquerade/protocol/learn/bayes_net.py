@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.arrangement import Arrangement
 from masquerade.crypto import words
 from masquerade.crypto.circuit import FALSE, Builder, Circuit, Word
 from masquerade.crypto.logarithm import Precision, scaled_logarithms
@@ -33,7 +34,7 @@ from masquerade.errors import ParameterError
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import optional, switch, whole
 from masquerade.net.script import Script
-from masquerade.protocol.contract import Arrangement, Contract
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.counting import (
     Calculator,
     Codes,

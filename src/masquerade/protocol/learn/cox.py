@@ -34,6 +34,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.arrangement import Arrangement
 from masquerade.crypto.bits import digits
 from masquerade.crypto.circuits_library import MANTISSA, reciprocal_circuit
 from masquerade.crypto.rings import Elements
@@ -42,7 +43,7 @@ from masquerade.errors import AnswerIsNo, ParameterError, Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import number, optional
 from masquerade.net.script import Script
-from masquerade.protocol.contract import Arrangement, Contract
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.frame import as_counts, result_of
 from masquerade.protocol.learn.identified import Columns, Determined, Moments, determined, refuse_one_sided
 from masquerade.protocol.learn.inference import (

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from masquerade.arrangement import Arrangement
 from masquerade.crypto import words
 from masquerade.crypto.circuit import TRUE, Builder, Circuit
 from masquerade.crypto.logarithm import Precision
@@ -31,7 +32,7 @@ from masquerade.engine.counts import pair_counts, value_counts
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import optional, whole
 from masquerade.net.script import Script
-from masquerade.protocol.contract import Arrangement, Contract
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.counting import (
     Calculator,
     Codes,

@@ -33,6 +33,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from masquerade.arrangement import ARRANGEMENTS, MODEL, Arrangement
 from masquerade.crypto.rings import Elements
 from masquerade.data.schema import Attribute, Schema
 from masquerade.errors import Problem
@@ -41,7 +42,7 @@ from masquerade.forms.rules import choice, switch
 from masquerade.net.script import Message, Script
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.progress import OnStage, silent
-from masquerade.protocol.contract import ARRANGEMENTS, MODEL, Arrangement, Contract
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
 from masquerade.protocol.learn import frame
 from masquerade.protocol.learn.frame import DropOut, LearnedModel, as_counts, fewest

@@ -11,6 +11,7 @@ import pyarrow as pa
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from masquerade.arrangement import Arrangement
 from masquerade.data.continuum import Continuum
 from masquerade.data.encode import encode
 from masquerade.data.schema import Attribute, Schema
@@ -19,7 +20,7 @@ from masquerade.data.taxonomy import FLAT, Taxonomy
 from masquerade.errors import DataError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.progress import OnStage, silent
-from masquerade.protocol.contract import EVERYBODY, Arrangement, Contract, OutcomeRole
+from masquerade.protocol.contract import EVERYBODY, Contract, OutcomeRole
 from masquerade.protocol.learn.models import Cells, Numbers
 from masquerade.protocol.learn.sums import Openings, prepare_aggregation
 from masquerade.protocol.method import forgotten

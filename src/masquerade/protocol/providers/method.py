@@ -12,6 +12,7 @@ from masquerade.anonymize.mondrian.method import strict
 from masquerade.anonymize.mondrian.providers import may_cut_providers
 from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.release import Release
+from masquerade.arrangement import PROVIDER, Arrangement
 from masquerade.data.schema import Schema
 from masquerade.data.table import columns_of
 from masquerade.data.taxonomy import Taxonomy
@@ -26,7 +27,7 @@ from masquerade.privacy.requirement import (
     covers_against_insiders,
     without_redundant,
 )
-from masquerade.protocol.contract import PROVIDER, Arrangement, Contract
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import (
     COORDINATOR,
     RECIPIENTS,

@@ -12,20 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from masquerade.arrangement import ANSWER, ARRANGEMENTS
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError
 from masquerade.methods import product_of, unnamed_method, written_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import (
-    ANSWER,
-    ARRANGEMENTS,
-    AttributeTerms,
-    Contribution,
-    MethodChoice,
-    Role,
-    written_requirement,
-)
+from masquerade.protocol.contract import AttributeTerms, Contribution, MethodChoice, Role, written_requirement
 from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod, proposal_of
 from masquerade.service.agree.arrangements import RULES
 from masquerade.service.agree.boundaries import joint_terms, offered_terms

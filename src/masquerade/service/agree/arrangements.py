@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from masquerade.arrangement import Arrangement
 from masquerade.data.continuum import write_number
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Problem, hint
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import EVERYBODY, Arrangement
+from masquerade.protocol.contract import EVERYBODY
 from masquerade.protocol.method import Proposal
 from masquerade.service.agree.objections import unfit_problems
 from masquerade.service.agree.offers import Offer

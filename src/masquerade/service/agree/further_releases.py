@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from masquerade.arrangement import ARRANGEMENTS
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import ARRANGEMENTS, AttributeTerms
+from masquerade.protocol.contract import AttributeTerms
 from masquerade.service.agree.boundaries import written_terms
 from masquerade.service.agree.terms import Terms
 

@@ -15,16 +15,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any
 
+from masquerade.arrangement import ARRANGEMENTS
 from masquerade.errors import ParameterError
 from masquerade.methods import written_method
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import (
-    ARRANGEMENTS,
-    Contribution,
-    MethodChoice,
-    PassedOver,
-    written_requirement,
-)
+from masquerade.protocol.contract import Contribution, MethodChoice, PassedOver, written_requirement
 from masquerade.protocol.method import ASSEMBLER, Agreed, AskedMethod, Proposal
 from masquerade.service.agree.arrangements import RULES, THE_REQUEST, Reason, proposal
 from masquerade.service.agree.boundaries import joint_terms

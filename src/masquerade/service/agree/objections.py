@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
+from masquerade.arrangement import ANSWER, ARRANGEMENTS, MODEL, TABLE, Product
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError, Problem, hint
 from masquerade.methods import (
@@ -27,17 +28,7 @@ from masquerade.methods import (
 from masquerade.net.identity import fingerprint
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import (
-    ANSWER,
-    ARRANGEMENTS,
-    MODEL,
-    OUTCOMES,
-    TABLE,
-    Contribution,
-    Product,
-    read_requirement,
-    written_requirement,
-)
+from masquerade.protocol.contract import OUTCOMES, Contribution, read_requirement, written_requirement
 from masquerade.protocol.joint_keys import JointKeys
 from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod
 from masquerade.service.agree.client_signature import ClientSignature

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import msgspec
 
+from masquerade.arrangement import Arrangement
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import Arrangement, AttributeTerms, Contribution
+from masquerade.protocol.contract import AttributeTerms, Contribution
 from masquerade.service.agree.terms import Axis, Price, Provision, ServiceLevel, read_parts
 from masquerade.service.canonical import MOST_WHOLE
 

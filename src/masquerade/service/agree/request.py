@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from pydantic import BeforeValidator, Field, PlainValidator
 
+from masquerade.arrangement import ARRANGEMENTS, Arrangement
 from masquerade.errors import Key, ParameterError, Problem, nearest
 from masquerade.forms.declared import words_of
 from masquerade.forms.decoders import convert
@@ -36,14 +37,7 @@ from masquerade.methods import (
 from masquerade.net.identity import Identity
 from masquerade.privacy.registry import M_PRIVACY, REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import (
-    ARRANGEMENTS,
-    OUTCOMES,
-    Arrangement,
-    AttributeTerms,
-    OutcomeRole,
-    written_requirement,
-)
+from masquerade.protocol.contract import OUTCOMES, AttributeTerms, OutcomeRole, written_requirement
 from masquerade.protocol.learn.method import LearningProposal
 from masquerade.protocol.method import AskedMethod, Proposal, RoleName, SessionMethod
 from masquerade.service.agree.boundaries import RequestedTerms, written_terms

@@ -12,15 +12,14 @@ from typing import Any, Literal
 
 import msgspec
 
+from masquerade.arrangement import ARRANGEMENTS, Arrangement
 from masquerade.data.schema import AttributeKind
 from masquerade.errors import ParameterError
 from masquerade.forms.form import Problems, read_json
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.contract import (
-    ARRANGEMENTS,
     OUTCOMES,
-    Arrangement,
     AttributeTerms,
     Contract,
     Contribution,

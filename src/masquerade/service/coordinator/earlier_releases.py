@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from masquerade.anonymize.release import Provenance, Release
 from masquerade.anonymize.rollup import CertainRecords, roll_up, with_marks
+from masquerade.arrangement import ARRANGEMENTS
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Origin, Table
 from masquerade.data.taxonomy import Branch, Taxonomy
@@ -23,7 +24,6 @@ from masquerade.errors import MasqueradeError, NotAllowed, Problem, RequirementU
 from masquerade.methods import plain_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
-from masquerade.protocol.contract import ARRANGEMENTS
 from masquerade.service.agree.arrangements import THE_REQUEST
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.agree.terms import Terms

@@ -17,9 +17,9 @@ from concurrent.futures import TimeoutError as TookTooLong
 from dataclasses import dataclass, field
 from typing import Any
 
+from masquerade.arrangement import TABLE
 from masquerade.errors import ParameterError, PeerError, PeerUnreachable
 from masquerade.methods import described, written_method
-from masquerade.protocol.contract import TABLE
 from masquerade.protocol.method import SessionMethod
 from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate
 from masquerade.service.agree.offers import Offer, Refusal

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from masquerade.anonymize.release import Release
+from masquerade.arrangement import ANSWER, MODEL, TABLE, product_of
 from masquerade.data.write import as_json, write_table
 from masquerade.errors import NotFound, ParameterError, shown
 from masquerade.files import sync_folder, write_whole
 from masquerade.methods import plain_method
-from masquerade.protocol.contract import ANSWER, MODEL, TABLE, product_of
 from masquerade.protocol.joint_keys import JointRatios
 from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.method import REPORTED_SETTINGS

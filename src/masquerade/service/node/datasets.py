@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from masquerade.arrangement import MODEL
 from masquerade.data.mapped_table import MappedParts, mapped_columns
 from masquerade.data.read_sql import FILE_SCHEMES, database_path, database_scheme
 from masquerade.data.records import Records
@@ -22,7 +23,7 @@ from masquerade.jobs.model import TableSection
 from masquerade.jobs.outputs import section_file
 from masquerade.methods import learning_method_of, product_of
 from masquerade.protocol.align.identifiers import identifiers
-from masquerade.protocol.contract import MODEL, Contract
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.own_records import complete_records
 from masquerade.protocol.learn.site import READERS
 from masquerade.protocol.own_rows import read_own_records, wanted_of_party

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from masquerade.arrangement import TABLE
 from masquerade.audit.log import AuditLog
 from masquerade.errors import (
     BadInput,
@@ -33,7 +34,6 @@ from masquerade.errors import (
 )
 from masquerade.methods import method_of
 from masquerade.protocol.common_records import refuse_unknown_to
-from masquerade.protocol.contract import TABLE
 from masquerade.protocol.own_rows import why_whole
 from masquerade.service.agree.objections import verified_signer
 from masquerade.service.agree.offers import Offer, Refusal

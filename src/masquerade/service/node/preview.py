@@ -22,11 +22,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from masquerade.arrangement import Arrangement
 from masquerade.data.schema import Schema
 from masquerade.errors import MasqueradeError, ParameterError, one_line
 from masquerade.methods import method_of, product_of
 from masquerade.net.identity import Identity, TrustStore
-from masquerade.protocol.contract import Arrangement
 from masquerade.protocol.disclosure import DisclosedClass, DisclosedColumn
 from masquerade.service.agree.arrangements import RULES, against
 from masquerade.service.agree.objections import verified_signer

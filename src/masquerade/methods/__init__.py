@@ -1,7 +1,9 @@
 """Everything that `[algorithm] name` may say: the methods on one table, those between parties, that learn, that answer.
 
-methods.py    which methods there are, and where
-methods.py   those that choose one
+one_table.py         the one that chooses for one table
+between_parties.py   those that choose between parties
+
+They are apart because whoever asks for one table has no use for cryptography.
 
 A method is added by one line in `BUILT_IN`, or by another package through the entry point `masquerade.methods`.
 Nothing else lists methods: the job file, contracts, requests, the HTTP schema, the console's form and the reference
@@ -14,10 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from masquerade.anonymize.auto import BestRelease
-from masquerade.anonymize.method import TableMethod
+from masquerade.arrangement import ANSWER, ARRANGEMENTS, MODEL, TABLE, Arrangement, Product
 from masquerade.errors import ParameterError, Problem, hint
 from masquerade.forms.declared import (
     Declared,
@@ -33,14 +34,12 @@ from masquerade.forms.declared import (
 from masquerade.forms.rules import choice, whole
 from masquerade.plugins import loaded, plugins
 from masquerade.privacy.m_privacy import VERIFICATIONS
-from masquerade.protocol.contract import ANSWER, ARRANGEMENTS, MODEL, TABLE, Arrangement, Product
-from masquerade.protocol.method import Automatic, SessionMethod, way_to_align
 
 if TYPE_CHECKING:
-    from masquerade.anonymize.method import Method
+    from masquerade.anonymize.method import Method, TableMethod
     from masquerade.protocol.contract import Contract
     from masquerade.protocol.learn.method import LearningMethod
-    from masquerade.protocol.method import AskedMethod
+    from masquerade.protocol.method import AskedMethod, SessionMethod
 
 # --- registry -----------------------------------------------------------------------------------------------
 # Every method by its kind and name, and where its class is. A class is loaded when somebody looks at it.
@@ -56,7 +55,7 @@ GROUP = "masquerade.methods"
 
 BUILT_IN: dict[Kind, dict[str, str]] = {
     "table": {
-        "auto": "methods.Auto",
+        "auto": "methods.one_table.Auto",
         "tds": "anonymize.tds.method.TopDownSpecialization",
         "mondrian": "anonymize.mondrian.algorithm.Mondrian",
         "cheapest-box": "anonymize.cheapest_box.method.CheapestBox",
@@ -65,13 +64,13 @@ BUILT_IN: dict[Kind, dict[str, str]] = {
         "greedy-cka": "anonymize.k_member.GreedyCka",
     },
     "vertical": {
-        "auto": "methods.ChoiceForJoin",
+        "auto": "methods.between_parties.ChoiceForJoin",
         "tds": "protocol.tds.method.JointSpecialization",
         "dka": "protocol.dka.method.Dka",
         "mondrian": "protocol.mondrian.method.JointMondrian",
     },
     "horizontal": {
-        "auto": "methods.ChoiceForProviders",
+        "auto": "methods.between_parties.ChoiceForProviders",
         "mondrian": "protocol.providers.method.Collaboration",
     },
     "learning": {
@@ -134,7 +133,7 @@ def kind_of(method: type[Method]) -> Kind | None:
 
     if issubclass(method, TableMethod):
         return "table"
-    from masquerade.protocol.contract import ANSWER
+    from masquerade.arrangement import ANSWER
     from masquerade.protocol.learn.method import LearningMethod
     from masquerade.protocol.method import AskedMethod
 
@@ -406,51 +405,3 @@ def _foreign(key: str, method: type[Method], own: set[str]) -> str:
         return f"belongs to {named}; {method.name} does without it{why}"
     meant = hint(key, own) or hint(key, {word for each in methods() for word in words_of(each)})
     return f"unknown key{meant}; known here: {', '.join(sorted(own))}"
-
-
-# --- automatic ----------------------------------------------------------------------------------------------
-# The methods named "auto": whatever the registry has, tried on one table or chosen between parties.
-
-
-@dataclass(frozen=True)
-class Auto(BestRelease):
-    """The best of the methods that take the requirements, each with the few settings that it declares.
-
-    The best is the one with the lowest classification error where there is a class (without the extra `mining`: the
-    lowest classification metric), otherwise with the lowest normalised certainty penalty; `measure` names another
-    metric, or `"query_error"`, the error of random range queries. Errors of decision trees that differ by less than
-    their standard error count as equal, and then the certainty penalty decides. `budget` is for all methods together:
-    those that would exceed it by what they declare are left out, and named.
-    """
-
-    leaves_out = True  # if only a method can that does
-
-    def methods(self) -> Iterable[type[TableMethod]]:
-        """Return all methods on one table, those of other packages included."""
-        return table_methods().values()
-
-
-@dataclass(frozen=True)
-class ChoiceForJoin(Automatic):
-    """A method for parties with different columns of the same people."""
-
-    arrangement: ClassVar[Arrangement] = "vertical"
-
-    align: str = way_to_align()
-
-    @classmethod
-    def methods(cls) -> Iterable[type[SessionMethod]]:
-        """Return all such methods, those of other packages included."""
-        return methods_between_parties(cls.arrangement)
-
-
-@dataclass(frozen=True)
-class ChoiceForProviders(Automatic):
-    """A method for providers of the same columns about different people."""
-
-    arrangement: ClassVar[Arrangement] = "horizontal"
-
-    @classmethod
-    def methods(cls) -> Iterable[type[SessionMethod]]:
-        """Return all such methods, those of other packages included."""
-        return methods_between_parties(cls.arrangement)
