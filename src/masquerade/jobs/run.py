@@ -44,7 +44,7 @@ from masquerade.jobs.rows import (
     refuse_rows,
 )
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.utility.workload import WORKLOAD
+from masquerade.utility.comparison import WORKLOAD
 
 if TYPE_CHECKING:
     from masquerade.jobs.compare import Contest
