@@ -69,7 +69,7 @@ class MarkedNoise(MarkingKey):
 
 def play(monkeypatch: pytest.MonkeyPatch, clinic: PaillierSecret, groups: list[int]) -> None:
     """The clinic with this key, against the real bank, which adds up its groups."""
-    monkeypatch.setattr(home(homomorphic_rows), "generate", lambda _: clinic)
+    monkeypatch.setattr(home(homomorphic_rows), "generate_paillier", lambda _: clinic)
     labels = [np.arange(PEOPLE, dtype=np.uint64) % VALUES, np.array(groups, np.uint64)]
 
     def part(me: int) -> Script[bool]:

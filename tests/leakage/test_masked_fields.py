@@ -25,7 +25,7 @@ FROZEN = Frozen.read()
 @pytest.fixture
 def _one_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Homomorphic encryption with the same key in all repetitions, as it takes long to make one and its proof."""
-    monkeypatch.setattr(homomorphic, "generate", lambda _: key("paillier"))
+    monkeypatch.setattr(homomorphic, "generate_paillier", lambda _: key("paillier"))
     monkeypatch.setattr(PaillierSecret, "proof", cache(PaillierSecret.proof))
 
 

@@ -80,8 +80,8 @@ LEAKS = [
         [
             (
                 joint_keys_party,
-                'seconds = {**common.seconds, "protocol"',
-                'seconds = {**common.seconds, "groups": float(max(map(int, groups[0]))), "protocol"',
+                'seconds = {"align": aligned - started, "protocol"',
+                'seconds = {"align": aligned - started, "groups": float(max(map(int, groups[0]))), "protocol"',
             )
         ],
         f"{OPEN}[0-joint keys, distinct, 2 parties]",
