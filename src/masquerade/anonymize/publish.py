@@ -253,7 +253,7 @@ def _measured(
             "class": algorithm.target,
             **known.settings,
         },
-        seconds={**made.seconds, "read": known.read_seconds + made.seconds.get("read", 0.0)},
+        seconds={**made.seconds, "read": known.read_seconds + made.seconds["read"]},
         **of_chunks,
     )
 
@@ -290,9 +290,7 @@ def anonymised(
     complete = table.complete(wanted.used, missing, ranked=wanted.ranked)
     records = records_of(complete, requirement, algorithm.target, sensitive)
     read = time.perf_counter() - started
-    made = _anonymised(records, requirement, algorithm, sensitive=sensitive, on_step=on_step)
-    made.seconds["read"] = read
-    return made
+    return _anonymised(records, requirement, algorithm, sensitive=sensitive, on_step=on_step, read=read)
 
 
 def _anonymised(
@@ -304,6 +302,7 @@ def _anonymised(
     folder: Folder | None = None,
     on_step: OnStep | None = None,
     on_stage: OnStage = silent,
+    read: float = 0.0,
 ) -> Anonymised:
     """Run the algorithm on complete records, and verify the cells, or the files where there is a folder for them."""
     started = time.perf_counter()
@@ -349,7 +348,7 @@ def _anonymised(
         raise Bug("the files do not hold the rows that were counted; nothing was written")
     provider = next(iter(requirement.provider_columns), None)
     done = time.perf_counter()
-    took = {"anonymize": cut - started, "write": written - cut, "verify": done - written}
+    took = {"read": read, "anonymize": cut - started, "write": written - cut, "verify": done - written}
     return Anonymised(
         records,
         outcome,
@@ -357,7 +356,7 @@ def _anonymised(
         verdicts,
         comparison,
         records.coded_with_codes(provider) if provider is not None else None,
-        {"anonymize": done - started} if folder is None else took,
+        {"read": read, "anonymize": done - started} if folder is None else took,
         files,
     )
 

@@ -38,11 +38,13 @@ def ewens(groups: int, records: int, population: int) -> float:
         return 0.0
     if groups >= records:
         return 1.0  # all are unique, however many there are
-    position = np.arange(records)
+    position = np.arange(records, dtype=np.float64)
+    terms = np.empty_like(position)  # one array for all steps: making it takes longer than filling it
     low, high = 1e-12, 1e15
     for _ in range(_HALVINGS):  # Σ θ/(θ + i) grows with θ
         middle = (low * high) ** 0.5
-        low, high = (middle, high) if (middle / (middle + position)).sum() < groups else (low, middle)
+        np.divide(middle, np.add(middle, position, out=terms), out=terms)
+        low, high = (middle, high) if terms.sum() < groups else (low, middle)
     return float(low / (low + population - 1))
 
 
