@@ -10,11 +10,14 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from chunked import in_chunks, plain, rows_of, told
+from chunked import MISSING, in_chunks, plain, rows_of, told, write_parts
 from masquerade.anonymize.mondrian import counted_cuts, linked
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
+from masquerade.anonymize.publish import wanted_of
+from masquerade.data.read_parquet import parted_files
+from masquerade.data.records import read_chunks
 from masquerade.data.write import stretched
-from masquerade.engine.local import LocalEngine
+from masquerade.engine.local import LocalChunks, LocalEngine
 from masquerade.errors import Bug, DataError, ParameterError, RequirementUnreachable
 from masquerade.report.risks import attacks_on, risks_section
 from masquerade.utility import comparison
@@ -157,6 +160,41 @@ def test_chunks_give_what_the_whole_table_gives(
     assert release.sensitive_before == whole.sensitive_before
     assert (release.suppressed > 0) == ("suppression" in case)
     assert len(whole.summary["steps"]) != 0 or "tds" not in case
+
+
+ALONE: dict[str, tuple[mq.Requirement, Any]] = {
+    "by sizes": (mq.KAnonymity(QID, k=3), mq.Mondrian()),
+    "by values": (mq.KAnonymity(QID, k=3) & mq.LDiversity(QID, l=2, sensitive="disease"), mq.Mondrian()),
+    "between providers": (mq.MPrivacy(1, mq.KAnonymity(QID, k=3), "education"), mq.ProviderAwareMondrian()),
+}
+
+
+@pytest.mark.parametrize("rows_at_once", [9, 10_000])
+@pytest.mark.parametrize("case", ALONE)
+def test_groups_that_one_chunk_has_are_cut_where_they_are(
+    case: str, rows_at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also beside others that are done already, because they were cut by counts."""
+
+    def exchange(*_: Any) -> Any:
+        pytest.fail("records are sent to where they are")
+
+    requirement, method = ALONE[case]
+    table = people(40, missing=0)
+    whole = method.run_on_table(table, requirement)
+    write_parts(table.arrow, tmp_path / "people", 1)
+    monkeypatch.setattr(LocalEngine, "rows_at_once", lambda *_: rows_at_once)
+    monkeypatch.setattr(LocalChunks, "exchange", exchange)
+    with LocalEngine(threads=1, folder=tmp_path) as engine:
+        files = parted_files("people", tmp_path)
+        object.__setattr__(files, "parts", lambda _: type(files).parts(files, 40))
+        records = read_chunks(files, wanted_of(SCHEMA, requirement, None, (), "drop", MISSING), engine)
+        assert len(records.chunks) == 1
+        made = method.run(records, requirement).in_table(records)
+    assert len(set(made.columns[0].labels)) > 1
+    for ours, theirs in zip(made.columns, whole.columns, strict=True):
+        assert ours.labels == theirs.labels
+        assert np.array_equal(ours.codes, theirs.codes)
 
 
 AGES = mq.Schema([mq.Attribute("age", "continuous")])
