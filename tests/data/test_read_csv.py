@@ -16,7 +16,7 @@ from data.reading import EVERY_COLUMN
 from examples import examples
 from masquerade.data import read_csv as module
 from masquerade.data.read_csv import read_csv, rows
-from masquerade.data.reading import Source
+from masquerade.data.reading import RawTable
 from masquerade.errors import DataError, MasqueradeError, ParameterError
 
 ADULT = Path(__file__).parents[2] / "../shared/data/adult/adult.data"
@@ -55,12 +55,12 @@ def people(tmp_path: Path) -> Path:
     return tmp_path / "people.csv"
 
 
-def read(path: Path, content: bytes | str, **options: object) -> Source:
+def read(path: Path, content: bytes | str, **options: object) -> RawTable:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return read_csv(path, **options)  # type: ignore[arg-type]
 
 
-def rows_of(source: Source) -> list[list[str]]:
+def rows_of(source: RawTable) -> list[list[str]]:
     return [list(row.values()) for row in source.table.to_pylist()]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from masquerade.data.reading import Source
+from masquerade.data.reading import RawTable
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
 from masquerade.errors import DataError
 
 
-def ranked(source: Source) -> None:
+def ranked(source: RawTable) -> None:
     """Read the first two columns as each kind of attribute; DataError, a word instead of a number, is well."""
     names = source.all_columns[:2]
     flat = [Attribute(name, "categorical", "flat") for name in names]

@@ -121,8 +121,13 @@ def anonymize(
 
 def _is_table(source: str) -> bool:
     """Whether it is a table that is named, by its ending or as a database, and not a job file."""
-    from masquerade.data.file_kinds import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, is_parted
-    from masquerade.data.read_sql import database_scheme
+    from masquerade.data.file_kinds import (
+        CSV_SUFFIXES,
+        EXCEL_SUFFIXES,
+        PARQUET_SUFFIXES,
+        database_scheme,
+        is_parted,
+    )
 
     if database_scheme(source) is not None or is_parted(source, Path()):
         return True

@@ -17,10 +17,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from masquerade.data.encode import MISSING_VALUES
-from masquerade.data.file_kinds import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, is_parted
+from masquerade.data.file_kinds import (
+    CSV_SUFFIXES,
+    DATABASE_URLS,
+    EXCEL_SUFFIXES,
+    PARQUET_SUFFIXES,
+    database_scheme,
+    is_parted,
+)
 from masquerade.data.read_csv import likely_encoding
-from masquerade.data.read_sql import DATABASE_URLS, database_scheme
-from masquerade.data.reading import EXCEL, Source, check_names, chosen, why_unreadable
+from masquerade.data.reading import EXCEL, RawTable, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
 
@@ -61,7 +67,7 @@ class TableFile:
         is_csv = self.path is not None and self.path.suffix.lower() in CSV_SUFFIXES
         return likely_encoding(self.path) if is_csv and self.path is not None else "utf-8"
 
-    def read(self, columns: Sequence[str] | None = None, coded: Container[str] = ()) -> Source:
+    def read(self, columns: Sequence[str] | None = None, coded: Container[str] = ()) -> RawTable:
         """Read these columns, or all; text columns in `coded` are dictionary-encoded."""
         found = self._reader()(columns=columns, coded=coded)
         return replace(found, origin=replace(found.origin, missing_values=self.missing_values))
@@ -91,7 +97,7 @@ class TableFile:
             return
         yield Batches(streams[suffix](), Origin(str(path)), rows)
 
-    def _reader(self) -> Callable[..., Source]:
+    def _reader(self) -> Callable[..., RawTable]:
         """Return the reader of the source, which still takes the columns."""
         source, base, query = self.source, self.base, self.query
         if self.path is None:
@@ -215,7 +221,7 @@ def _parted(source: str, base: Path, columns: Sequence[str] | None) -> Iterator[
 def _parquet(path: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
     import pyarrow.parquet
 
-    from masquerade.data.read_sql import plain_table
+    from masquerade.data.reading import plain_table
 
     name = str(path)
     try:

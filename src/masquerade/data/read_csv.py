@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from masquerade.data.reading import EXCEL, Source, check_names, chosen, why_unreadable
+from masquerade.data.reading import EXCEL, RawTable, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError, ParameterError, Problem
 
@@ -128,7 +128,7 @@ def read_csv(
     encoding: str = "utf-8",
     columns: Sequence[str] | None = None,
     coded: Container[str] = (),
-) -> Source:
+) -> RawTable:
     """Read a CSV file with a header; only `columns`, if given.
 
     Cells keep every byte, without the quotes around them; names are stripped. A blank line is not a
@@ -159,7 +159,7 @@ def read_csv(
     table = _parse(text, header.end, names, types, separator) if separator.isascii() else None
     if table is None:
         table = _parse_slowly(text, start, names, types, cut, origin)
-    return Source(table, tuple(names), origin)
+    return RawTable(table, tuple(names), origin)
 
 
 def likely_separator(text: bytes, start: int = 0) -> str:

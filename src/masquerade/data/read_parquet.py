@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from masquerade.data.encode import is_text
 from masquerade.data.file_kinds import PARQUET_SUFFIXES, SIGNS
-from masquerade.data.read_sql import plain_table
-from masquerade.data.reading import Source, check_names, chosen, why_unreadable
+from masquerade.data.reading import RawTable, check_names, chosen, plain_table, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
 
@@ -168,12 +167,12 @@ def parted_files(source: str, base: Path, columns: Sequence[str] = ()) -> Parted
 
 def read_parted(
     source: str, base: Path, *, columns: Sequence[str] | None = None, coded: Container[str] = ()
-) -> Source:
+) -> RawTable:
     """Read all rows of partitioned Parquet."""
     found = parted_files(source, base, columns or ())
     wanted = chosen(found.name, found.columns, columns)
     tables = [part.read(wanted, coded) for part in found.parts(found.rows)]
-    return Source(pa.concat_tables(tables).unify_dictionaries(), found.columns, Origin(found.name))
+    return RawTable(pa.concat_tables(tables).unify_dictionaries(), found.columns, Origin(found.name))
 
 
 def _looked_at(path: Path) -> tuple[FileMetaData, pa.Schema]:
@@ -237,7 +236,7 @@ def _unreadable(path: Path, error: Exception) -> DataError:
 # --- read parquet -------------------------------------------------------------------------------------------
 
 
-def read_parquet(path: Path, *, columns: Sequence[str] | None = None, coded: Container[str] = ()) -> Source:
+def read_parquet(path: Path, *, columns: Sequence[str] | None = None, coded: Container[str] = ()) -> RawTable:
     """Read a Parquet file; only `columns`, if given; text columns in `coded` are dictionary-encoded."""
     import pyarrow.parquet  # not for tables in other formats: it takes longer than most of them
 
@@ -260,7 +259,7 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None, coded: Con
         raise why_unreadable(path, error) from None
     if table.num_rows == 0:
         raise DataError.about(path, "there is no row of data")
-    return Source(plain_table(table, name, coded).unify_dictionaries(), tuple(schema.names), Origin(name))
+    return RawTable(plain_table(table, name, coded).unify_dictionaries(), tuple(schema.names), Origin(name))
 
 
 def _first_line(error: Exception) -> str:

@@ -6,11 +6,9 @@ No error shows a password.
 
 from __future__ import annotations
 
-import datetime
 import importlib
 import os
 import re
-import uuid
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,158 +19,12 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from masquerade.data.continuum import days
 from masquerade.data.encode import is_text
-from masquerade.data.reading import Source, check_names, chosen, why_unreadable
+from masquerade.data.file_kinds import FILE_SCHEMES, database_path, database_scheme
+from masquerade.data.reading import RawTable, check_names, chosen, plain_table, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError, Problem
-
-# --- cell types ---------------------------------------------------------------------------------------------
-# The Arrow types a cell may have, and the conversion of database and Parquet types to them.
-
-_WHOLE = r"^-?[0-9]{1,18}$"
-_ALLOWED = "text, numbers, dates, times and booleans"
-_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-_DECIMAL = r"^-?[0-9]+([.][0-9]+)?$"
-
-
-def plain_table(table: pa.Table, name: str, coded: Container[str] = (), *, advice: str = "") -> pa.Table:
-    """Convert every column to text, numbers, booleans, dates or times; reject columns of any other type."""
-    problems, arrays = [], []
-    for field, column in zip(table.schema, table.columns, strict=True):
-        try:
-            array = plain_column(field, column)
-            array.validate(full=True)
-        except pa.ArrowInvalid:
-            problems.append(f"column {field.name} holds text that is not UTF-8, or is damaged")
-        except TypeError as error:
-            problems.append(f"column {field.name} is of type {error}; allowed are {_ALLOWED}{advice}")
-        else:
-            if _leaves_the_calendar(array):
-                problems.append(f"column {field.name} holds a date outside the years 1 to 9999")
-            as_code = field.name in coded and is_text(array.type)
-            arrays.append(array.dictionary_encode() if as_code else array)
-    if problems:
-        raise DataError.about(name, *problems)
-    return pa.table(arrays, names=table.column_names) if arrays else table
-
-
-def plain_column(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert one column to a plain type; raise TypeError with the type's name if there is none."""
-    kind = column.type
-    if (field.metadata or {}).get(b"POSTGRESQL:type") == b"money":
-        raise TypeError("money")  # arrives as a bare number of cents
-    if isinstance(kind, pa.BaseExtensionType):
-        return _unwrapped(kind, column)
-    base = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not _is_plain(base):
-        raise TypeError(str(kind))
-    return column
-
-
-def _unwrapped(kind: pa.BaseExtensionType, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    storage = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
-    if kind.extension_name == "arrow.uuid":
-        texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in storage.to_pylist()]
-        return pa.chunked_array([pa.array(texts, pa.string())])
-    type_name = getattr(kind, "type_name", kind.extension_name)
-    if type_name == "numeric":
-        return _numbers(storage)
-    if not _is_plain(kind.storage_type):
-        raise TypeError(type_name)
-    return storage
-
-
-def _numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Parse decimals that a database wrote as text: as integers if possible, else decimals, else (NaN) floats."""
-    if _all_match(texts, _WHOLE):
-        return texts.cast(pa.int64())
-    if _all_match(texts, _DECIMAL):
-        fraction = pc.utf8_length(pc.replace_substring_regex(texts, r"^[^.]*[.]?", ""))
-        whole = pc.utf8_length(pc.replace_substring_regex(texts, r"^-|[.].*$", ""))
-        scale, digits = pc.max(fraction).as_py(), pc.max(whole).as_py()
-        if scale + digits <= 38:
-            return texts.cast(pa.decimal128(38, scale))
-    return texts.cast(pa.float64())
-
-
-def _all_match(texts: pa.ChunkedArray, pattern: str) -> bool:
-    return pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py() is True
-
-
-def _leaves_the_calendar(column: pa.ChunkedArray) -> bool:
-    """Return whether a date lies outside Python's calendar, whose range is smaller than Arrow's."""
-    kind = column.type
-    if pa.types.is_date32(kind):
-        numbers, per_day = column.cast(pa.int32()), 1
-    elif pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
-        numbers, per_day = column.cast(pa.int64()), _PER_DAY["ms" if pa.types.is_date64(kind) else kind.unit]
-    else:
-        return False
-    ends = pc.min_max(numbers).as_py()
-    return ends["min"] is not None and (
-        ends["min"] // per_day < days(datetime.date.min) or ends["max"] // per_day > days(datetime.date.max)
-    )
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    types = pa.types
-    return (
-        is_text(kind)
-        or types.is_boolean(kind)
-        or types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_decimal(kind)
-        or types.is_date(kind)
-        or (types.is_timestamp(kind) and _knows_zone(kind))
-        or types.is_time(kind)
-        or types.is_null(kind)
-    )
-
-
-def _knows_zone(kind: pa.DataType) -> bool:
-    """Return whether this machine knows a timestamp's time zone, if it has one."""
-    try:
-        pa.array([0], kind).cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-# --- database url -------------------------------------------------------------------------------------------
-# Database URLs: which database one is of, and where its file is (read_sql.py takes PostgreSQL's apart).
-
-FILE_SCHEMES = ("sqlite", "duckdb")  # databases that are a file
-DATABASE_URLS = "sqlite:///file.db, duckdb:///file.duckdb and postgresql://user:password@host/database"
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-
-
-def database_path(url: str, base: Path) -> Path:
-    """Return the file's path: `sqlite:///relative.db` is relative to `base`, `sqlite:////absolute.db` is not."""
-    scheme, rest = url.partition(":")[0], url.partition("://")[2]
-    if not rest.startswith("/") or len(rest) == 1:
-        raise DataError.about(
-            url,
-            f"not of the form {scheme}:///file.db (three slashes; four for an absolute path: {scheme}:////data/file.db)",
-        )
-    return base / rest[1:]
-
-
-def database_scheme(source: str) -> str | None:
-    """Return a database URL's scheme in lower case, or None for a path; an unknown scheme is an error."""
-    match = _URL.match(source)
-    if match is None:
-        return None
-    scheme = match[1].lower()
-    if scheme not in (*FILE_SCHEMES, "postgresql", "postgres"):
-        # The rest of the URL may hold a password, so it is not repeated.
-        raise DataError(
-            f'a source cannot be a URL that begins with "{match[0]}"; allowed are {DATABASE_URLS}'
-        )
-    return scheme
-
 
 # --- postgres url -------------------------------------------------------------------------------------------
 # PostgreSQL's URLs taken apart: for the driver, and for people without their password.
@@ -278,7 +130,7 @@ def read_sql(
     *,
     columns: Sequence[str] | None = None,
     coded: Container[str] = (),
-) -> Source:
+) -> RawTable:
     """Run `query` on the database at `url` (the path of a file is relative to `base`)."""
     scheme = database_scheme(url)
     name = hide_password(url)
@@ -293,7 +145,7 @@ def read_sql(
     if table.num_rows == 0:
         raise DataError.about(name, "the query's result has no rows")
     plain = plain_table(table.select(wanted), name, coded, advice=_CAST)
-    return Source(plain, tuple(table.column_names), Origin(name))
+    return RawTable(plain, tuple(table.column_names), Origin(name))
 
 
 @contextmanager

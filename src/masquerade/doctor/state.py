@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 from masquerade.audit.chained_file import head_path
 from masquerade.audit.verify import verify
-from masquerade.data.read_sql import PostgresUrl, database_path
+from masquerade.data.file_kinds import database_path
+from masquerade.data.read_sql import PostgresUrl
 from masquerade.doctor.doctor_certificates import mode_checks
 from masquerade.doctor.doctor_check import Check, error, fine, problems, warning
 from masquerade.errors import MasqueradeError, one_line

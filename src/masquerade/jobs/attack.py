@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from masquerade.anonymize import release as releases
 from masquerade.arrangement import PROVIDER
+from masquerade.data.file_kinds import database_scheme
 from masquerade.data.read import TableFile
 from masquerade.data.read_parquet import PartedFiles, parted_files
-from masquerade.data.read_sql import database_scheme
 from masquerade.data.reading import chosen
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from masquerade.data import table as tables
 from masquerade.data.encode import MISSING_VALUES
-from masquerade.data.reading import Source
+from masquerade.data.reading import RawTable
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError, given, is_ours
@@ -132,7 +132,7 @@ def _looked_at(table: tables.Table, target: str | None, sensitive: Sequence[str]
     from masquerade.jobs.draft.draft import look_at
 
     names = tuple(table.arrow.column_names)
-    return look_at(Source(table.arrow, names, table.origin), target, sensitive)
+    return look_at(RawTable(table.arrow, names, table.origin), target, sensitive)
 
 
 def _left_out(columns: Columns) -> dict[str, None]:

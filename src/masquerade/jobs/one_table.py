@@ -17,7 +17,7 @@ from masquerade.data import table as tables
 from masquerade.data.continuum import DATE, NUMBER, read_interval
 from masquerade.data.encode import MISSING_VALUES, SPACE, distinct, is_text
 from masquerade.data.read import TableFile
-from masquerade.data.reading import Source
+from masquerade.data.reading import RawTable
 from masquerade.data.released import OnStep
 from masquerade.data.schema import Attribute, AttributeKind, Schema
 from masquerade.data.table import Missing, infer_schema
@@ -63,7 +63,9 @@ def read(
     return Table(found.table, schema, origin=found.origin)
 
 
-def guess_schema(source: Source, taxonomies: Taxonomies | None, identifiers: tuple[str, ...] = ()) -> Schema:
+def guess_schema(
+    source: RawTable, taxonomies: Taxonomies | None, identifiers: tuple[str, ...] = ()
+) -> Schema:
     """What the columns of a table probably mean."""
     for name in identifiers:
         if name not in source.all_columns:  # spelled wrongly, it would be released

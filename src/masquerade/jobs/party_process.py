@@ -29,7 +29,7 @@ import pyarrow as pa
 from masquerade.arrangement import ANSWER, MODEL, TABLE
 from masquerade.audit.log import AuditLog
 from masquerade.data.read_parquet import parted_files
-from masquerade.data.reading import Source
+from masquerade.data.reading import RawTable
 from masquerade.data.records import Parted
 from masquerade.data.schema import Schema
 from masquerade.data.staged_parquet import staged_parquet
@@ -146,7 +146,7 @@ def _read(
     needed: tuple[str, ...],
     identifier: str,
     qid: frozenset[str] | set[str],
-) -> tuple[Source, Table]:
+) -> tuple[RawTable, Table]:
     """Read the columns that a contract needs of a section's table, and the identifiers."""
     schema = schema_for(plan, needed, qid)
     used = list(dict.fromkeys([*needed, identifier] if identifier else needed))

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from masquerade.anonymize.method import Method, TableMethod
 from masquerade.arrangement import ARRANGEMENTS, PROVIDER, Arrangement
-from masquerade.data.file_kinds import is_parted
-from masquerade.data.read_sql import database_scheme
+from masquerade.data.file_kinds import database_scheme, is_parted
 from masquerade.data.schema import Schema
 from masquerade.data.table import Product, columns_of
 from masquerade.errors import BadInput, Key, ParameterError, Problem, hint, nearest, written

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from masquerade.anonymize.method import TableMethod
-from masquerade.data.file_kinds import is_parted
+from masquerade.data.file_kinds import database_scheme, is_parted
 from masquerade.data.read import TableFile
 from masquerade.data.read_parquet import PartedFiles, parted_files
-from masquerade.data.read_sql import database_scheme, parted_query
+from masquerade.data.read_sql import parted_query
 from masquerade.data.records import Parted, Records, Wanted, read_chunks
 from masquerade.data.staged_parquet import staged_parquet
 from masquerade.engine.chunks import Engine

@@ -19,12 +19,11 @@ import pyarrow as pa
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.publish import Folder, publish, publish_records, published_columns, wanted_of
 from masquerade.anonymize.release import Provenance
-from masquerade.data.file_kinds import is_parted
+from masquerade.data.file_kinds import database_scheme, is_parted
 from masquerade.data.formulas import escape_formulas
 from masquerade.data.read import TableFile
 from masquerade.data.read_parquet import parted_files
-from masquerade.data.read_sql import database_scheme
-from masquerade.data.reading import Source
+from masquerade.data.reading import RawTable
 from masquerade.data.records import rows_of_chunks
 from masquerade.data.released import OnStep
 from masquerade.data.schema import Schema
@@ -351,7 +350,7 @@ def compare_job(
     )
 
 
-def as_released(source: Source, plan: Plan) -> Source:
+def as_released(source: RawTable, plan: Plan) -> RawTable:
     """Return the table of a finished release with its cells as they were before formulas in it were escaped."""
     if not plan.job.output.escape_formulas:
         return source
@@ -393,7 +392,7 @@ def _identifier(plan: Plan, data: DataSection) -> list[str]:
 
 def _read(
     source: str, data: DataSection, base: Path, columns: Sequence[str], coded: Container[str]
-) -> Source:
+) -> RawTable:
     """Read a table as `[data]` describes it, from its source or another one."""
     in_database = database_scheme(source) is not None or source == data.source
     query = data.query if in_database else None

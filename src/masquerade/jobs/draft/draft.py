@@ -26,7 +26,7 @@ from masquerade.data.continuum import ISO_DATE, USUAL_NUMBERS, NumberStyle
 from masquerade.data.encode import MISSING_VALUES
 from masquerade.data.interval_taxonomy import interval_taxonomy
 from masquerade.data.read import TableFile
-from masquerade.data.reading import Source, chosen
+from masquerade.data.reading import RawTable, chosen
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_files import outline_of_rows
 from masquerade.engine.counts import pair_counts, which_occur
@@ -241,7 +241,7 @@ def refuse_existing(job: Path) -> None:
 class Columns:
     """A table's columns, and the roles proposed for them."""
 
-    source: Source
+    source: RawTable
     profiles: dict[str, Profile]
     roles: dict[str, Proposal]
 
@@ -264,7 +264,7 @@ class FileColumns(Columns):
 
 
 def look_at(
-    source: Source,
+    source: RawTable,
     target: str | None,
     sensitive: Sequence[str],
     *,

@@ -110,7 +110,7 @@ def profile(name: str, column: pa.ChunkedArray, missing_values: Sequence[str]) -
     number_of = {cell: at for at, cell in enumerate(cells)}
     row_codes = np.array([number_of.get(label, -1) for label in labels], np.int32).take(codes)
     counts = value_counts(row_codes[row_codes >= 0], len(cells))
-    reading = _of_cells(name, cells, values.type) or Reading(_of_words(name, cells, counts))
+    reading = _of_cells(name, cells, values.type) or CellFormat(_of_words(name, cells, counts))
     return Profile(
         name,
         reading.type,
@@ -148,7 +148,7 @@ def _given_order(column: pa.ChunkedArray, number_of: Mapping[str, int]) -> tuple
 
 
 @dataclass(frozen=True)
-class Reading:
+class CellFormat:
     """What the cells are, and how numbers and dates are written."""
 
     type: ColumnType
@@ -156,24 +156,24 @@ class Reading:
     numbers: NumberStyle = USUAL_NUMBERS
 
 
-def _of_cells(name: str, cells: Sequence[str], kind: pa.DataType) -> Reading | None:
+def _of_cells(name: str, cells: Sequence[str], kind: pa.DataType) -> CellFormat | None:
     """Return the type of cells that are all numbers or all dates."""
     if pa.types.is_date(kind):
-        return Reading("date")
+        return CellFormat("date")
     if not is_text(kind):
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        return Reading("number") if is_number and not {"inf", "-inf"} & set(cells) else None
+        return CellFormat("number") if is_number and not {"inf", "-inf"} & set(cells) else None
     if not cells:
         return None
     if names_a_date(name) and (form := _date_format(cells, (_DIGITS_DATE,))) is not None:
-        return Reading("date", form)
+        return CellFormat("date", form)
     if all(map(_is_number, cells)):
         as_code = names_a_code(name) or any(re.match("0[0-9]", cell) for cell in cells)
-        return None if as_code else Reading("number")
+        return None if as_code else CellFormat("number")
     if (form := _date_format(cells, _DATE_FORMATS)) is not None:
-        return Reading("date", form)
+        return CellFormat("date", form)
     style = None if names_a_code(name) else _number_style(cells)
-    return None if style is None else Reading("number", numbers=style)
+    return None if style is None else CellFormat("number", numbers=style)
 
 
 def _number_style(cells: Sequence[str]) -> NumberStyle | None:

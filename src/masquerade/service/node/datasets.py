@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from masquerade.arrangement import MODEL
+from masquerade.data.file_kinds import FILE_SCHEMES, database_path, database_scheme
 from masquerade.data.mapped_table import MappedParts, mapped_columns
-from masquerade.data.read_sql import FILE_SCHEMES, database_path, database_scheme
 from masquerade.data.records import Records
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Engine

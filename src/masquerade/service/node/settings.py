@@ -21,7 +21,7 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import Field, PrivateAttr
 
-from masquerade.data.read_sql import FILE_SCHEMES, database_path, database_scheme
+from masquerade.data.file_kinds import FILE_SCHEMES, database_path, database_scheme
 from masquerade.data.schema import Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import DataError, Key, ParameterError, written

@@ -39,7 +39,8 @@ from sqlalchemy.exc import (
 from sqlalchemy.orm import Session as Transaction
 from sqlalchemy.orm import sessionmaker
 
-from masquerade.data.read_sql import PostgresUrl, database_path
+from masquerade.data.file_kinds import database_path
+from masquerade.data.read_sql import PostgresUrl
 from masquerade.errors import ParameterError, one_line, shown
 from masquerade.files import FileLock
 from masquerade.service.clock import Now
