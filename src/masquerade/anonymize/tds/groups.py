@@ -62,7 +62,9 @@ class PublicState:
         self._records = records
         self._n_values = dict.fromkeys(attributes, 1)  # that have ever been in its cut
         self._told: set[str] = set()  # attributes whose values are in the chunks, because others cut them
-        self._last: tuple[Split, _Found] | None = None  # which is often asked for again
+        # Of records at hand, which are often asked for again:
+        self._last: tuple[Split, _Found] | None = None
+        self._carried: tuple[tuple[str, int], Rows] | None = None
         by_qid: dict[frozenset[str], list[GroupRequirement]] = {}
         for requirement in requirements:
             by_qid.setdefault(frozenset(requirement.qid), []).append(requirement)
@@ -107,18 +109,20 @@ class PublicState:
 
     def children(self, split: Split) -> Children:
         """Return the child of each carrier, in the order of the records, as it is sent to the others."""
-        children: Children = np.concatenate(self._records.chunks.each(_GiveChildren(split)))
+        children: Children = np.concatenate(self._records.chunks.each(_GiveChildren(self._found(split))))
         return children
 
     def told(self, instruction: Instruction) -> Split:
         """Take in an instruction that another party has given: each chunk gets the children of its own carriers."""
-        chunks, told = (
-            self._records.chunks,
-            _Told(instruction.attribute, instruction.value, instruction.n_children),
-        )
+        chunks = self._records.chunks
+        told = _Told(instruction.attribute, instruction.value, instruction.n_children)
         if told.attribute not in self._told:
             chunks.change(_NobodyCut(told.attribute))
             self._told.add(told.attribute)
+        if self._records.at_hand:
+            return _Found(
+                told.attribute, told.value, told.n_children, self._carriers(told), instruction.children
+            )
         here = chunks.each(_CountCarriers(told))
         ends = np.cumsum(here)
         chunks.change(
@@ -130,7 +134,17 @@ class PublicState:
         """Count the records that carry a value of the cut of an attribute that others hold."""
         if attribute not in self._told:
             return self.n_rows
-        return sum(self._records.chunks.each(_CountCarriers(_Told(attribute, value, 0))))
+        told = _Told(attribute, value, 0)
+        if self._records.at_hand:
+            return int(self._carriers(told).size)
+        return sum(self._records.chunks.each(_CountCarriers(told)))
+
+    def _carriers(self, told: _Told) -> Rows:
+        """Return the records here that carry a value of an attribute that others hold."""
+        of = told.attribute, told.value
+        if self._carried is None or self._carried[0] != of:
+            self._carried = of, self._records.chunks.only(0, told.rows)
+        return self._carried[1]
 
     def all_carriers(self, attribute: str) -> list[int]:
         """Count the records that carry each value of the cut of an attribute that others hold, in one pass."""
@@ -141,9 +155,10 @@ class PublicState:
 
     def class_counts(self, split: Split, classes: Coded | None) -> Counts:
         """Count the carriers by child and class; without a class all are of one."""
+        found = self._found(split)
         if classes is None:
-            return self._records.chunks.total(_CountClasses(split))
-        return self._records.chunks.total(_CountClasses(split, codes_of(classes.name), len(classes.labels)))
+            return self._records.chunks.total(_CountClasses(found))
+        return self._records.chunks.total(_CountClasses(found, codes_of(classes.name), len(classes.labels)))
 
     def each_label(self) -> Iterator[Counts]:
         """Yield each record's group, QID by QID, in as many pieces as it comes."""
@@ -171,13 +186,14 @@ class PublicState:
         self._n_values[told.attribute] = numbers.stop
         self.cut[told.attribute].remove(told.value)
         self.cut[told.attribute] += numbers
-        if isinstance(told, _Told):
-            self._records.chunks.change(_Carry(told, first))
+        if told.attribute in self._told:
+            self._records.chunks.change(_Carry(found, first))
+            self._carried = None
         return numbers
 
     def _found(self, split: Split) -> Split:
         """Return a split that has found its records, where those are one chunk here: then that is done once for all."""
-        if not self._records.at_hand:
+        if isinstance(split, _Found) or not self._records.at_hand:
             return split
         if self._last is None or self._last[0] is not split:
             rows, children = self._records.chunks.only(0, split)
@@ -429,18 +445,18 @@ class _TakeIn:
         return {_CHILDREN: children}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Carry:
     """Gives the carriers of a value the numbers of its children."""
 
-    told: _Told
+    split: Split
     first: int
 
     def __call__(self, chunk: Chunk) -> Arrays:
-        values = np.array(chunk[_value_of(self.told.attribute)])
-        rows, children = self.told(chunk)
-        values[rows] = self.first + children.astype(np.int32)
-        return {_value_of(self.told.attribute): values}
+        values = np.array(chunk[_value_of(self.split.attribute)])
+        rows, children = self.split(chunk)
+        values[slice(None) if rows is None else rows] = self.first + children.astype(np.int32)
+        return {_value_of(self.split.attribute): values}
 
 
 @dataclass(frozen=True, eq=False)
