@@ -27,8 +27,10 @@ from masquerade.engine.counts import Counts, Flags, Ints, Rows, pair_counts, row
 Tables = tuple[tuple[int, str, int, Counts, Counts], ...]
 
 LABEL, FINAL = "group", "final group"  # of each record; FINAL is -1 until its group is done
-_ORDER = "by group"  # the records in the order of their groups
-_SIZES = "group sizes"  # how many records have each label, from -1 on
+_ORDER = (
+    "by group"  # the labelled records in the order of their groups: those that are done are not sorted again
+)
+_SIZES = "group sizes"  # how many records have each label
 _ROW, _CHUNK = "row", "chunk"  # where a record came from
 _WIDE = np.int32
 
@@ -78,7 +80,10 @@ class Start:
     def __call__(self, chunk: Chunk) -> Arrays:
         """Return the labels, and the records' order."""
         labels = np.zeros(self.rows, _WIDE) if self.labels is None else self.labels.astype(_WIDE)
-        return {**_labelled(labels), FINAL: np.full(self.rows, -1, _WIDE)}
+        return {
+            **_labelled(self.rows, np.arange(self.rows), labels),
+            FINAL: np.full(self.rows, -1, _WIDE),
+        }
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class SizesOf:
     def __call__(self, chunk: Chunk) -> Counts:
         """Return the sizes."""
         sizes = np.zeros(self.n_labels, np.int64)
-        counted = chunk[_SIZES][1:]
+        counted = chunk[_SIZES]
         sizes[: counted.size] = counted
         return sizes
 
@@ -266,14 +271,17 @@ class Cut:
     def __call__(self, chunk: Chunk) -> Arrays:
         """Return the labels, the final groups, and the records' order."""
         batch, labels = groups_of(chunk, self.first >= 0)
-        made = np.full(chunk[LABEL].size, -1, _WIDE)
-        made[batch.rows] = np.repeat(self.first[labels].astype(_WIDE), batch.sizes) + self.parts
+        labelled = _labelled(
+            chunk[LABEL].size,
+            batch.rows,
+            np.repeat(self.first[labels].astype(_WIDE), batch.sizes) + self.parts,
+        )
         done, labels = groups_of(chunk, self.final >= 0)
         if not labels.size:
-            return _labelled(made)
+            return labelled
         final = np.array(chunk[FINAL])
         final[done.rows] = np.repeat(self.final[labels].astype(_WIDE), done.sizes)
-        return {**_labelled(made), FINAL: final}
+        return {**labelled, FINAL: final}
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +313,8 @@ class Send:
 
 def arrived(chunk: Chunk) -> Arrays:
     """Put the records that came from other chunks in order."""
-    return {**_labelled(chunk[LABEL]), FINAL: np.full(chunk[LABEL].size, -1, _WIDE)}
+    size = chunk[LABEL].size
+    return {**_labelled(size, np.arange(size), chunk[LABEL]), FINAL: np.full(size, -1, _WIDE)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +325,10 @@ class Relabel:
 
     def __call__(self, chunk: Chunk) -> Arrays:
         """Return the labels, and the records' order."""
-        return _labelled(np.append(self.labels, -1).take(chunk[LABEL]).astype(_WIDE))
+        order: Rows = chunk[_ORDER].astype(np.intp)
+        labels = self.labels.take(chunk[LABEL].take(order))
+        stays = labels >= 0
+        return _labelled(chunk[LABEL].size, order[stays], labels[stays])
 
 
 @dataclass(frozen=True)
@@ -351,14 +363,13 @@ def final_groups(chunk: Chunk) -> Counts:
 def groups_of(chunk: Chunk, which: Flags) -> tuple[Batch, Counts]:
     """Return the records of the flagged labels, group by group, and the labels that have any."""
     order, counts = chunk[_ORDER], chunk[_SIZES]
-    there = counts[1:] > 0
-    wanted = there & which[: there.size]
-    labels = np.flatnonzero(wanted)
-    sizes = counts[1:][labels]
+    there = counts > 0
+    labels = np.flatnonzero(there & which[: there.size])
+    sizes = counts[labels]
     if labels.size == np.count_nonzero(there):
-        rows = order[counts[0] :]
+        rows = order
     else:
-        rows = order[places((np.cumsum(counts) - counts)[1:][labels], sizes)]
+        rows = order[places((np.cumsum(counts) - counts)[labels], sizes)]
     return Batch(rows.astype(np.intp), sizes), labels
 
 
@@ -368,10 +379,13 @@ def places(starts: Counts, sizes: Counts) -> Rows:
     return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
 
 
-def _labelled(labels: NDArray[Any]) -> Arrays:
-    above, n_labels = labels + 1, int(labels.max(initial=-1)) + 2
-    order = rows_by_rank(above, n_labels)
-    return {LABEL: labels, _ORDER: order.astype(_WIDE), _SIZES: value_counts(above, n_labels)}
+def _labelled(n_rows: int, rows: Rows, labels: NDArray[Any]) -> Arrays:
+    """Label these rows, which are in order wherever they have the same label, and no others."""
+    n_labels = int(labels.max(initial=-1)) + 1
+    made = np.full(n_rows, -1, _WIDE)
+    made[rows] = labels
+    order = rows[rows_by_rank(labels, n_labels)]
+    return {LABEL: made, _ORDER: order.astype(_WIDE), _SIZES: value_counts(labels, n_labels)}
 
 
 def _narrow(parts: NDArray[np.uint32]) -> Ints:
