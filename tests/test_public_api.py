@@ -88,8 +88,8 @@ LIGHT = """
     heavy = {"numpy", "pyarrow", "pydantic", "sklearn", "jinja2", "pandas", "httpx", "msgspec"} & set(sys.modules)
     assert not heavy, heavy
     assert not [name for name in sys.modules if name.startswith("masquerade.") and name not in (
-        "masquerade.anonymize", "masquerade.cli", "masquerade.cli.main", "masquerade.cli.main",
-        "masquerade.errors", "masquerade.library", "masquerade.jobs.processes",
+        "masquerade.anonymize", "masquerade.cli", "masquerade.cli.main", "masquerade.errors", "masquerade.jobs",
+        "masquerade.jobs.without_pandas",
     )]
 """
 # A table is anonymised faster than these are loaded: other methods, what parties need, other formats, the report.
@@ -127,15 +127,15 @@ NEEDED_ALONE = """
         "pyarrow.parquet", "pyarrow.dataset",
     }
     rooms = {f"masquerade.{name}" for name in (
-        "anonymize.mondrian", "anonymize.datafly", "anonymize.chunked", "audit", "crypto", "data.parquet_parts",
-        "data.query_log", "data.read_parquet", "data.read_sql", "engine.local", "library.evaluation",
-        "library.python_api", "library.verifying", "net.channel", "privacy.boundary_check", "privacy.l_diversity",
-        "privacy.m_privacy.requirement", "privacy.m_privacy.strategies", "protocol.contract", "protocol.method",
-        "report", "risk", "service", "utility.measures", "utility.queries", "utility.workload",
+        "anonymize.mondrian", "anonymize.datafly", "anonymize.auto", "audit", "crypto",
+        "data.query_log", "jobs.evaluate", "jobs.learning", "jobs.one_table", "jobs.parties", "jobs.processes",
+        "jobs.verifying", "methods.between_parties", "methods.one_table", "net", "privacy.l_diversity",
+        "privacy.m_privacy.requirement", "privacy.m_privacy.strategies", "privacy.sql", "protocol", "report", "risk",
+        "service", "utility.queries", "utility.workload",
     )}
     assert not (unneeded | rooms) & loaded, (unneeded | rooms) & loaded
     commands = {name.removeprefix("masquerade.cli.") for name in loaded if name.startswith("masquerade.cli.")}
-    assert commands == {"anonymize", "main", "output", "process", "table_options"}, commands
+    assert commands == {"anonymize", "keys", "main", "output"}, commands
 """
 
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-import httpx
 import msgspec
 from pydantic import TypeAdapter, ValidationError
 
@@ -32,6 +31,9 @@ from masquerade.errors import (
 )
 from masquerade.service.resources import SignedIn
 from masquerade.service.wire.problems import error_of, read_problems
+
+if TYPE_CHECKING:
+    import httpx  # loaded by whoever connects: to read a client's settings or its help takes none
 
 # --- address ------------------------------------------------------------------------------------------------
 # Parse a coordinator's address.
@@ -281,6 +283,8 @@ class _Http:
     """What both transports share; only the coordinator ever gets the token."""
 
     def __init__(self, address: Address, ca: str | Path | None) -> None:
+        import httpx
+
         self._address = address
         self._options: dict[str, Any] = {
             "verify": trust(ca) if address.secure else False,  # plain http is for this machine only
@@ -311,11 +315,15 @@ class HttpTransport(_Http):
     """Blocking requests: nothing here suspends the coroutine that awaits it."""
 
     def __init__(self, address: Address, ca: str | Path | None) -> None:
+        import httpx
+
         super().__init__(address, ca)
         self._http = httpx.Client(**self._options)
 
     async def send(self, ask: Ask) -> Answer:
         """Send a request; PeerError if no answer comes."""
+        import httpx
+
         response = None
         try:
             response = self._http.send(self._request(self._http, ask), stream=True)
@@ -327,6 +335,8 @@ class HttpTransport(_Http):
             raise self._failure(error, response) from None
 
     async def _chunks(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
+        import httpx
+
         with closing(response):
             try:
                 for chunk in response.iter_bytes():
@@ -347,11 +357,15 @@ class AsyncHttpTransport(_Http):
     """Requests on the event loop."""
 
     def __init__(self, address: Address, ca: str | Path | None) -> None:
+        import httpx
+
         super().__init__(address, ca)
         self._http = httpx.AsyncClient(**self._options)
 
     async def send(self, ask: Ask) -> Answer:
         """Send a request; PeerError if no answer comes."""
+        import httpx
+
         response = None
         try:
             response = await self._http.send(self._request(self._http, ask), stream=True)
@@ -363,6 +377,8 @@ class AsyncHttpTransport(_Http):
             raise self._failure(error, response) from None
 
     async def _chunks(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
+        import httpx
+
         async with aclosing(response):
             try:
                 async for chunk in response.aiter_bytes():
@@ -404,6 +420,8 @@ def _answer(
 
 def failure(error: httpx.HTTPError, address: Address, *, answered: bool) -> PeerError:
     """Return a helpful error for a failure in transit; `answered`: after the coordinator had begun to answer."""
+    import httpx
+
     tls = _tls_error(error)
     if isinstance(tls, ssl.SSLCertVerificationError):
         return PeerRefused(

@@ -19,7 +19,6 @@ from masquerade.data.read import TableFile
 from masquerade.data.read_parquet import PartedFiles, parted_files
 from masquerade.data.read_sql import parted_query
 from masquerade.data.records import Parted, Records, Wanted, read_chunks
-from masquerade.data.staged_parquet import staged_parquet
 from masquerade.engine.chunks import Engine
 from masquerade.engine.local import read_size, size_text
 from masquerade.errors import BadInput, ClusterError, DataError, ParameterError, Problem
@@ -211,6 +210,8 @@ def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: On
             ) from None
         return
     on_stage(Stage(f"copying {bare_source(data.source)}", detail="to be read in chunks"))
+    from masquerade.data.staged_parquet import staged_parquet  # with what writes Parquet
+
     with staged_parquet(section_file(data, plan.base), columns, also) as files:
         yield files
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.circuit import Builder, Circuit, Literal
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number, whole
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
@@ -31,6 +30,7 @@ from masquerade.privacy.requirement import (
 )
 
 if TYPE_CHECKING:
+    from masquerade.crypto.circuit import Builder, Circuit, Literal
     from masquerade.privacy.sql import GroupTest, SqlWords
 
 

@@ -17,9 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import words
-from masquerade.crypto.circuit import Builder, Circuit, Literal
-from masquerade.crypto.count_circuits import at_most, row_bounded
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number
 from masquerade.privacy.m_privacy.constraint import (
@@ -44,6 +41,7 @@ from masquerade.privacy.requirement import (
 )
 
 if TYPE_CHECKING:
+    from masquerade.crypto.circuit import Builder, Circuit, Literal
     from masquerade.privacy.sql import GroupTest, SqlWords
 
 # --- closest fraction ---------------------------------------------------------------------------------------
@@ -152,12 +150,17 @@ class ConfidenceBounding(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """No bounded count above its share of their sum."""
+        from masquerade.crypto.count_circuits import row_bounded
+
         most = largest_share(self.confidence, row.n_records)
         bounded = tuple(range(row.n_bounded))
         return row_bounded(row.n_values, row.width, most, bounded, together=row.together)
 
     def shared_test(self, build: Builder, counts: SharedCounts) -> Literal:
         """The same, in a shallow circuit."""
+        from masquerade.crypto import words
+        from masquerade.crypto.count_circuits import at_most
+
         most = largest_share(self.confidence, counts.most_records)
         total = words.total(build, counts.cells, shallow=True)
         return build.all_of(

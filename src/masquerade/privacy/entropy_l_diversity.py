@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.circuit import Builder, Circuit, Literal
-from masquerade.crypto.count_circuits import log2, mixed, public_log2, row_mixed
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number
 from masquerade.privacy.m_privacy.constraint import CornerConstraint
@@ -32,6 +30,7 @@ from masquerade.privacy.requirement import (
 )
 
 if TYPE_CHECKING:
+    from masquerade.crypto.circuit import Builder, Circuit, Literal
     from masquerade.privacy.sql import GroupTest, SqlWords
 
 _SCALES = 6  # group sizes at which the bound on entropy is tried
@@ -83,14 +82,20 @@ class EntropyLDiversity(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """The fixed point of `holds`, in gates."""
+        from masquerade.crypto.count_circuits import row_mixed
+
         return row_mixed(row.n_values, row.width, self._fixed_bound, row.together)
 
     def shared_test(self, build: Builder, counts: SharedCounts) -> Literal:
         """The same, in a shallow circuit."""
+        from masquerade.crypto.count_circuits import mixed
+
         return mixed(build, counts.cells, self._fixed_bound, shallow=True)
 
     @property
     def _fixed_bound(self) -> int:
+        from masquerade.crypto.count_circuits import public_log2
+
         return public_log2(Fraction(self.l) * (1 - Fraction(TOLERANCE)))
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.float64]:
@@ -131,6 +136,8 @@ class EntropyLDiversity(GroupRequirement):
 
 def _fixed_entropies(histogram: Counts, bound: int) -> Counts:
     """n · (H − bound) of each group of n records, with logarithms in fixed point."""
+    from masquerade.crypto.count_circuits import log2
+
     sizes = histogram.sum(axis=1)
     surprise = log2(sizes)[:, None] - log2(np.maximum(histogram, 1))
     surplus: Counts = (histogram * surprise).sum(axis=1) - sizes * max(bound, 0)

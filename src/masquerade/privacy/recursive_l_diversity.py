@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.circuit import Builder, Circuit, Literal
-from masquerade.crypto.count_circuits import recursive, row_recursive
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number, whole
 from masquerade.privacy.confidence_bounding import largest_below, worst_share
@@ -39,6 +37,7 @@ from masquerade.privacy.requirement import (
 )
 
 if TYPE_CHECKING:
+    from masquerade.crypto.circuit import Builder, Circuit, Literal
     from masquerade.privacy.sql import GroupTest, SqlWords
 
 _MOST_SETS = 1 << 16  # of values; beyond, providers are searched
@@ -114,10 +113,14 @@ class RecursiveLDiversity(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """The largest fraction below c, of those that such counts can have."""
+        from masquerade.crypto.count_circuits import row_recursive
+
         return row_recursive(row.n_values, row.width, self._most(row.n_records), self.l, row.together)
 
     def shared_test(self, build: Builder, counts: SharedCounts) -> Literal:
         """The same, in a shallow circuit."""
+        from masquerade.crypto.count_circuits import recursive
+
         return recursive(build, counts.cells, self._most(counts.most_records), self.l, shallow=True)
 
     def worst_share(self, most_records: int) -> tuple[int, int]:

@@ -348,6 +348,8 @@ class GroupRequirement(Requirement, Declared):
         It accepts an empty group, and need not judge a size: what evaluates it refuses groups that are too small. Of
         all others its answer is that of `holds`, so that parties decide as one table does. A model that compares with
         the whole table gets the whole table's counts as an input "whole".
+
+        Models import what builds circuits here, not at their top: who checks one table has no use for it.
         """
         raise NotImplementedError(f"{self.model} has no circuit")
 

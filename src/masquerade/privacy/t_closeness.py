@@ -20,10 +20,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import words
-from masquerade.crypto.circuit import Builder, Circuit
-from masquerade.crypto.circuit import Literal as Bit
-from masquerade.crypto.count_circuits import close, row_close
 from masquerade.data.encode import MISSING_VALUES
 from masquerade.data.table import Product
 from masquerade.data.taxonomy import Taxonomy
@@ -50,6 +46,8 @@ from masquerade.privacy.requirement import (
 )
 
 if TYPE_CHECKING:
+    from masquerade.crypto.circuit import Builder, Circuit
+    from masquerade.crypto.circuit import Literal as Bit
     from masquerade.privacy.sql import GroupTest, SqlWords
 
 # --- value tree ---------------------------------------------------------------------------------------------
@@ -302,6 +300,8 @@ class TCloseness(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """The distance in whole numbers: N·n times as large."""
+        from masquerade.crypto.count_circuits import row_close
+
         scale = max(row.n_values - 1, 1) if self.distance == "ordered" else 1
         most = largest_within(self._exact_bound * row.n_records * scale, row.n_records)
         return row_close(
@@ -320,6 +320,9 @@ class TCloseness(GroupRequirement):
 
     def shared_test(self, build: Builder, counts: SharedCounts) -> Bit:
         """The same, in a shallow circuit; the whole table's size is secret, too."""
+        from masquerade.crypto import words
+        from masquerade.crypto.count_circuits import close
+
         most = largest_within(self._exact_bound, counts.most_records**2)
         size = words.total(build, counts.whole, shallow=True)
         return close(build, counts.cells, counts.whole, most, size, ordered=False, scaled=True, shallow=True)
