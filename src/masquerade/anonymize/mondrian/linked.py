@@ -93,7 +93,7 @@ def cut_linked(
     """
     counted = {name for each in judges.values() for name in each.counted}
     n_arrays = len(dimensions.columns) + len(judges) + len(counted)
-    # Records in our own memory are all in one chunk: there an island gains nothing by leaving it.
+    # An island leaves its chunks so that rounds need not read all of them. What is in this memory is read there anyway.
     aside = 0 if isinstance(records.engine, Here) else rows_together(records, n_arrays)
     cutting = _Cutting(dimensions, judges, choice, strict, begin is not None)
     groups = _LinkedGroups(cutting, _at_start(records, cutting, begin), records.chunks, records.engine, aside)

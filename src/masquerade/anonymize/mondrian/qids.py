@@ -3,9 +3,9 @@
 A release for the union of QIDs satisfies each of them, but keeps people apart who need not be: groups that look alike
 over a QID are one group there, and may be cut further. So those that share attributes are cut as their union first,
 and then together (`linked.py`): every cell is as narrow as in the release for the union, or narrower. Where they
-share little, cutting them together from the start loses less, as each is cut along fewer attributes. One table is
-therefore cut both ways, and what lost less is kept; parties make the first alone, as the other would show cuts of no
-release.
+share little, cutting them together from the start loses less, as each is cut along fewer attributes. Whoever has all
+records therefore cuts them both ways and keeps what lost less; parties cut the first way alone, as the other would show
+them cuts of no release.
 """
 
 from __future__ import annotations
