@@ -53,10 +53,10 @@ def in_chunks(
             method,
             Folder(folder / "release", shuffle, MISSING),
             sensitive=sensitive,
-            provenance=Provenance(kind=mq.Release, dropped=()),
+            provenance=Provenance(dropped=()),
         )
     files = sorted((folder / "release").iterdir())
-    return release, plain(pa.concat_tables(pyarrow.parquet.read_table(file) for file in files))
+    return mq.Release.of(release), plain(pa.concat_tables(pyarrow.parquet.read_table(file) for file in files))
 
 
 def _in_small_parts(folder: Path) -> Any:

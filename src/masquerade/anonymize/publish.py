@@ -230,7 +230,7 @@ def _measured(
 ) -> Release:
     """Return the release with all that is measured and told of it."""
     records = made.records
-    return known.kind.measured(
+    return Release.measured(
         cells,
         made.verdicts,
         made.comparison,

@@ -345,7 +345,6 @@ class Provenance:
     dropped_rows: int | None = None  # for missing cells, where the table is made of others that had them
     settings: Mapping[str, Any] = field(default_factory=dict)  # beside those of the method
     read_seconds: float = 0.0
-    kind: type[Release] = Release  # what is made
 
 
 def _boundaries(comparison: Comparison) -> dict[str, tuple[str, ...]]:

@@ -395,7 +395,7 @@ def roll_up(
     best = min(good, key=lambda way: way.ncp)
     released = {column.name: column.to_arrow() for column in best.columns}
     table = pa.table({name: released.get(name, without_unused(earlier.cells(name))) for name in kept})
-    return known.kind.measured(
+    return Release.measured(
         shuffled(table),
         best.verdicts,
         best.comparison,

@@ -144,10 +144,8 @@ def anonymize(
         order=order,
         seed=seed,
         on_step=on_step,
-        provenance=Provenance(kind=Release),
     )
-    assert isinstance(release, Release)
-    return release
+    return Release.of(release)
 
 
 def roll_up(
@@ -174,10 +172,9 @@ def roll_up(
         checked_requirement(requirement, release.sensitive if known else ()),
         columns=None if columns is None else names_of("columns", columns),
         target=target,
-        provenance=Provenance(kind=Release, settings={} if algorithm is None else {"algorithm": algorithm}),
+        provenance=Provenance(settings={} if algorithm is None else {"algorithm": algorithm}),
     )
-    assert isinstance(made, Release)
-    return made
+    return Release.of(made)
 
 
 def table_of_release(release: releases.Release) -> Table:

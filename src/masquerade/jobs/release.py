@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,11 @@ from masquerade.jobs.guessing import names_of
 
 class Release(releases.Release):
     """A verified release that can write its own report."""
+
+    @classmethod
+    def of(cls, made: releases.Release) -> Release:
+        """Return what was published as people get it."""
+        return cls(**{each.name: getattr(made, each.name) for each in fields(made)})
 
     def report(self, path: str | Path) -> None:
         """Write the report: one HTML file that needs no network."""

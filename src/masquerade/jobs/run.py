@@ -161,7 +161,7 @@ def anonymize_plan(
     table, left_out = input_of(plan, data, schema)
     read = time.perf_counter() - started
     on_stage(Stage("anonymising"))
-    release = publish(
+    published = publish(
         table,
         plan.requirement,
         algorithm,
@@ -170,9 +170,9 @@ def anonymize_plan(
         order=plan.job.output.order,
         seed=plan.common.seed,
         on_step=on_step,
-        provenance=Provenance(dropped=left_out, settings=settings, read_seconds=read, kind=Release),
+        provenance=Provenance(dropped=left_out, settings=settings, read_seconds=read),
     )
-    assert isinstance(release, Release)
+    release = Release.of(published)
     deliver(release, outputs, on_stage)
     return Written(release, outputs.table, outputs.report, outputs.labels)
 
@@ -196,7 +196,7 @@ def _publish_folder(
         replacing_folder(outputs.table) as folder,
     ):
         released = published_columns(schema, plan.requirement, class_, plan.published)
-        release, digest = publish_records(
+        published, digest = publish_records(
             read.records,
             plan.requirement,
             algorithm,
@@ -207,12 +207,11 @@ def _publish_folder(
                 dropped=tuple(name for name in read.columns if name not in released),
                 settings=settings,
                 read_seconds=read.read_seconds,
-                kind=Release,
             ),
             on_step=on_step,
             on_stage=read.on_stage,
         )
-        assert isinstance(release, Release)
+        release = Release.of(published)
         deliver(release, outputs, read.on_stage, digest=digest)
     return Written(release, outputs.table, outputs.report, outputs.labels)
 

@@ -254,7 +254,6 @@ class MashupRun(PartiesRun[Release]):
         provenance = Provenance(
             dropped_rows=sum(self.dropped_rows.values()),
             settings={"job_file": self.plan.path.name, "job": self.plan.settings()},
-            kind=Release,
         )
         assembly = Assembly(
             self.contract,
@@ -263,8 +262,8 @@ class MashupRun(PartiesRun[Release]):
             provenance=provenance,
             judge=release_error if has_sklearn() else None,
         )
-        release = yield from method_of(self.contract).assembler(assembly)
-        assert isinstance(release, Release)
+        joined = yield from method_of(self.contract).assembler(assembly)
+        release = Release.of(joined)
         self._joined_at = time.perf_counter()
         return release
 

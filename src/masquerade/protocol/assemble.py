@@ -77,7 +77,7 @@ def joined_release(
     told = 0 if contract.bounded else None
     comparison = Comparison((), released, classes, None, contract.weights, suppressed, told)
     withheld = [] if contract.provider is None or contract.keep_provider else [contract.provider]
-    release = provenance.kind.measured(
+    release = Release.measured(
         shuffled(cells.drop_columns(withheld)),
         verdicts,
         comparison,

@@ -163,7 +163,7 @@ def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], s
     kept = [provider_column(contract)] if contract.keep_provider else []
     made = anonymised(table, requirement_of(contract), algorithm, sensitive=[*names, *kept], missing="error")
     seconds = {"protocol": time.perf_counter() - started}
-    return provenance.kind.measured(
+    return Release.measured(
         shuffled(made.cells),
         made.verdicts,
         made.comparison,
