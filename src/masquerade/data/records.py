@@ -29,7 +29,6 @@ from masquerade.data.taxonomy import FLAT, Taxonomy
 from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine, SparseCounts
 from masquerade.engine.counts import Counts, Flags, distinct_values, look_up, renumber, value_counts
 from masquerade.engine.here import Here
-from masquerade.engine.local import LocalEngine
 from masquerade.errors import DataError, ParameterError, Problem
 
 Labels = tuple[str, ...]
@@ -239,7 +238,7 @@ def rows_of_chunks(
     """Return how many rows of `n_columns` a chunk may have; refuse files whose row groups do not fit the memory."""
     rows = engine.rows_at_once(bytes_per_cell * n_columns)
     most, path = files.largest_group
-    if most > _ROW_GROUP * rows and isinstance(engine, LocalEngine):
+    if most > _ROW_GROUP * rows:
         engine.refuse_memory(
             most / (_ROW_GROUP * rows),
             f"; a row group of {Path(path).name} has {most:,} rows of {n_columns} columns: give more, or write the "

@@ -143,6 +143,9 @@ class Engine(AbstractContextManager["Engine"], ABC):
     def insist_on_room(self, needed: int, what: str) -> None:
         """Raise if `what` takes more bytes than the chunks leave, while no kernel runs."""
 
+    def refuse_memory(self, times: float, why: str) -> None:
+        """Raise where memory is stated, because it would take `times` of it."""
+
     def check_files(self, paths: Sequence[str]) -> None:
         """Raise unless every place where kernels run can read these files."""
 
