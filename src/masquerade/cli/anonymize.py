@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.keys import Encoding, Query, Separator, table_file, words
 from masquerade.cli.output import Json, print_json, progress, say, say_plainly
+from masquerade.cli.table_options import Encoding, Query, Separator, table_file, words
 from masquerade.errors import ParameterError, shown
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from masquerade.cli.keys import Encoding, Query, Separator, table_file
 from masquerade.cli.output import Json, print_json, progress, say_plainly
+from masquerade.cli.table_options import Encoding, Query, Separator, table_file
 
 if TYPE_CHECKING:
     from masquerade.jobs.draft.draft import Draft

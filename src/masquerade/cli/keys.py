@@ -2,122 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from masquerade.cli.output import Json, looked_at, print_json, progress, say_plainly, seconds_of
+from masquerade.cli.table_options import (
+    Columns,
+    Encoding,
+    EngineName,
+    Memory,
+    Query,
+    Seed,
+    Separator,
+    TableArgument,
+    WeightsFile,
+    asked_table,
+    refuse_given,
+    weights_in,
+    words,
+)
 
 if TYPE_CHECKING:
-    from masquerade.data.read import TableFile
     from masquerade.jobs.joint_keys import JointKeysFound
-    from masquerade.jobs.rows import AskedTable
     from masquerade.risk.keys import Keys
     from masquerade.risk.masking import Masked
-
-# --- table options ------------------------------------------------------------------------------------------
-# Options that several commands have: how a table is written, lists of columns, and their weights.
-
-TableArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TABLE",
-        help="A table: .csv, .parquet, or a database URL. Or a job (.toml) with [data].",
-        show_default=False,
-    ),
-]
-Query = Annotated[
-    str | None, typer.Option(help="The query, where TABLE is a database URL.", show_default=False)
-]
-Separator = Annotated[
-    str | None, typer.Option(help="Of a CSV file; by default, as its header shows.", show_default=False)
-]
-Encoding = Annotated[
-    str | None, typer.Option(help="Of a CSV file; by default, as its bytes show.", show_default=False)
-]
-WeightsFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--weights", metavar="FILE", help="Weights of columns: .toml, .json, .csv.", show_default=False
-    ),
-]
-Columns = Annotated[str, typer.Option(metavar="A,B", help="Look at these columns alone.", show_default=False)]
-EngineName = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        metavar="local|tcp://…",
-        help="Count all rows in chunks: on this machine, or on a Dask cluster.",
-        show_default=False,
-    ),
-]
-Memory = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="With --engine local: held at once, such as 4GB.", show_default=False),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Draws the samples.")]
-
-
-def words(text: str) -> list[str]:
-    """The words of a list that is separated by commas; a text without any is an error."""
-    found = [word.strip() for word in text.split(",") if word.strip()]
-    if text and not found:
-        from masquerade.errors import ParameterError, given
-
-        raise ParameterError(f"a list such as a,b is expected; got {given(text)}")
-    return found
-
-
-def table_file(source: str, query: str | None, separator: str | None, encoding: str | None) -> TableFile:
-    """The table that the options describe; a separator may be written as \\t."""
-    from masquerade.data.read import TableFile
-
-    return TableFile(source, query, "\t" if separator == "\\t" else separator, encoding)
-
-
-@contextmanager
-def asked_table(
-    source: str,
-    engine: str | None,
-    memory: str | None,
-    query: str | None,
-    separator: str | None,
-    encoding: str | None,
-) -> Iterator[AskedTable]:
-    """Open the table that the options describe, or that of a job, whose `[data]` and `[engine]` do."""
-    from masquerade.jobs.keys import opened_engine
-    from masquerade.jobs.rows import opened_job_table
-
-    if not source.endswith(".toml"):
-        with opened_engine(engine, memory) as opened:
-            yield table_file(source, query, separator, encoding), None, opened
-        return
-    in_data = {"--query": query, "--separator": separator, "--encoding": encoding}
-    refuse_given(in_data, "a table; of a job it is in [data]")
-    refuse_given({"--engine": engine, "--memory": memory}, "a table; of a job it is in [engine]")
-    with opened_job_table(source) as found:
-        yield found
-
-
-def refuse_given(options: Mapping[str, object], home: str) -> None:
-    """Raise if one of the options is given; `home` is where they belong."""
-    from masquerade.errors import ParameterError
-
-    if wrong := [name for name, value in options.items() if value is not None]:
-        raise ParameterError(*(f"{name} belongs to {home}" for name in wrong))
-
-
-def weights_in(file: Path | None) -> dict[str, float] | None:
-    """The weights in a file, if one is given."""
-    from masquerade.risk.masking import read_weights
-
-    return None if file is None else read_weights(file)
-
-
-# --- keys ---------------------------------------------------------------------------------------------------
 
 
 def keys(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from masquerade.cli.keys import Encoding, Query, Separator, TableArgument, table_file, words
 from masquerade.cli.output import Json, print_json, progress, say
+from masquerade.cli.table_options import Encoding, Query, Separator, TableArgument, table_file, words
 
 if TYPE_CHECKING:
     from masquerade.jobs.learn import Learning, Predictions
