@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from masquerade.data.read import TableFile
 from masquerade.data.read_parquet import PartedFiles, parted_files
@@ -38,6 +37,8 @@ def staged_parquet(
 
 
 def _write(batches: Iterator[pa.Table], path: Path, name: str) -> None:
+    import pyarrow.parquet  # here: jobs that copy nothing do without
+
     first = next(batches, None)
     if first is None:
         raise DataError.about(name, "there is no row of data")

@@ -17,7 +17,6 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.data.file_kinds import database_scheme, is_parted
 from masquerade.data.read import TableFile
 from masquerade.data.read_parquet import PartedFiles, parted_files
-from masquerade.data.read_sql import parted_query
 from masquerade.data.records import Parted, Records, Wanted, read_chunks
 from masquerade.engine.chunks import Engine
 from masquerade.engine.local import read_size, size_text
@@ -202,6 +201,8 @@ def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: On
         yield parted_files(data.source, plan.base, [*columns, *there]) if there else files
         return
     if data.partition is not None and data.query is not None:
+        from masquerade.data.read_sql import parted_query
+
         try:
             yield parted_query(data.source, data.query, plan.base, data.partition, columns)
         except DataError as error:
