@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.data.records import Records
 from masquerade.engine.chunks import Engine
 from masquerade.errors import DataError, NoCommonRecords, PeerBrokeProtocol
@@ -71,7 +71,7 @@ def run_mashup(
     around: Callable[[str, Any], Any] = lambda _, script: script,
     engines: Mapping[str, Engine] | None = None,
     in_chunks: Callable[[str, mq.Table], Records | None] = lambda _name, _table: None,
-) -> Release:
+) -> VerifiedRelease:
     """Deal the columns out, give every party its people in an order of its own, and run all scripts."""
     scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract, judge=judge))}
     ids = pa.array([f"id-{row}" for row in range(len(table))])
@@ -90,7 +90,7 @@ def run_mashup(
         ids = identifiers(held, "id", "strip")
         known = held if hooks["records"] is None else held.take(np.empty(0, np.int64))
         scripts[name] = around(name, seated(name, contract, known, ids, **hooks))
-    release: Release = run_together(scripts, wire)[ASSEMBLER]
+    release: VerifiedRelease = run_together(scripts, wire)[ASSEMBLER]
     return release
 
 
@@ -174,7 +174,7 @@ def a_split(
     return table, contract_of(requirement, holders, target=target, score=score, **terms)
 
 
-def is_the_release_of_one_table(release: Release, table: mq.Table, contract: Contract) -> None:
+def is_the_release_of_one_table(release: VerifiedRelease, table: mq.Table, contract: Contract) -> None:
     way = mq.TopDownSpecialization(contract.class_name, contract.method["score"])
     alone = mq.anonymize(table, contract.requirement, way)
     assert [(s.attribute, s.value, s.children, s.score) for s in release.steps] == [

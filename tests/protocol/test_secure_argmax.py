@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from crypto.two_parties import balanced
 from examples import examples
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.errors import Bug, MasqueradeError, PeerBrokeProtocol
 from masquerade.net.channel import Cause, LeaveMessage, leave_message
@@ -316,7 +316,7 @@ def test_algorithm_2_decides_the_same_with_hidden_scores(
 
 def mashup_with_a_false_bid(
     monkeypatch: pytest.MonkeyPatch, holders: dict[str, str], liar: str, lie: Callable[[Bid], Bid]
-) -> Release:
+) -> VerifiedRelease:
     """A mashup in which one party compares with another bid than it has."""
     contract = contract_of(REQUIREMENT, holders)
 

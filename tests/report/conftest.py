@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from masquerade.anonymize.publish import publish
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.data.column import Generalised
 from masquerade.data.released import Step
@@ -111,7 +111,7 @@ def people() -> Table:
 
 
 @pytest.fixture
-def release() -> Release:
+def release() -> VerifiedRelease:
     """The paper's example, two QIDs."""
     requirement = KAnonymity(["Sex", "Job"], 4) & KAnonymity(["Sex", "Salary"], 5)
     return publish(people(), requirement, TopDownSpecialization("Class"))
@@ -126,7 +126,7 @@ def column(name: str, labels: list[str], codes: list[int], taxonomy: Taxonomy | 
 
 
 @pytest.fixture
-def hand_made() -> Callable[..., Release]:
+def hand_made() -> Callable[..., VerifiedRelease]:
     """A release from given columns, as no algorithm may ever make it."""
 
     def make(
@@ -136,7 +136,7 @@ def hand_made() -> Callable[..., Release]:
         steps: tuple[Step, ...] = (),
         sizes: Any = None,
         **other: Any,
-    ) -> Release:
+    ) -> VerifiedRelease:
         table = pa.table({each.name: each.to_arrow() for each in columns})
         requirement = KAnonymity([each.name for each in columns], k)
         keys = [tuple(row) for row in np.stack([each.codes for each in columns], axis=1).tolist()]
@@ -153,7 +153,7 @@ def hand_made() -> Callable[..., Release]:
             "seconds": {},
         } | other
         verdicts = values.pop("verdicts", None) or verify(table, requirement)
-        return Release(
+        return VerifiedRelease(
             table=table, verdicts=verdicts, columns=tuple(columns), steps=steps, group_sizes=found, **values
         )
 

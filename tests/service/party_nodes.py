@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.net.channel import Agreement, Channel, Node
 from masquerade.net.connect import Listener
 from masquerade.net.identity import Identity, TrustStore, issue, make_authority
@@ -283,7 +283,7 @@ class Coordinator:
 
     async def release(
         self, contract: SignedContract, watch: Callable[[], Awaitable[None]] | None = None
-    ) -> Release:
+    ) -> VerifiedRelease:
         """A whole session, with the coordinator as assembler."""
         async with self.listening() as listener:
             addresses = await self.prepare_all(contract)
@@ -294,9 +294,9 @@ class Coordinator:
 
     async def assembled(
         self, contract: SignedContract, listener: Listener, addresses: Mapping[str, str]
-    ) -> Release:
+    ) -> VerifiedRelease:
         async with self.connected(contract, listener, addresses) as channels:
-            release: Release = await run_script(assemble(Assembly(contract.contract)), channels)
+            release: VerifiedRelease = await run_script(assemble(Assembly(contract.contract)), channels)
             return release
 
 

@@ -23,7 +23,7 @@ from masquerade.anonymize.release import (
     PROTECT_CLASS,
     READ_AGAIN,
     Advice,
-    Release,
+    VerifiedRelease,
     cautions,
 )
 from masquerade.report.release import render_report
@@ -74,7 +74,7 @@ FOLLOWED: dict[Advice, Callable[[], list[Terms]]] = {  # what the parties would 
 }
 
 
-def lost(k: int = 4) -> Release:
+def lost(k: int = 4) -> VerifiedRelease:
     flat = (mq.Attribute(name, taxonomy="flat") for name in ("job", "town"))
     kinds = mq.Schema([mq.Attribute("age", "continuous"), *flat])
     table = mq.Table(pa.table({"age": [1, 1, 1, 2], "job": list("aaab"), "town": list("xxyy")}), kinds)
@@ -91,7 +91,7 @@ def test_advice_that_may_follow_a_release_is_what_the_ledgers_accept(advice: Adv
 @pytest.mark.parametrize("advice", ADVICE, ids=lambda each: each.text[:20])
 def test_only_such_advice_is_given_once_a_release_binds(advice: Advice) -> None:
     release = bound(lost(), TERMS)
-    assert isinstance(release, Release)
+    assert isinstance(release, VerifiedRelease)
     assert bool(advice.given(release)) == advice.coarser
     assert not advice.given(replace(release, followed_by="nothing"))
     assert advice.given(lost()), "one table is nobody's ledger"
@@ -100,14 +100,14 @@ def test_only_such_advice_is_given_once_a_release_binds(advice: Advice) -> None:
 def test_where_boundaries_hold_not_even_a_larger_k_is_advised() -> None:
     terms = dealt(request(boundaries={"age": {"max_width": 20}})).terms
     release = bound(lost(), terms)
-    assert isinstance(release, Release)
+    assert isinstance(release, VerifiedRelease)
     assert release.followed_by == "nothing"
 
 
 @pytest.mark.parametrize("k", [1, 4])
 def test_no_page_of_a_release_that_binds_advises_what_would_be_refused(k: int) -> None:
     free, tied = lost(k), bound(lost(k), TERMS)
-    assert isinstance(tied, Release)
+    assert isinstance(tied, VerifiedRelease)
     refused = [advice for advice in ADVICE if not advice.coarser]
     texts = {
         release: " ".join((*cautions(release), render_report(release, "0" * 64))) for release in (free, tied)

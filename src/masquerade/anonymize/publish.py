@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from masquerade.anonymize.method import TableMethod, records_of
-from masquerade.anonymize.release import Provenance, Release, shuffled
+from masquerade.anonymize.release import Provenance, VerifiedRelease, shuffled
 from masquerade.anonymize.shared_people import AtHand, SharedPeople, shared_people
 from masquerade.data.column import Coded
 from masquerade.data.encode import without_unused
@@ -126,7 +126,7 @@ def publish(
     seed: int = 7,
     on_step: OnStep | None = None,
     provenance: Provenance | None = None,
-) -> Release:
+) -> VerifiedRelease:
     """Anonymise a table. Nothing is released unless it passes the independent check.
 
     The release holds the attributes of the schema, the class and the sensitive columns, in that order. Who provided
@@ -165,7 +165,7 @@ def publish_records(
     provenance: Provenance,
     on_step: OnStep | None = None,
     on_stage: OnStage = silent,
-) -> tuple[Release, str]:
+) -> tuple[VerifiedRelease, str]:
     """Anonymise records in chunks into files of a folder, as `publish` does a table.
 
     `identifier` is a column of the source that tells people apart, for those whom several providers have. Return the
@@ -227,10 +227,10 @@ def _measured(
     dropped: tuple[str, ...] = (),
     seed: int = 7,
     **of_chunks: Any,
-) -> Release:
+) -> VerifiedRelease:
     """Return the release with all that is measured and told of it."""
     records = made.records
-    return Release.measured(
+    return VerifiedRelease.measured(
         cells,
         made.verdicts,
         made.comparison,

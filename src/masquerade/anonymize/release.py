@@ -52,7 +52,7 @@ class Advice:
     text: str
     coarser: bool = False
 
-    def given(self, release: Release, before: str = "; ") -> str:
+    def given(self, release: VerifiedRelease, before: str = "; ") -> str:
         """Return it, with what stands before it, or nothing where it could not be followed."""
         possible = release.followed_by == "anything" or (self.coarser and release.followed_by == "coarser")
         return f"{before}{self.text}" if possible else ""
@@ -72,12 +72,12 @@ PROTECT_CLASS = Advice(
 ADVICE = (HELP, LARGER_K, READ_AGAIN, ONE_PROVIDER, AS_NUMBERS, OVER_ALL, IN_A_QID, PROTECT, PROTECT_CLASS)
 
 
-def cautions(release: Release) -> tuple[str, ...]:
+def cautions(release: VerifiedRelease) -> tuple[str, ...]:
     """Return the cautions about a release, each one sentence with what would help."""
     return (*_losses(release, nearly_lost(release)), *other_cautions(release))
 
 
-def _losses(release: Release, lost: Mapping[str, float]) -> Iterator[str]:
+def _losses(release: VerifiedRelease, lost: Mapping[str, float]) -> Iterator[str]:
     named = list(lost)[: _NAMED if len(lost) > _NAMED + 1 else None]
     for name in named:
         yield said_of_loss(name, lost[name], release.attribute_information.get(name)) + HELP.given(release)
@@ -91,12 +91,12 @@ def said_of_loss(name: str, loss: float, kept: float | None = None) -> str:
     return f"{name} lost {loss:.0%} of its detail{information}"
 
 
-def nearly_lost(release: Release) -> dict[str, float]:
+def nearly_lost(release: VerifiedRelease) -> dict[str, float]:
     """Return the columns that are hardly worth releasing, with their losses."""
     return {name: loss for name, loss in release.attribute_losses.items() if loss > _NEARLY_ALL}
 
 
-def other_cautions(release: Release) -> Iterator[str]:
+def other_cautions(release: VerifiedRelease) -> Iterator[str]:
     """Yield what is not about the losses of columns."""
     for verdict in release.verdicts:
         if verdict.requirement.parameters().get("k") == 1:
@@ -152,7 +152,7 @@ def _is_scale(column: Generalised) -> bool:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class VerifiedRelease:
     """A table that satisfies its requirement, and the evidence: verdicts, steps, cuts, metrics, timings."""
 
     table: pa.Table

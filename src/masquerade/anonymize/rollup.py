@@ -22,7 +22,7 @@ from masquerade.anonymize.method import TableMethod, WholeTableMethod
 from masquerade.anonymize.mondrian.algorithm import Mondrian
 from masquerade.anonymize.preparation import prepare
 from masquerade.anonymize.publish import anonymised
-from masquerade.anonymize.release import Provenance, Release, shuffled
+from masquerade.anonymize.release import Provenance, VerifiedRelease, shuffled
 from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.data.column import Domain, Generalised, released_range
 from masquerade.data.continuum import (
@@ -367,7 +367,7 @@ def roll_up(
     target: str | None = None,
     roots: Mapping[str, str] | None = None,
     provenance: Provenance | None = None,
-) -> Release:
+) -> VerifiedRelease:
     """Make a release of a release. RequirementUnreachable where not even all its records together satisfy.
 
     The schema of `earlier` has taxonomies where they are known, and `roots` names the roots of others. `columns` are
@@ -395,7 +395,7 @@ def roll_up(
     best = min(good, key=lambda way: way.ncp)
     released = {column.name: column.to_arrow() for column in best.columns}
     table = pa.table({name: released.get(name, without_unused(earlier.cells(name))) for name in kept})
-    return Release.measured(
+    return VerifiedRelease.measured(
         shuffled(table),
         best.verdicts,
         best.comparison,

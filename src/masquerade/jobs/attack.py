@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from masquerade.anonymize import release as releases
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.arrangement import PROVIDER
 from masquerade.data.file_kinds import database_scheme
 from masquerade.data.read import TableFile
@@ -53,7 +53,7 @@ def attack(
     most exposed rows.
     """
     protected = names_of("sensitive", sensitive)
-    if isinstance(release, releases.Release):
+    if isinstance(release, VerifiedRelease):
         _insist_on_all_rows(release)
         if requirement is None:
             requirement = Conjunction(verdict.requirement for verdict in release.verdicts)
@@ -190,12 +190,12 @@ def _scene(
 
 
 def _table(frame: Any) -> Table:
-    if isinstance(frame, releases.Release):
+    if isinstance(frame, VerifiedRelease):
         return table_of_release(frame)
     return frame if isinstance(frame, Table) else Table(frame)
 
 
-def _insist_on_all_rows(release: releases.Release) -> None:
+def _insist_on_all_rows(release: VerifiedRelease) -> None:
     """Raise if a release in many files has some of its rows here alone."""
     if release.table.num_rows < release.released:
         text = "of this release some rows are in memory alone; attack_job plays on the files of all of them"

@@ -9,10 +9,9 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from masquerade.anonymize import release as releases
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.publish import Order, publish
-from masquerade.anonymize.release import Provenance
+from masquerade.anonymize.release import Provenance, VerifiedRelease
 from masquerade.data import table as tables
 from masquerade.data.continuum import DATE, NUMBER, read_interval
 from masquerade.data.encode import MISSING_VALUES, SPACE, distinct, is_text
@@ -164,7 +163,7 @@ def roll_up(
     """
     from masquerade.anonymize.rollup import roll_up as rolled_up
 
-    known = isinstance(release, releases.Release)
+    known = isinstance(release, VerifiedRelease)
     table = table_of_release(release) if known else release
     algorithm = release.settings.get("algorithm") if known else None
     made = rolled_up(
@@ -177,7 +176,7 @@ def roll_up(
     return Release.of(made)
 
 
-def table_of_release(release: releases.Release) -> Table:
+def table_of_release(release: VerifiedRelease) -> Table:
     """A release's table with what its columns are values of."""
     known = {column.name: column.domain for column in release.columns}
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from masquerade.anonymize import release as releases
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.jobs.guessing import names_of
 
 
-class Release(releases.Release):
+class Release(VerifiedRelease):
     """A verified release that can write its own report."""
 
     @classmethod
-    def of(cls, made: releases.Release) -> Release:
+    def of(cls, made: VerifiedRelease) -> Release:
         """Return what was published as people get it."""
         return cls(**{each.name: getattr(made, each.name) for each in fields(made)})
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.release import Release, shuffled
+from masquerade.anonymize.release import VerifiedRelease, shuffled
 from masquerade.data.coarsening import pruned
 from masquerade.data.column import Generalised
 from masquerade.data.continuum import Continuum
@@ -56,7 +56,7 @@ def joined_release(
     steps: tuple[Step, ...] = (),
     suppressed: int = 0,
     query_error: QueryError | None = None,
-) -> Release:
+) -> VerifiedRelease:
     """Make a release of cells that satisfy the requirement; raise `RequirementViolated` for others.
 
     A column that names each record's provider is verified with them, and then dropped unless the contract keeps it. The
@@ -77,7 +77,7 @@ def joined_release(
     told = 0 if contract.bounded else None
     comparison = Comparison((), released, classes, None, contract.weights, suppressed, told)
     withheld = [] if contract.provider is None or contract.keep_provider else [contract.provider]
-    release = Release.measured(
+    release = VerifiedRelease.measured(
         shuffled(cells.drop_columns(withheld)),
         verdicts,
         comparison,
@@ -195,7 +195,7 @@ def already_joined(contract: Contract, handed: Mapping[str, Columns]) -> pa.Tabl
 
 def assemble(
     assembly: Assembly, settings: Mapping[str, str] | None = None, join: Join = side_by_side
-) -> Script[Release]:
+) -> Script[VerifiedRelease]:
     """Make the verified release from all parties' columns; `settings` are the method's additions to the release's."""
     contract = assembly.contract
     handed: dict[str, Columns] = {}

@@ -24,7 +24,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from markupsafe import Markup, escape
 
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.arrangement import chosen_lines
 from masquerade.data.column import Coded, Generalised
 from masquerade.data.encode import code, distinct, texts
@@ -55,12 +55,12 @@ from masquerade.utility.measures import NCP
 _SHOWN = 12  # values, the most frequent first
 
 
-def distributions(release: Release) -> list[dict[str, Any]]:
+def distributions(release: VerifiedRelease) -> list[dict[str, Any]]:
     """Return a section for each sensitive column; only values of the release are named."""
     return [_distribution(release, name) for name in release.sensitive]
 
 
-def _distribution(release: Release, name: str) -> dict[str, Any]:
+def _distribution(release: VerifiedRelease, name: str) -> dict[str, Any]:
     after = release.values_after.get(name) or _counted(code(name, release.table.column(name)))
     before = release.sensitive_before.get(name) if release.suppressed else after
     ordered = sorted(after, key=lambda value: (-after[value], value))
@@ -215,7 +215,7 @@ INTERVALS = 24  # that are drawn each, where no tree of splits is known
 SAMPLE, SAMPLE_COLUMNS = 6, 40
 
 
-def contents(release: Release, table_sha256: str = "") -> Section:
+def contents(release: VerifiedRelease, table_sha256: str = "") -> Section:
     """Return all sections by their name in the template."""
     attacks = attacks_on(release)
     return {
@@ -244,7 +244,7 @@ def contents(release: Release, table_sha256: str = "") -> Section:
     }
 
 
-def _about(release: Release, table_sha256: str) -> list[tuple[str, str]]:
+def _about(release: VerifiedRelease, table_sha256: str) -> list[tuple[str, str]]:
     """Return what identifies the release: when and by what it was made, and its file's digest."""
     job = release.settings.get("job_file")
     return [
@@ -256,7 +256,7 @@ def _about(release: Release, table_sha256: str) -> list[tuple[str, str]]:
     ]
 
 
-def _method(release: Release) -> list[tuple[str, str]]:
+def _method(release: VerifiedRelease) -> list[tuple[str, str]]:
     """Return the method that parties agreed on; if it was chosen, why."""
     if (method := release.settings.get("method")) is None:
         return []
@@ -264,7 +264,7 @@ def _method(release: Release) -> list[tuple[str, str]]:
     return [("Method", described(method)), *([("Chosen", "; ".join(chosen_lines(choice)))] if choice else [])]
 
 
-def _sample(release: Release) -> Section:
+def _sample(release: VerifiedRelease) -> Section:
     """Take a few rows of the release, evenly spread, so that nobody's position is shown."""
     rows = int(release.table.num_rows)
     at = sorted({position * rows // SAMPLE for position in range(SAMPLE)}) if rows else []
@@ -284,7 +284,7 @@ def _written(column: pa.ChunkedArray) -> list[str]:
     return [words[code] for code in codes.tolist()]
 
 
-def _metrics(release: Release) -> dict[str, float | None]:
+def _metrics(release: VerifiedRelease) -> dict[str, float | None]:
     queries = {"query_error": release.query_error.mean} if release.query_error is not None else {}
     return {**release.metrics, **release.purpose, **queries}
 
@@ -327,7 +327,7 @@ def _requirement(verdict: Verdict) -> Section:
     }
 
 
-def _groups(release: Release) -> Section:
+def _groups(release: VerifiedRelease) -> Section:
     """Draw the sizes of groups that agree on every QID attribute; a k over fewer attributes is about larger groups."""
     together = {column.name for column in release.columns}
     sizes = np.asarray(release.group_sizes, np.int64)
@@ -360,7 +360,7 @@ def _groups(release: Release) -> Section:
     }
 
 
-def _attribute(column: Generalised, release: Release) -> Section:
+def _attribute(column: Generalised, release: VerifiedRelease) -> Section:
     lost = release.attribute_losses.get(column.name)
     values = int(np.count_nonzero(column.counts()))
     return {
@@ -374,7 +374,7 @@ def _attribute(column: Generalised, release: Release) -> Section:
     }
 
 
-def _trees(release: Release) -> list[Section]:
+def _trees(release: VerifiedRelease) -> list[Section]:
     rows = max(6, min(TREE_ROWS, ALL_ROWS // max(1, len(release.columns))))
     by_attribute: dict[str, list[Step]] = {}
     for step in release.steps:
@@ -397,7 +397,7 @@ def _trees(release: Release) -> list[Section]:
     return trees
 
 
-def _steps(release: Release) -> Section:
+def _steps(release: VerifiedRelease) -> Section:
     top = max((step.score for step in release.steps), default=0.0)
     released = {
         column.name: {label for label, n in zip(column.labels, column.counts().tolist(), strict=True) if n}
@@ -444,12 +444,12 @@ def _version(package: str) -> str:
 _LONGEST = 300  # characters of one external text; charts shorten further
 
 
-def write_report(release: Release, path: Path) -> None:
+def write_report(release: VerifiedRelease, path: Path) -> None:
     """Write the report atomically."""
     write_whole(path, render_report(release))
 
 
-def render_report(release: Release, table_sha256: str = "") -> str:
+def render_report(release: VerifiedRelease, table_sha256: str = "") -> str:
     """Return the report's HTML, which is deterministic for a release; it may name the file that holds the table."""
     return render("release.html", **contents(release, table_sha256))
 

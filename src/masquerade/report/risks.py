@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
@@ -20,7 +20,7 @@ _MOST_SETS = 12
 _CHART_TITLE = "Chance of finding a person's record, by the columns that are known of them"
 
 
-def risks_section(release: Release, found: Sequence[Finding]) -> dict[str, Any] | None:
+def risks_section(release: VerifiedRelease, found: Sequence[Finding]) -> dict[str, Any] | None:
     """Return the findings of `attacks_on` and the chart; None without any."""
     if not found:
         return None
@@ -31,7 +31,7 @@ def risks_section(release: Release, found: Sequence[Finding]) -> dict[str, Any] 
     return {"findings": findings, "chart": _by_attribute_set(release), "chart_title": _CHART_TITLE}
 
 
-def attacks_on(release: Release) -> list[Finding]:
+def attacks_on(release: VerifiedRelease) -> list[Finding]:
     """Play the attacks that need nothing but the release; none if nothing was released, or nothing generalised.
 
     Of a release in chunks, by the counts of its groups.
@@ -64,7 +64,7 @@ def attack_title(name: str) -> str:
     return name.replace("-", " ")
 
 
-def _by_attribute_set(release: Release) -> Any:
+def _by_attribute_set(release: VerifiedRelease) -> Any:
     """Draw the marketer's risk for whoever knows one attribute, two, and so on: the most telling ones first."""
     columns, names = release.columns, [column.name for column in release.columns]
     of_groups = release.group_codes  # of a release in chunks, whose rows are elsewhere

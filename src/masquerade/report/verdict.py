@@ -14,7 +14,7 @@ from masquerade.anonymize.release import (
     OVER_ALL,
     PROTECT,
     PROTECT_CLASS,
-    Release,
+    VerifiedRelease,
     nearly_lost,
     other_cautions,
 )
@@ -105,7 +105,7 @@ _NAMED = 6  # columns whose losses are told one by one
 _ALL = 0.9995  # a share that is shown as all
 
 
-def headline(release: Release, attacks: Sequence[Finding]) -> dict[str, Any]:
+def headline(release: VerifiedRelease, attacks: Sequence[Finding]) -> dict[str, Any]:
     """Return the verdict, the sentences below it, and the figures of the top of the page."""
     bad = [verdict for verdict in release.verdicts if not verdict.holds]
     says, state = _says(len(release.verdicts), len(bad))
@@ -132,7 +132,7 @@ def _says(n: int, bad: int) -> tuple[str, str]:
     return f"{bad} of {n} requirements {'does' if bad == 1 else 'do'} not hold", "bad"
 
 
-def _sentences(release: Release) -> Iterator[str]:
+def _sentences(release: VerifiedRelease) -> Iterator[str]:
     for verdict in release.verdicts:
         asked = verdict.requirement
         if verdict.holds and asked.only_sizes and verdict.value is not None:
@@ -177,7 +177,7 @@ def _losses(losses: Mapping[str, float]) -> Iterator[str]:
         yield f"{_some(gone)} lost everything: all records have the same value there."
 
 
-def _information(release: Release) -> Iterator[str]:
+def _information(release: VerifiedRelease) -> Iterator[str]:
     kept, told = release.metrics.get("information_kept"), release.attribute_information
     if kept is None:
         return
@@ -201,7 +201,7 @@ def _pure(attacks: Sequence[Finding]) -> dict[str, float]:
     return {str(each.attribute): each.value for each in attacks if each.name == Homogeneity.name}
 
 
-def _advice(release: Release, pure: Mapping[str, float]) -> Iterator[str]:
+def _advice(release: VerifiedRelease, pure: Mapping[str, float]) -> Iterator[str]:
     """Yield what to do before the release is used; each line begins with what it is about."""
     if any(not verdict.holds for verdict in release.verdicts):
         yield "Do not publish it. Make it again with the requirement, or verify it against the right job."
@@ -235,11 +235,11 @@ def _advice(release: Release, pure: Mapping[str, float]) -> Iterator[str]:
         yield f"{target} is the class, and no requirement protects it{advice}."
 
 
-def _protected(release: Release) -> set[str]:
+def _protected(release: VerifiedRelease) -> set[str]:
     return {name for verdict in release.verdicts for name in verdict.requirement.special_columns}
 
 
-def _figures(release: Release) -> Iterator[tuple[str, str]]:
+def _figures(release: VerifiedRelease) -> Iterator[tuple[str, str]]:
     yield "Rows read", count(release.rows)
     if release.dropped_rows is not None:
         yield "Dropped for missing cells", count(release.dropped_rows)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from masquerade.anonymize.datafly import Datafly, without_steps
 from masquerade.anonymize.mondrian.algorithm import Mondrian
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.data.column import Column
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
@@ -118,7 +118,7 @@ class Dka(VerticalMethod):
         among = self.join == "parties"
         return (yield from dka_party(seat, self.algorithm, join_among_parties=among, notebook=notebook))
 
-    def assembler(self, assembly: Assembly) -> Script[Release]:
+    def assembler(self, assembly: Assembly) -> Script[VerifiedRelease]:
         """Join the columns unless the parties have, verify, shuffle."""
         from masquerade.protocol.assemble import already_joined, assemble, side_by_side
 

@@ -29,7 +29,7 @@ from masquerade.anonymize.mondrian.method import (
     without_class,
 )
 from masquerade.anonymize.mondrian.qids import linked
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
@@ -168,7 +168,7 @@ class JointMondrian(VerticalMethod):
 
         return party(self, seat)
 
-    def assembler(self, assembly: Assembly) -> Script[Release]:
+    def assembler(self, assembly: Assembly) -> Script[VerifiedRelease]:
         """Join the columns, verify, shuffle."""
         from masquerade.protocol.assemble import assemble
 

@@ -11,7 +11,7 @@ from masquerade.anonymize.mondrian.algorithm import Mondrian
 from masquerade.anonymize.mondrian.method import strict
 from masquerade.anonymize.mondrian.providers import may_cut_providers
 from masquerade.anonymize.mondrian.qids import linked
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.arrangement import PROVIDER, Arrangement
 from masquerade.data.schema import Schema
 from masquerade.data.table import columns_of
@@ -153,7 +153,7 @@ class Collaboration(SessionMethod):
 
         return provider(seat)
 
-    def assembler(self, assembly: Assembly) -> Script[Release]:
+    def assembler(self, assembly: Assembly) -> Script[VerifiedRelease]:
         """Make the release, or put it together from what the providers labelled; verify it with its providers."""
         from masquerade.protocol.providers.third_party import third_party
 

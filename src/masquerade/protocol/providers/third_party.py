@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from masquerade.anonymize.publish import anonymised
-from masquerade.anonymize.release import Release, shuffled
+from masquerade.anonymize.release import VerifiedRelease, shuffled
 from masquerade.data.table import Table
 from masquerade.engine.counts import value_counts
 from masquerade.errors import PeerBrokeProtocol
@@ -50,7 +50,7 @@ from masquerade.utility.losses import joined_losses, with_suppressed
 from masquerade.utility.queries import joined_error, query_error
 
 
-def third_party(assembly: Assembly) -> Script[Release]:
+def third_party(assembly: Assembly) -> Script[VerifiedRelease]:
     """Make the verified release.
 
     All providers must generalise alike, even where the third party has a schema of its own. What `assembly.on_stage`
@@ -70,7 +70,7 @@ def third_party(assembly: Assembly) -> Script[Release]:
     return release
 
 
-def _trusted(assembly: Assembly) -> Script[Release]:
+def _trusted(assembly: Assembly) -> Script[VerifiedRelease]:
     contract, schema = assembly.contract, assembly.schema
     terms = collaboration_of(contract)
     handed: dict[str, Records] = {}
@@ -154,7 +154,9 @@ def public_settings(contract: Contract, table: Table) -> list[tuple[Settings, li
     ]
 
 
-def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], started: float) -> Release:
+def _by_algorithm(
+    assembly: Assembly, table: Table, left_out: tuple[str, ...], started: float
+) -> VerifiedRelease:
     """Run an algorithm that needs all counts: for a trusted third party only."""
     contract, provenance, algorithm = assembly.contract, assembly.provenance, algorithm_of(assembly.contract)
     refuse_unknown_values(contract.requirement.parts, table.coded)
@@ -163,7 +165,7 @@ def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], s
     kept = [provider_column(contract)] if contract.keep_provider else []
     made = anonymised(table, requirement_of(contract), algorithm, sensitive=[*names, *kept], missing="error")
     seconds = {"protocol": time.perf_counter() - started}
-    return Release.measured(
+    return VerifiedRelease.measured(
         shuffled(made.cells),
         made.verdicts,
         made.comparison,
@@ -184,7 +186,7 @@ def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], s
     )
 
 
-def _assembled(assembly: Assembly) -> Script[Release]:
+def _assembled(assembly: Assembly) -> Script[VerifiedRelease]:
     contract = assembly.contract
     sensitive = sensitive_names(criteria_of(contract))
     if sensitive:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
@@ -156,7 +156,7 @@ class JointSpecialization(VerticalMethod):
         bystanders = frozenset(at for at, name in enumerate(contract.parties) if name not in holders)
         return TakePartWhenEven(len(contract.parties), float(self.epsilon), bystanders)
 
-    def assembler(self, assembly: Assembly) -> Script[Release]:
+    def assembler(self, assembly: Assembly) -> Script[VerifiedRelease]:
         """Join the columns, verify, shuffle."""
         from masquerade.protocol.assemble import assemble
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from masquerade.anonymize.release import HELP, Release, nearly_lost, said_of_loss
+from masquerade.anonymize.release import HELP, VerifiedRelease, nearly_lost, said_of_loss
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.service.agree.answering import priced_columns
 from masquerade.service.agree.arrangements import RULES
@@ -71,7 +71,7 @@ QUALITY_TERMS = (
 )
 
 
-def figures_of(release: Release, terms: Terms) -> Figures:
+def figures_of(release: VerifiedRelease, terms: Terms) -> Figures:
     """Measure a release; figures that do not apply are left out, and those that cannot be known are None.
 
     A roll-up is made from an earlier release alone, so nothing in it compares with the originals.
@@ -88,7 +88,7 @@ def figures_of(release: Release, terms: Terms) -> Figures:
     return found
 
 
-def losses_of(release: Release, terms: Terms) -> dict[str, dict[str, float]]:
+def losses_of(release: VerifiedRelease, terms: Terms) -> dict[str, dict[str, float]]:
     """Return what each column lost and keeps, in hundredths, and those that lost nearly all: told beside the figures.
 
     Nothing in a roll-up compares with the originals.

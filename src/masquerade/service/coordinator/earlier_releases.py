@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from masquerade.anonymize.release import Provenance, Release
+from masquerade.anonymize.release import Provenance, VerifiedRelease
 from masquerade.anonymize.rollup import CertainRecords, roll_up, with_marks
 from masquerade.arrangement import ARRANGEMENTS
 from masquerade.data.schema import Attribute, Schema
@@ -45,7 +45,7 @@ class EarlierReleases:
         """Say why the release of these terms cannot be rolled up; None when it is here and whole."""
         return None if self._kept(source) is not None else _gone(source)
 
-    def rolled_up(self, contract: SignedContract) -> Release:
+    def rolled_up(self, contract: SignedContract) -> VerifiedRelease:
         """Make the release of a contract whose terms name a source; NotAllowed when that is gone."""
         terms = contract.deal.terms
         source = terms.source or ""

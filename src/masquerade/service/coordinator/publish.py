@@ -18,7 +18,7 @@ from typing import Any
 
 import structlog
 
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.errors import Conflict, MasqueradeError
 from masquerade.methods import plain_method, product_of
 from masquerade.service.agree.quality import LOST, Figures, limits_of, missed_terms
@@ -226,7 +226,7 @@ def _summary(made: Assembled, figures: Figures) -> dict[str, Any]:
 
 def _method(made: Assembled) -> dict[str, Any]:
     """The method that the parties ran; of a roll-up that of the earlier release, and what merged its groups."""
-    settings = made.release.settings if isinstance(made.release, Release) else {}
+    settings = made.release.settings if isinstance(made.release, VerifiedRelease) else {}
     if "merged_by" in settings:
         return {name: settings[name] for name in ("algorithm", "merged_by") if name in settings}
     return {"algorithm": plain_method(made.contract.deal.terms.method)}

@@ -18,7 +18,7 @@ from functools import singledispatch
 from pathlib import Path
 from typing import Any, Literal
 
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import VerifiedRelease
 from masquerade.arrangement import ANSWER, MODEL, TABLE, product_of
 from masquerade.data.write import as_json, write_table
 from masquerade.errors import NotFound, ParameterError, shown
@@ -42,7 +42,7 @@ from masquerade.service.agree.terms import Terms
 # Publishing asks here, and nowhere else. Each function has one way for each of them, chosen by what it is
 # given.
 
-Made = Release | Learned | JointRatios
+Made = VerifiedRelease | Learned | JointRatios
 
 
 @singledispatch
@@ -52,7 +52,7 @@ def figures_of(made: Made, terms: Terms) -> Figures:
 
 
 @figures_of.register
-def _(made: Release, terms: Terms) -> Figures:
+def _(made: VerifiedRelease, terms: Terms) -> Figures:
     return quality.figures_of(made, terms)
 
 
@@ -63,7 +63,7 @@ def losses_of(made: Made, terms: Terms) -> dict[str, dict[str, float]]:
 
 
 @losses_of.register
-def _(made: Release, terms: Terms) -> dict[str, dict[str, float]]:
+def _(made: VerifiedRelease, terms: Terms) -> dict[str, dict[str, float]]:
     return quality.losses_of(made, terms)
 
 
@@ -74,7 +74,7 @@ def as_asked(made: Made, columns: Sequence[str], *, show_steps: bool) -> Made:
 
 
 @as_asked.register
-def _(made: Release, columns: Sequence[str], *, show_steps: bool) -> Made:
+def _(made: VerifiedRelease, columns: Sequence[str], *, show_steps: bool) -> Made:
     release = replace(made, table=made.table.select(list(columns)))
     return release if show_steps else replace(release, steps=())
 
@@ -86,13 +86,13 @@ def bound(made: Made, terms: Terms) -> Made:
 
 
 @bound.register
-def _(made: Release, terms: Terms) -> Made:
+def _(made: VerifiedRelease, terms: Terms) -> Made:
     return replace(made, followed_by="coarser" if can_be_rolled_up(terms) else "nothing")
 
 
 def rows_of(made: Made) -> int:
     """Return how many records are paid for: those released, learned from, or compared."""
-    if isinstance(made, Release):
+    if isinstance(made, VerifiedRelease):
         return int(made.table.num_rows)
     return made.n_records if isinstance(made, Learned) else made.compared
 
@@ -100,7 +100,7 @@ def rows_of(made: Made) -> int:
 def kind_figures(made: Made, terms: Terms) -> dict[str, Any]:
     """Return the figures that only sessions of one kind have; without groups nothing is promised against colluders."""
     rules = RULES[terms.arrangement]
-    return rules.figures(terms, made.rows) if isinstance(made, Release) else {"kind": rules.name}
+    return rules.figures(terms, made.rows) if isinstance(made, VerifiedRelease) else {"kind": rules.name}
 
 
 @singledispatch
@@ -110,7 +110,7 @@ def summary_of(made: Made, *, show_steps: bool) -> dict[str, Any]:
 
 
 @summary_of.register
-def _(made: Release, *, show_steps: bool) -> dict[str, Any]:
+def _(made: VerifiedRelease, *, show_steps: bool) -> dict[str, Any]:
     summary = made.summary
     if not show_steps:
         del summary["steps"]
@@ -130,7 +130,7 @@ def _(made: JointRatios, *, show_steps: bool) -> dict[str, Any]:
 
 def seconds_of(made: Made) -> dict[str, float]:
     """Return how long its parts took; a table's own dictionary, to which the writing is added."""
-    return made.seconds if isinstance(made, Release) else dict(made.seconds)
+    return made.seconds if isinstance(made, VerifiedRelease) else dict(made.seconds)
 
 
 @singledispatch
@@ -140,7 +140,7 @@ def written_in(made: Made, folder: Path) -> Path:
 
 
 @written_in.register
-def _(made: Release, folder: Path) -> Path:
+def _(made: VerifiedRelease, folder: Path) -> Path:
     files = [folder / name for name in TABLE.files.values()]
     for file in files:
         write_table(made.table, file)
@@ -169,7 +169,7 @@ def page_of(made: Made, sha256: str) -> str:
 
 
 @page_of.register
-def _(made: Release, sha256: str) -> str:
+def _(made: VerifiedRelease, sha256: str) -> str:
     return render_report(made, sha256)
 
 
