@@ -240,7 +240,7 @@ def postgres() -> Iterator[Postgres]:
     finally:
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGINT)  # "fast" shutdown: disconnect everybody, then stop cleanly
-            process.wait(timeout=300)
+            process.wait(timeout=900)
         shutil.rmtree(home)
 
 

@@ -89,7 +89,7 @@ class Forked(subprocess.Popen):  # type: ignore[type-arg] # of texts or of bytes
         return self.pid, status
 
 
-def run(words: list[str | Path], *, timeout: float = 300, **options: Any) -> subprocess.CompletedProcess[Any]:
+def run(words: list[str | Path], *, timeout: float = 900, **options: Any) -> subprocess.CompletedProcess[Any]:
     """`subprocess.run`, forked, with its output captured."""
     with Forked(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
         try:

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, Self
 
-PATIENCE = 240.0  # seconds: for a loaded machine, not for the work
+PATIENCE = 900.0  # seconds: for a loaded machine, not for the work
 
 
 class LoopThread:

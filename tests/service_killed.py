@@ -91,7 +91,7 @@ class Doomed:
         return int(self._process.stdout.readline())
 
     def __exit__(self, *_error: object) -> None:
-        self._process.communicate(timeout=300)
+        self._process.communicate(timeout=900)
 
 
 def serve() -> None:

@@ -52,7 +52,7 @@ def test_the_state_is_that_of_a_fresh_process(tmp_path: Path, session: bool) -> 
             start_new_session=session,
             text=True,
         )
-        out, err = made.communicate(timeout=180)
+        out, err = made.communicate(timeout=900)
         assert (made.returncode, err) == (3, "")
         said.append(json.loads(out))
     forked, fresh = said

@@ -27,7 +27,7 @@ GREETINGS = {
 @pytest.mark.parametrize("greeting", GREETINGS.values(), ids=GREETINGS)
 def test_an_uninvited_node_neither_ends_nor_joins_a_session(greeting: bytes) -> None:
     async def session() -> tuple[str, ...]:
-        async with asyncio.timeout(180), listen(PEOPLE["loans"], TRUST) as listener:
+        async with asyncio.timeout(900), listen(PEOPLE["loans"], TRUST) as listener:
             shop = ClientStream(listener.address, PEOPLE["shop"], "loans", TRUST.pin("loans"))
             bank = ClientStream(listener.address, PEOPLE["bank"], "loans", TRUST.pin("loans"))
 
@@ -55,7 +55,7 @@ def test_a_node_that_says_nothing_does_not_keep_the_places_of_others(monkeypatch
 
     async def session() -> list[tuple[str, ...]]:
         async with (
-            asyncio.timeout(180),
+            asyncio.timeout(900),
             listen(PEOPLE["loans"], TRUST) as loans,
             listen(PEOPLE["bank"], TRUST) as bank,
         ):

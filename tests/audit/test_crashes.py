@@ -114,7 +114,7 @@ def test_a_killed_writer_loses_nothing_that_it_had_written(tmp_path: Path, size:
         for _ in range(turn + 1):
             anchors.append(Anchor.read(process.stdout.readline().decode().strip()))
         process.send_signal(signal.SIGKILL)
-        rest, _ = process.communicate(timeout=180)
+        rest, _ = process.communicate(timeout=900)
         anchors += [
             Anchor.read(line) for line in rest.decode().splitlines() if line.count(":") and len(line) > 65
         ]

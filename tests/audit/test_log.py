@@ -134,7 +134,7 @@ def both(folder: Path, scripts: dict[str, Callable[[], Script[str]]]) -> dict[st
         return drive
 
     async def bounded() -> dict[str, Any]:
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(900):
             return await session(*(Party(name, part(name)) for name in scripts))
 
     return asyncio.run(bounded())
@@ -210,7 +210,7 @@ def test_a_log_that_cannot_be_written_holds_the_message_back(tmp_path: Path) -> 
         heard.append(await channels["bank"].receive())
 
     async def bounded() -> dict[str, Any]:
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(900):
             return await session(Party("bank", speak), Party("loans", listen))
 
     results = asyncio.run(bounded())

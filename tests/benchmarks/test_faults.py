@@ -99,7 +99,7 @@ def test_a_connection_suffers_its_fault(action: str, arrives: bytes, faults: Mod
         threading.Thread(target=echo, args=(listening,), daemon=True).start()
         host, _, port = network.through(f"127.0.0.1:{listening.getsockname()[1]}").rpartition(":")
         for wanted in (b"hello", arrives):  # the first connection is left alone
-            with socket.create_connection((host, int(port)), timeout=60) as connection:
+            with socket.create_connection((host, int(port)), timeout=900) as connection:
                 connection.sendall(b"hello")
                 assert heard(connection) == wanted
 

@@ -68,7 +68,7 @@ def process(*words: str | Path, program: str = MASQUERADE, **options: Any) -> An
     """Run a command in a process of its own."""
     environment = {**os.environ, "COLUMNS": "80", **options.pop("env", {})}
     command = [program, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=300, **options)
+    done = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=900, **options)
     return Answer.of(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

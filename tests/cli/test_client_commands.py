@@ -494,7 +494,7 @@ def test_an_interrupt_leaves_the_session_running(api: LiveApi, conf: Path) -> No
         (session,) = {each.id for each in store.sessions.recent()} - known
         eventually(lambda: api._streams.open["ana"] > 0)  # it watches
         waiting.send_signal(signal.SIGINT)
-        out, err = waiting.communicate(timeout=300)
+        out, err = waiting.communicate(timeout=900)
     assert waiting.returncode == 130
     assert out == ""
     assert f"masquerade sessions {session} --watch --conf {conf}" in err

@@ -228,7 +228,7 @@ def test_the_console_is_there_until_an_interrupt_or_a_childs_death(tmp_path: Pat
         (sign_in,) = (line for line in said if line.startswith("sign in as "))
         assert re.fullmatch(r"sign in as ana / \S+, or admin / \S+", sign_in)
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=300)
+        out, err = running.communicate(timeout=900)
     assert (running.returncode, out) == (0, ""), err
     assert not [line for line in err.splitlines() if not re.match(r"\d+ s: ", line)]
     wait_until_gone(served)
@@ -237,7 +237,7 @@ def test_the_console_is_there_until_an_interrupt_or_a_childs_death(tmp_path: Pat
         served = processes_of(folder)
         assert sorted(served.values()) == NAMES, said
         os.kill(next(number for number, name in served.items() if name == "clinic"), signal.SIGKILL)
-        _, err = running.communicate(timeout=300)
+        _, err = running.communicate(timeout=900)
     assert running.returncode == 3
     (line,) = (line for line in err.splitlines() if line.startswith("error: "))
     assert line.startswith("error: party clinic: its process was ended by signal 9")
@@ -250,7 +250,7 @@ def test_the_system_ends_it_at_once_and_all_its_processes(tmp_path: Path) -> Non
         assert sorted(served.values()) == NAMES, said
         running.send_signal(signal.SIGTERM)
         running.send_signal(signal.SIGTERM)
-        _, err = running.communicate(timeout=300)
+        _, err = running.communicate(timeout=900)
     assert running.returncode == 0, err
     assert "Traceback" not in err
     wait_until_gone(served)
@@ -263,7 +263,7 @@ def test_an_interrupt_while_it_starts(tmp_path: Path) -> None:
         while running.poll() is None and not served:
             served = processes_of(tmp_path)
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=300)
+        out, err = running.communicate(timeout=900)
     assert (running.returncode, out) == (130, "")
     assert "Traceback" not in err
     wait_until_gone(served)

@@ -354,7 +354,7 @@ def test_a_killed_party_ends_all_and_leaves_nothing(tmp_path: Path, moment: int)
     killed = bool(victim) and alive(victim)
     if killed:
         os.kill(victim, signal.SIGKILL)
-    output, errors = launched.communicate(timeout=300)
+    output, errors = launched.communicate(timeout=900)
     assert not any(alive(process) for process in started)
     if launched.returncode == 0:  # it had handed in everything already
         assert (tmp_path / "release.csv").exists()
@@ -379,7 +379,7 @@ def test_interrupts_end_the_parties_too_and_print_no_traceback(tmp_path: Path, m
         if launched.poll() is None:
             launched.send_signal(signal.SIGINT)
             time.sleep(pause)
-    _, errors = launched.communicate(timeout=300)
+    _, errors = launched.communicate(timeout=900)
     assert "Traceback" not in errors
     assert "Exception ignored" not in errors
     assert not any(alive(process) for process in started)
@@ -393,8 +393,8 @@ def test_nobody_outlives_a_launcher_that_was_killed(tmp_path: Path) -> None:
     deal(tmp_path, 3000)
     launched, started = launch(tmp_path)
     launched.kill()
-    launched.communicate(timeout=300)
-    until = time.monotonic() + 300
+    launched.communicate(timeout=900)
+    until = time.monotonic() + 900
     while any(alive(process) for process in started) and time.monotonic() < until:
         time.sleep(0.05)
     assert not any(alive(process) for process in started)

@@ -96,7 +96,7 @@ def test_the_page_for_approvals_is_served_until_an_interrupt(folder: Folder) -> 
             assert refused.value.code == 404
             refused.value.close()
             running.send_signal(signal.SIGINT)
-            out, err = running.communicate(timeout=300)
+            out, err = running.communicate(timeout=900)
         finally:
             running.kill()
     assert (running.returncode, out, err) == (0, "", "")
@@ -326,7 +326,7 @@ def test_serve_says_where_it_listens(folder: Folder) -> None:
         line = process.stdout.readline().decode()
         assert line.startswith("party bank listens on https://127.0.0.1:"), line
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=900)
     finally:
         process.kill()
         process.wait()

@@ -204,7 +204,7 @@ def test_an_interrupt_leaves_nothing(kind: signal.Signals, big: tuple[Path, int]
     for _attempt in range(10):  # a run may be done before the signal comes
         running = start_and_wait_for_writing(job)
         running.send_signal(kind)
-        out, err = running.communicate(timeout=300)
+        out, err = running.communicate(timeout=900)
         if running.returncode != 0:
             break
         for name in ("release.csv", "report.html"):
@@ -220,7 +220,7 @@ def test_an_interrupt_at_any_moment_shows_no_traceback(delay: float, big: tuple[
     running = subprocess.Popen([MASQUERADE, "anonymize", job], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(delay)
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=300)
+    _, err = running.communicate(timeout=900)
     release = job.parent / "release.csv"
     if running.returncode == 0:
         assert release.stat().st_size == size
@@ -244,7 +244,7 @@ def test_a_killed_run_leaves_a_whole_release_or_none(big: tuple[Path, int]) -> N
         running = start_and_wait_for_writing(job)
         time.sleep(0.03 * attempt)
         running.kill()
-        running.communicate(timeout=300)
+        running.communicate(timeout=900)
         if release.exists():
             assert release.stat().st_size == size
             assert release.read_bytes().count(b"\n") == PEOPLE + 1

@@ -25,7 +25,7 @@ FLAGS = [
     "--no-first-run",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # nobody is reached but us
 ]
-PATIENCE = 120_000  # milliseconds: on a loaded machine things take their time
+PATIENCE = 600_000  # milliseconds: on a loaded machine things take their time
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Served:
         """The cookie of a browser in which somebody has signed in."""
         if user not in self.cookies:
             form, headers = {"user": user, "password": PASSWORD}, {"Origin": self.address}
-            answer = httpx.post(self.console("/sign-in"), data=form, headers=headers, timeout=60)
+            answer = httpx.post(self.console("/sign-in"), data=form, headers=headers, timeout=900)
             self.cookies[user] = answer.cookies[COOKIE]
         return self.cookies[user]
 

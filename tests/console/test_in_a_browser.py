@@ -404,7 +404,7 @@ def test_the_client_decides_when_a_column_would_be_lost(site: Site, visit: Visit
 
 
 def test_a_token_is_shown_once_and_opens_the_api_until_it_is_revoked(site: Site, visit: Visit) -> None:
-    with visit("ana") as page, httpx.Client(timeout=60) as api:
+    with visit("ana") as page, httpx.Client(timeout=900) as api:
         page.goto(site.console("/account"))
         page.get_by_role("button", name="Make a token").click()
         expect(page.get_by_role("alert")).to_contain_text("needs a name")

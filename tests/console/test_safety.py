@@ -31,7 +31,7 @@ FOREIGN = ["https://evil.example", "null", "http://127.0.0.1", "https://", "file
 
 @pytest.fixture
 def client(site: Site) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=site.address, timeout=60) as opened:
+    with httpx.Client(base_url=site.address, timeout=900) as opened:
         yield opened
 
 
@@ -60,7 +60,7 @@ def test_a_foreign_websocket_is_refused(site: Site, origin: str | None) -> None:
         connect(target, origin=origin, additional_headers=headers)  # type: ignore[arg-type]
     assert refused.value.response.status_code == 403
     with connect(target, origin=site.address, additional_headers=headers) as own:  # type: ignore[arg-type]
-        assert str(own.recv(timeout=60)).startswith("0{")
+        assert str(own.recv(timeout=900)).startswith("0{")
 
 
 def test_a_foreign_page_cannot_poll_either(site: Site, client: httpx.Client) -> None:
@@ -87,7 +87,7 @@ def test_under_https_the_cookie_is_secure(tmp_path: Path) -> None:
     with served(world.configuration) as address:
         assert address.startswith("https://")
         form, own = {"user": "ana", "password": PASSWORD}, {"Origin": address}
-        with httpx.Client(verify=False, timeout=60) as client:
+        with httpx.Client(verify=False, timeout=900) as client:
             answer = client.post(f"{address}/console/sign-in", data=form, headers=own)
     world.close()
     assert "; Secure" in answer.headers["set-cookie"]

@@ -259,7 +259,7 @@ def served(configuration: Path) -> Iterator[str]:
         yield json.loads(line)["address"]
     finally:
         process.terminate()
-        process.wait(timeout=180)
+        process.wait(timeout=900)
         assert process.stdout is not None
         process.stdout.close()
 

@@ -50,7 +50,7 @@ class Shell:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=900,
         )
         assert done.returncode == 0, (line, done.stdout, done.stderr)
         return done.stdout
@@ -66,11 +66,11 @@ class Shell:
 
     def api(self, token: str) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=60)
+        return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=900)
 
     def token(self, user: str) -> str:
         body = {"user": user, "password": self.password}
-        return str(httpx.post(f"{self.url}/api/v1/sign-in", json=body, timeout=60).json()["token"])
+        return str(httpx.post(f"{self.url}/api/v1/sign-in", json=body, timeout=900).json()["token"])
 
 
 def specials(shell: Shell) -> dict[str, Special]:
@@ -211,4 +211,4 @@ def is_run_by_admins(shell: Shell) -> None:
         for name in ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"):
             assert name in refused.headers
     for path in ("/health/live", "/health/ready", "/metrics"):
-        assert httpx.get(f"{shell.url}{path}", timeout=60).status_code == 200, path
+        assert httpx.get(f"{shell.url}{path}", timeout=900).status_code == 200, path

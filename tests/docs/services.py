@@ -32,6 +32,6 @@ def service(folder: Path, command: str) -> Iterator[str]:
 def await_providers(url: str, token: str, count: int) -> None:
     """Wait until so many parties have published: each does as soon as it can."""
     with mq.Client(url, token=token) as client:
-        until = time.monotonic() + 120
+        until = time.monotonic() + 900
         while len(client.providers()) < count:
             assert time.monotonic() < until

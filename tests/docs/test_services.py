@@ -228,7 +228,7 @@ def test_the_pages_about_services_say_what_happens(
             with_password(reader, add.replace("ana", "ben"))
             compare(line, world.ready[0], "console.md")
             address = world.ready[0].split("console ")[1].partition(",")[0]
-            assert httpx.get(address, follow_redirects=True, timeout=60).status_code == 200
+            assert httpx.get(address, follow_redirects=True, timeout=900).status_code == 200
 
         pictures = {"loads nothing from elsewhere": console, "The pictures of this page": is_read}
         world.follow(

@@ -181,7 +181,7 @@ class Reader:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=900,
         )
         self.said += done.stdout + without_progress(done.stderr)
         return done.returncode

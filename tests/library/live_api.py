@@ -104,7 +104,7 @@ class LiveApi:
         if self._server is not None:
             self._streams.close()
             self._server.should_exit = True
-            self._thread.join(60)
+            self._thread.join(900)
             self._server = None
             self.coordinator.close()
 
@@ -202,7 +202,7 @@ def live_api(folder: Path, **settings: Any) -> Iterator[LiveApi]:
             api.end()
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 180.0) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = 900.0) -> None:
     """Wait for a condition; the time is a bound for a loaded machine, not an expectation."""
     deadline = time.monotonic() + seconds
     while not condition():

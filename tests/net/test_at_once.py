@@ -12,7 +12,7 @@ import pytest
 from homes import home
 from masquerade.errors import DataError
 from masquerade.net.channel import Channel, Node, Timings
-from masquerade.net.connect import Hello, HelloRefused, Reason, connect, decode, encode, listen
+from masquerade.net.connect import Gathering, Hello, HelloRefused, Reason, connect, decode, encode, listen
 from masquerade.net.identity import Identity
 from masquerade.net.stream_channel import StreamBroke, StreamChannel
 from masquerade.net.tls_stream import ClientStream, ServerStream, TlsServer, serve
@@ -20,7 +20,7 @@ from net.nodes import AGREED, PEOPLE, TRUST, Party, session
 
 HELLO = encode(Hello("bank", AGREED.version, AGREED.session))
 BANK = Node("bank", "127.0.0.1:9")
-QUICK = Timings(connect=60, silence=60, patience=60, grace=0.1)
+QUICK = Timings(connect=900, silence=900, patience=900, grace=0.1)
 
 
 def dialled(address: str) -> ClientStream:
@@ -46,7 +46,7 @@ class Slow:
 def test_of_two_streams_that_a_peer_opens_at_once_one_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
     async def part() -> None:
         slow = Slow(monkeypatch)
-        async with asyncio.timeout(60), listen(PEOPLE["loans"], TRUST) as listener:
+        async with asyncio.timeout(900), listen(PEOPLE["loans"], TRUST) as listener:
             streams = [dialled(listener.address), dialled(listener.address)]
             shop = asyncio.create_task(_greeted_by_nobody(listener))  # whom the gathering still waits for
             for stream in streams:
@@ -97,7 +97,7 @@ def test_who_is_greeted_when_the_session_is_over_leaves_nothing_behind(
 
     async def part() -> None:
         slow = Slow(monkeypatch)
-        async with asyncio.timeout(60), listen(PEOPLE["loans"], TRUST) as listener:
+        async with asyncio.timeout(900), listen(PEOPLE["loans"], TRUST) as listener:
             stream = dialled(listener.address)
             session = asyncio.create_task(_greeted_by_nobody(listener))
             await stream.write(HELLO)
@@ -114,7 +114,15 @@ def test_who_is_greeted_when_the_session_is_over_leaves_nothing_behind(
 
 def test_a_peer_that_we_are_just_greeting_hears_who_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """shop has let bank in; bank has not read so yet when loans fails: shop must not miss bank, but blame loans."""
-    together = asyncio.Event()
+    together, told = asyncio.Event(), asyncio.Event()
+    abort = Gathering.abort
+
+    def noted(gathering: Gathering, error: Exception) -> None:
+        abort(gathering, error)
+        if gathering.identity.name == "bank":
+            told.set()
+
+    monkeypatch.setattr(Gathering, "abort", noted)
 
     class SlowToShop(ClientStream):
         def __init__(self, address: str, identity: Identity, peer: str, pin: bytes) -> None:
@@ -126,7 +134,7 @@ def test_a_peer_that_we_are_just_greeting_hears_who_failed(monkeypatch: pytest.M
             if self.is_slow:
                 self.is_slow = False
                 await together.wait()
-                await asyncio.sleep(0.2)  # for the word of loans to come first
+                await told.wait()  # the word of loans comes first
             return frame
 
     async def stumble(_channels: dict[str, Channel]) -> None:
@@ -199,7 +207,7 @@ def test_whoever_connects_while_the_server_stops_is_hung_up_on(
             for _ in range(after):
                 await asyncio.sleep(0)
             await server.stop()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(900):
                 while accepted[0].fileno() != -1:
                     await asyncio.sleep(0)
             with suppress(ConnectionResetError):

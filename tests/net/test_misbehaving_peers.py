@@ -22,14 +22,14 @@ from masquerade.net.tls import accepting
 from masquerade.net.tls_stream import ClientStream, ServerStream, serve
 from net.nodes import AGREED, PEOPLE, TRUST, idle, wait_for_all
 
-QUICK = Timings(connect=60, silence=60, patience=60, grace=0.1)
+QUICK = Timings(connect=900, silence=900, patience=900, grace=0.1)
 Behaviour = Callable[[Any], Awaitable[None]]
 HELLO = {name: encode(Hello(name, AGREED.version, AGREED.session)) for name in PEOPLE}
 
 
 async def against_dialler(behaviour: Behaviour, part: Any = wait_for_all, timings: Timings = QUICK) -> Any:
     """loans is honest and listens; bank dials it and misbehaves. What loans ends with."""
-    async with asyncio.timeout(180), listen(PEOPLE["loans"], TRUST) as listener:
+    async with asyncio.timeout(900), listen(PEOPLE["loans"], TRUST) as listener:
         stream = ClientStream(listener.address, PEOPLE["bank"], "loans", TRUST.pin("loans"))
         misbehaving = asyncio.create_task(behaviour(stream))
         try:
@@ -49,7 +49,7 @@ async def against_listener(behaviour: Behaviour, part: Any = wait_for_all) -> An
     async def talk(stream: ServerStream) -> None:
         await asyncio.gather(behaviour(stream), return_exceptions=True)
 
-    async with asyncio.timeout(180), listen(PEOPLE["bank"], TRUST) as listener:
+    async with asyncio.timeout(900), listen(PEOPLE["bank"], TRUST) as listener:
         server, port = await serve("127.0.0.1:0", PEOPLE["loans"], TRUST, talk)
         try:
             async with listener.connect([Node("loans", f"127.0.0.1:{port}")], AGREED, QUICK) as channels:
@@ -208,7 +208,7 @@ def test_a_listener_that_greets_under_another_name() -> None:
 
 def test_who_should_be_dialled_may_not_dial() -> None:
     async def test() -> Any:
-        async with asyncio.timeout(180), listen(PEOPLE["bank"], TRUST) as listener:
+        async with asyncio.timeout(900), listen(PEOPLE["bank"], TRUST) as listener:
             stream = ClientStream(listener.address, PEOPLE["loans"], "bank", TRUST.pin("bank"))
             greeting = asyncio.create_task(stream.write(HELLO["loans"]))
             try:
@@ -229,7 +229,7 @@ def test_a_second_connection_is_turned_away_and_the_first_goes_on() -> None:
     answers: list[bytes | None] = []
 
     async def test() -> Any:
-        async with asyncio.timeout(180), listen(PEOPLE["loans"], TRUST) as listener:
+        async with asyncio.timeout(900), listen(PEOPLE["loans"], TRUST) as listener:
             first, second = (
                 ClientStream(listener.address, PEOPLE["bank"], "loans", TRUST.pin("loans")) for _ in range(2)
             )
@@ -309,7 +309,7 @@ def test_a_peer_that_lives_and_does_not_read_does_not_block_for_ever() -> None:
 
 def test_a_listener_that_is_no_node_of_ours_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has the right certificate, and does not say what an accepting end says first."""
-    monkeypatch.setattr(home(probe), "_PATIENCE", 60.0)  # a slow handshake is not a mute peer
+    monkeypatch.setattr(home(probe), "_PATIENCE", 900.0)  # a slow handshake is not a mute peer
     heard: list[bytes] = []
 
     async def test() -> PeerError:

@@ -53,7 +53,7 @@ def test_whoever_insists_on_stopping_waits_for_the_end(number: signal.Signals) -
         process.stdin.flush()
         assert process.stdout.read() == "ended\ninterrupted\n"
         assert process.stderr.read() == ""
-        assert process.wait(timeout=300) == 0
+        assert process.wait(timeout=900) == 0
 
 
 def test_sessions_share_a_loop_and_leave_no_task_to_the_next() -> None:
@@ -137,4 +137,4 @@ def test_an_interrupted_cell_ends_its_session() -> None:
         process.send_signal(signal.SIGINT)
         assert process.stdout.read() == "ended\ninterrupted\n"
         assert process.stderr.read() == ""
-        assert process.wait(timeout=300) == 0
+        assert process.wait(timeout=900) == 0

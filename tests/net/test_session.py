@@ -52,7 +52,7 @@ def run(scripts: dict[str, Script[Any]], **options: Any) -> dict[str, Any]:
         return drive
 
     async def bounded() -> dict[str, Any]:
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(900):
             return await session(*(Party(name, part(name)) for name in scripts))
 
     return asyncio.run(bounded())
@@ -143,7 +143,7 @@ def test_a_peer_that_fails_ends_even_a_long_computation() -> None:
     released = threading.Event()
 
     def stuck(_me: str) -> Script[None]:
-        released.wait(60)
+        released.wait(900)
         yield Receive("loans", Number)
 
     def failing(_me: str) -> Script[None]:

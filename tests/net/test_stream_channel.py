@@ -15,7 +15,7 @@ from masquerade.net.stream_channel import CHUNK, Inbound, Outbound, StreamChanne
 from net.streams import MemoryStream, stream_pair
 from virtual_time import run_in_virtual_time
 
-TIMINGS = Timings(silence=60, patience=60, grace=0.2)
+TIMINGS = Timings(silence=900, patience=900, grace=0.2)
 PEERS = ("loans", "shop")
 
 

@@ -39,7 +39,7 @@ def run(scripts: dict[str, Script[Any]], *, lost: str) -> dict[str, Any]:
         return drive
 
     async def bounded() -> dict[str, Any]:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(900):
             return await session(*(Party(name, part(name)) for name in scripts))
 
     return asyncio.run(bounded())

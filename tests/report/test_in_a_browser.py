@@ -37,7 +37,7 @@ def test_the_page_is_drawn_without_a_complaint(release, tmp_path):
         ],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=True,
     )
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -67,11 +67,11 @@ class Room:
         """A client that shows a user's token, or none."""
         if user is not None:
             headers["Authorization"] = f"Bearer {self.tokens[user]}"
-        return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, verify=self.verify, timeout=60)
+        return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, verify=self.verify, timeout=900)
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """What anybody is answered, outside the API's own paths too."""
-        return httpx.get(f"{self.url}{path}", headers=headers, timeout=60)
+        return httpx.get(f"{self.url}{path}", headers=headers, timeout=900)
 
     def ask(self, user: str = "ana") -> SessionRecord:
         """A new session."""
@@ -198,7 +198,7 @@ def room(folder: Path, clock: FakeClock | None = None, **settings: Any) -> Itera
         yield made
 
 
-def until(holds: Any, seconds: float = 180) -> None:
+def until(holds: Any, seconds: float = 900) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
     while not holds():
@@ -209,7 +209,7 @@ def until(holds: Any, seconds: float = 180) -> None:
 def raw(place: Room, request: bytes) -> bytes:
     """What the server answers to bytes that no client library would send."""
     url = httpx.URL(place.url)
-    with socket.create_connection((url.host, url.port or 80), timeout=60) as connection:
+    with socket.create_connection((url.host, url.port or 80), timeout=900) as connection:
         connection.sendall(request)
         answer = b""
         while part := connection.recv(65536):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-PATIENCE = 300  # seconds; nobody waits so long
+PATIENCE = 900  # seconds; nobody waits so long
 
 
 class Gate:

@@ -144,7 +144,7 @@ class Folder:
             self.conf(name),
             f'name = "{name}"\naddress = "127.0.0.1:0"\n{extra}\n'
             f'[coordinator]\naddress = "{self.coordinator}"\n'
-            f"[timings]\nconnect = 60\nsilence = 60\nwatch = 0.2\nstart = 180\n"
+            f"[timings]\nconnect = 900\nsilence = 900\nwatch = 0.2\nstart = 900\n"
             f'[datasets.{dataset}]\nsource = "{dataset}.csv"\nid = "ssn"\n{roles}\n'
             f"{columns}[datasets.{dataset}.policy]\n{rules}\n",
         )

@@ -144,7 +144,7 @@ def test_two_hundred_listeners(place: Room) -> None:
 
     async def everybody() -> tuple[list[list[dict[str, Any]]], int, int]:
         limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(limits=limits, timeout=120) as client:
+        async with httpx.AsyncClient(limits=limits, timeout=900) as client:
             listening = [
                 asyncio.create_task(listen(client, sessions[n % len(sessions)].id)) for n in range(LISTENERS)
             ]

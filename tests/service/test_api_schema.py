@@ -122,7 +122,7 @@ def test_every_answer_is_as_the_document_says(
         headers={"Authorization": f"Bearer {token}"},
         session=connection,
         excluded_checks=[] if without else [ignored_auth],
-        timeout=60,
+        timeout=900,
     )
 
 

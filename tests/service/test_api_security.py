@@ -261,9 +261,9 @@ def test_over_https(tmp_path: Path) -> None:
         context = ssl.create_default_context(cadata=authority.certificate.decode())
         context.check_hostname = False  # the trial's certificates name parties, not hosts
         bearer = {"Authorization": f"Bearer {place.tokens['ana']}"}
-        with httpx.Client(base_url=f"{place.url}/api/v1", headers=bearer, verify=context, timeout=60) as ana:
+        with httpx.Client(base_url=f"{place.url}/api/v1", headers=bearer, verify=context, timeout=900) as ana:
             answer = ana.get("/me")
             assert answer.status_code == 200
             assert answer.headers["strict-transport-security"].startswith("max-age=")
-        with httpx.Client(timeout=60) as stranger, pytest.raises(httpx.ConnectError):
+        with httpx.Client(timeout=900) as stranger, pytest.raises(httpx.ConnectError):
             stranger.get(f"{place.url}/api/v1/me")

@@ -73,7 +73,7 @@ class Server:
         """As `pg_ctl stop -m immediate` does it: every connection is cut."""
         assert self.process is not None
         self.process.send_signal(signal.SIGQUIT)
-        self.process.wait(timeout=300)
+        self.process.wait(timeout=900)
 
 
 @pytest.fixture(scope="module")

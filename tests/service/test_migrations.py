@@ -149,7 +149,7 @@ def test_coordinators_that_start_together_take_turns(new_database_url: str, tmp_
         process.stdin.write(b"go\n")
         process.stdin.flush()
     for process in started:
-        process.communicate(timeout=180)
+        process.communicate(timeout=900)
     assert [process.returncode for process in started] == [0] * 4
 
 

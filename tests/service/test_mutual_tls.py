@@ -274,7 +274,7 @@ def test_who_comes_while_the_server_ends_is_turned_away() -> None:
             reader, writer = await asyncio.open_connection(host, int(port))  # and no word of TLS yet
         context = tls_context(ssl.PROTOCOL_TLS_CLIENT, IDENTITIES["clinic"], trusting("bank"), "bank")
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(900):
                 await writer.start_tls(context, server_hostname="bank")
                 return await reader.read()
         except (ConnectionError, ssl.SSLError):

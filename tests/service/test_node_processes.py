@@ -49,7 +49,7 @@ class Served:
 
     def end(self, number: int) -> int:
         self.process.send_signal(number)
-        code = self.process.wait(timeout=180)
+        code = self.process.wait(timeout=900)
         assert self.process.stdout is not None
         self.process.stdout.close()
         return code

@@ -192,7 +192,7 @@ def interrupted_while_people_watch(house: House, server: Process, url: str, web:
     try:
         headers = {"Authorization": f"Bearer {token}"}
         context = ssl.create_default_context(cafile=str(web))
-        with httpx.Client(base_url=url, headers=headers, verify=context, timeout=60) as http:
+        with httpx.Client(base_url=url, headers=headers, verify=context, timeout=900) as http:
             wish = house.request(privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": 6}])
             held: str = http.post("/api/v1/sessions", json=wish).json()["id"]
             ends: list[str] = []
@@ -247,7 +247,7 @@ def looking_on(server: Process, url: str, session: str) -> None:
 
 
 def _browser(url: str, web: Path) -> httpx.Client:
-    return httpx.Client(base_url=url, verify=ssl.create_default_context(cafile=str(web)), timeout=60)
+    return httpx.Client(base_url=url, verify=ssl.create_default_context(cafile=str(web)), timeout=900)
 
 
 def _signed_in(browser: httpx.Client, url: str, user: str) -> str:

@@ -44,7 +44,7 @@ def test_everything_awaited(api: LiveApi, tmp_path: Path) -> None:
             await asyncio.to_thread(api.hold, session)
             assert (await client.wait(session)).status == "awaiting_client"
             await client.accept(session)
-            await asyncio.wait_for(watching, 60)
+            await asyncio.wait_for(watching, 900)
             assert seen[-2:] == ["awaiting_client", "published"]
             assert (await client.wait(session)).published
             assert (await client.release(session)).rows == 4

@@ -66,7 +66,7 @@ def test_over_a_restart_of_the_coordinator(tmp_path: Path) -> None:
         api.stop()
         api.start()
         api.move(session, Status.FAILED, cause="bank: gone")
-        watching.join(60)
+        watching.join(900)
         assert ended == [True]
         assert numbers == [1, 2, 3, 4, 5, 6]
         assert states[-1] == "failed"
