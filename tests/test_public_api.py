@@ -135,7 +135,7 @@ NEEDED_ALONE = """
     )}
     assert not (unneeded | rooms) & loaded, (unneeded | rooms) & loaded
     commands = {name.removeprefix("masquerade.cli.") for name in loaded if name.startswith("masquerade.cli.")}
-    assert commands == {"anonymize", "keys", "main", "output"}, commands
+    assert commands == {"anonymize", "main", "output", "table_options"}, commands
 """
 
 

@@ -47,7 +47,7 @@ APPLICATION_ORIENTED = Paper(
                         f"with {name} prioritised, the weighted metric is never worse than plain Mondrian's",
                         _by_overlap,
                         (f"Figure {number}: ",),
-                        code="anonymize/mondrian/priority.py",
+                        code="anonymize/mondrian/method.py",
                     )
                     for number, name in ((1, "sex"), (2, "age"))
                 ),
@@ -56,7 +56,7 @@ APPLICATION_ORIENTED = Paper(
                     "prioritised releases classify crx better than plain ones",
                     _by_overlap,
                     ("Figure 3",),
-                    code="anonymize/mondrian/priority.py",
+                    code="anonymize/mondrian/method.py",
                 ),
                 Exhibit(
                     "Figure 4",
@@ -70,7 +70,7 @@ APPLICATION_ORIENTED = Paper(
                     "cutting where the workload's predicates cut keeps selections exact",
                     by_goals(),
                     ("Adult, four queries",),
-                    code="anonymize/mondrian/predicate_axes.py",
+                    code="anonymize/mondrian/axes.py",
                 ),
             ),
             {"KS": (2, 20, 200), "REPEATS": 2, "REPEATS_OF_SWEEP": 1, "PREDICTED_RANGES": (10,)},
@@ -230,7 +230,7 @@ CONSTRAINED = Paper(
                     by_claims(lambda results: _little_lost(results)),
                     tuple(f"native-country{more}, k = {k}: {what}" for more in ("", " and age")
                           for k in range(2, 11) for what in ("information", "seconds")),
-                    code="anonymize/k_member/",
+                    code="anonymize/k_member.py",
                 ),
                 Exhibit(
                     "Tables 1 and 2",
@@ -238,7 +238,7 @@ CONSTRAINED = Paper(
                     by_goals("The paper's hierarchies and boundaries are lost, so the numbers differ."),
                     tuple(f"native-country{more}, k = {k}: {what}" for more in ("", " and age")
                           for k in range(2, 11) for what in ("violations", "suppressed")),
-                    code="privacy/constrained_k_anonymity.py",
+                    code="privacy/k_anonymity.py",
                 ),
             ),
             {"N_RECORDS": 3_000, "KS": range(2, 4)},

@@ -17,6 +17,7 @@ import pytest
 import masquerade as mq
 from homes import home
 from masquerade.anonymize.tds.view import LocalView
+from masquerade.data.records import ranks_of
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.protocol.sensitive.back_ends import rows_satisfy
@@ -62,7 +63,7 @@ class DishonestBank:
         def knowing(view: LocalView, state: Any) -> Any:
             found = best(view, state)
             if found is not None:  # only the bank has candidates, and never too few
-                ranks = view.own["Salary"].column.ranks
+                (ranks,) = state._records.chunks.each(lambda chunk: chunk[ranks_of("Salary")])
                 place.update({int(rank): row for row, rank in enumerate(ranks)})
                 view.candidates.append(found[0])
             return found

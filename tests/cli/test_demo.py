@@ -187,7 +187,7 @@ def test_a_tree_and_a_net_are_learned_of_the_same_people(once: tuple[Path, dict[
 ASKS_NOTHING = """
 from types import SimpleNamespace
 from masquerade.cli import demo as command, main
-from masquerade.library import demo
+from masquerade.demo import demo
 
 async def asks_nothing(folder, url, *_):
     return demo.Demo(folder, SimpleNamespace(id=""), SimpleNamespace(summary={}), {}, url)

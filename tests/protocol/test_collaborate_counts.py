@@ -47,8 +47,8 @@ def opened_to(who: str, contract: Contract, tables: dict[str, mq.Table]) -> Open
     me = contract.parties.index(who)
 
     def recording(method: Any, name: str) -> Any:
-        def recorded(self: SharedBits, *args: Any) -> Any:
-            result = yield from method(self, *args)
+        def recorded(self: SharedBits, *args: Any, **named: Any) -> Any:
+            result = yield from method(self, *args, **named)
             if self.me == me:
                 told.results.append((name, np.array(result).tolist()))
             return result
