@@ -23,7 +23,7 @@ from masquerade.data.column import Generalised
 from masquerade.data.encode import distinct
 from masquerade.data.table import Table
 from masquerade.jobs.mashup import Mashup, mashup_job
-from masquerade.utility.penalties import certainty_penalties
+from masquerade.utility.losses import certainty_penalties
 
 QID = (
     *("age", "workclass", "education", "marital-status", "relationship"),

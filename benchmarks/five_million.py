@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import _adult
+from _blow_up import blow_up
 from _figures import Figure, Say, duration, tell
-from masquerade.data.blow_up import blow_up
 
 RECORDS, K, SEED = 5_000_000, 50, 7
 GOAL_BYTES = 8 << 30

@@ -16,7 +16,7 @@ import numpy as np
 from _figures import Figure, Say, save_chart, tell
 from m_privacy_verification import PROVIDERS, SEED, STRATEGIES, M, Records
 from masquerade.privacy.m_privacy.constraint import VERIFICATION_WEIGHT, score
-from masquerade.privacy.m_privacy.group import Group
+from masquerade.privacy.m_privacy.strategies import Group
 from masquerade.report.charts import Series, line_chart
 
 GROUPS = 5

@@ -20,9 +20,8 @@ from _figures import Figure, Say, duration, save_chart, tell
 from masquerade.data.table import Table
 from masquerade.engine.counts import pair_counts
 from masquerade.privacy.m_privacy.constraint import constraint_of
-from masquerade.privacy.m_privacy.group import Group
 from masquerade.privacy.m_privacy.search import Outcome, TooManyCoalitions
-from masquerade.privacy.m_privacy.strategies import STRATEGIES, adaptive
+from masquerade.privacy.m_privacy.strategies import STRATEGIES, Group, adaptive
 from masquerade.report.charts import Series, line_chart
 
 K, L, M, PROVIDERS, GROUPS, SEED = 50, 4, 5, 15, 10, 7

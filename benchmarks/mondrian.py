@@ -20,9 +20,9 @@ import pyarrow as pa
 
 import _adult
 import masquerade as mq
+from _blow_up import blow_up
 from _figures import Figure, Say, Spent, duration, in_turn, tell
 from _plain_mondrian import plain_mondrian
-from masquerade.data.blow_up import blow_up
 from masquerade.data.released import Outcome
 
 QID = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")

@@ -21,13 +21,13 @@ import numpy as np
 
 import _adult
 import masquerade as mq
+from _blow_up import blow_up
 from _figures import Figure, Say, duration, tell
 from masquerade.anonymize.method import TableMethod
-from masquerade.data.blow_up import blow_up
 from masquerade.data.column import Column
 from masquerade.data.continuum import Continuum
 from masquerade.data.released import Outcome
-from masquerade.utility.penalties import certainty_penalties, guiding_penalties
+from masquerade.utility.losses import certainty_penalties, guiding_penalties
 from mondrian import MILLION, QID, SEED, arx_schema
 
 KS = (5, 10, 50)

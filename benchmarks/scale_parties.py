@@ -18,9 +18,9 @@ import pyarrow as pa
 import _adult
 import mashup
 import masquerade as mq
+from _blow_up import blow_up
 from _figures import Figure, Say, duration, save_chart, tell
 from figure_12 import PAPER_SECONDS, SEED, K, random_requirements
-from masquerade.data.blow_up import blow_up
 from masquerade.jobs.mashup import mashup_job
 from masquerade.privacy.requirement import Requirement
 from masquerade.report.charts import Series, line_chart

@@ -28,7 +28,7 @@ from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement, limits_of
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.method import Automatic, SessionMethod
-from masquerade.risk.attacks.registry import ATTACKS
+from masquerade.risk.attacks import ATTACKS
 from masquerade.service.wire.problems import PAGE, PROBLEM_TYPES
 
 DOCS = Path(__file__).parent
@@ -208,7 +208,7 @@ def _attacks() -> Iterator[str]:
     }
     for attack in ATTACKS:
         yield f"## `{attack.name}`"
-        yield _text(inspect.getdoc(type(attack)) or "")
+        yield _text(inspect.getdoc(attack.run) or "")
         needs = " and ".join(needed[each] for each in attack.needs)
         yield _facts({"Value": attack.summary, "Needs": needs or "the release alone"})
 

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
     from masquerade.privacy.requirement import Requirement
     from masquerade.privacy.t_closeness import TCloseness
-    from masquerade.risk.attacks.attack import Finding
+    from masquerade.risk.attack import Finding
     from masquerade.risk.keys import Keys
     from masquerade.risk.masking import Masked
     from masquerade.surface.estimators import (
@@ -146,7 +146,7 @@ _HOME = {
     "privacy.recursive_l_diversity": ["RecursiveLDiversity"],
     "privacy.requirement": ["Requirement"],
     "privacy.t_closeness": ["TCloseness"],
-    "risk.attacks.attack": ["Finding"],
+    "risk.attack": ["Finding"],
     "risk.keys": ["Keys"],
     "risk.masking": ["Masked"],
     "surface.estimators": [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.coarsening import pruned
+from masquerade.data.boundary import pruned
 from masquerade.errors import ParameterError
 from papers.paper_tables import JOB
 

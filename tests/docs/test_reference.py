@@ -11,7 +11,7 @@ import pytest
 from masquerade.forms.declared import parameters_of
 from masquerade.methods import methods
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.risk.attacks.registry import ATTACKS
+from masquerade.risk.attacks import ATTACKS
 
 ROOT = Path(__file__).parents[2]
 

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.interval_taxonomy import interval_taxonomy
 from masquerade.data.read import TableFile
 from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.data.taxonomy_files import Outline, outline_of_rows
+from masquerade.data.taxonomy_files import Outline, interval_taxonomy, outline_of_rows
 from masquerade.errors import AnswerIsNo, DataError, ParameterError
 from masquerade.files import FileExists
 from masquerade.jobs.draft.draft import Draft, _rows

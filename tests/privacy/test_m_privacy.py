@@ -15,10 +15,9 @@ from examples import examples
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError
 from masquerade.privacy.m_privacy.constraint import Constraint, constraint_of
-from masquerade.privacy.m_privacy.group import Group
 from masquerade.privacy.m_privacy.groups import GroupCheck
 from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.privacy.m_privacy.strategies import STRATEGIES
+from masquerade.privacy.m_privacy.strategies import STRATEGIES, Group
 from masquerade.privacy.requirement import GroupRequirement
 from privacy.definitions import QID, SENSITIVE, WRAPPED, leftovers, private, satisfied
 

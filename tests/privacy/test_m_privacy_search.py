@@ -22,10 +22,9 @@ from masquerade.privacy.m_privacy import constraint as branch_and_bound_module
 from masquerade.privacy.m_privacy import constraint as corners
 from masquerade.privacy.m_privacy import strategies
 from masquerade.privacy.m_privacy.constraint import constraint_of, score, worst_coalition
-from masquerade.privacy.m_privacy.group import Group
 from masquerade.privacy.m_privacy.groups import GroupCheck
 from masquerade.privacy.m_privacy.search import bits, joined, members, of_size, single, within
-from masquerade.privacy.m_privacy.strategies import STRATEGIES, exact, strategy_named
+from masquerade.privacy.m_privacy.strategies import STRATEGIES, Group, exact, strategy_named
 from masquerade.privacy.recursive_l_diversity import largest_ratios
 from privacy.definitions import QID, ROWS, SENSITIVE, WRAPPED
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.risk.attacks.attack import Finding
-from masquerade.risk.attacks.registry import ATTACKS
-from masquerade.risk.attacks.reidentification import ewens, zayatz
+from masquerade.risk.attack import Finding
+from masquerade.risk.attacks import ATTACKS, ewens, zayatz
 
 QID = mq.KAnonymity(["age", "zip"], k=1)
 ZIPS = mq.Taxonomy(

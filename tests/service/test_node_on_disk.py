@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from masquerade.data import read
-from masquerade.data.mapped_table import MappedParts, mapped_columns
+from masquerade.data.private_copy import MappedParts, mapped_columns
 from masquerade.data.read import TableFile
 from masquerade.data.table import Origin
 from masquerade.errors import DataError

@@ -13,7 +13,7 @@ from examples import examples
 from masquerade.data.column import Column, Generalised
 from masquerade.data.continuum import Continuum
 from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.utility.penalties import certainty_penalties, guiding_penalties, leaf_losses, relative_heights
+from masquerade.utility.losses import certainty_penalties, guiding_penalties, leaf_losses, relative_heights
 
 
 @given(

@@ -15,9 +15,9 @@ import pyarrow as pa
 from masquerade.anonymize.shared_people import SharedPeople
 from masquerade.data.column import Coded, Generalised
 from masquerade.data.continuum import NUMBER
-from masquerade.data.formulas import count_formulas
 from masquerade.data.released import Choice, Step
 from masquerade.data.taxonomy import FLAT, Taxonomy
+from masquerade.data.write import count_formulas
 from masquerade.engine.counts import Counts, Ints, occurring
 from masquerade.privacy.check import Verdict
 from masquerade.utility.comparison import Comparison, CountsBefore

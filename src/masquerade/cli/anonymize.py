@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from masquerade.jobs.mashup import Mashup
     from masquerade.jobs.release import Release
     from masquerade.jobs.run import Written
-    from masquerade.risk.attacks.attack import Finding
+    from masquerade.risk.attack import Finding
 
 
 def anonymize(

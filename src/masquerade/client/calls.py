@@ -288,8 +288,8 @@ class Calls:
                 file.write(content)
                 return release
             if escape_formulas:
-                from masquerade.data.formulas import escape_formulas as escaped
                 from masquerade.data.write import encode_table
+                from masquerade.data.write import escape_formulas as escaped
 
                 table, _, release = await self._parquet(session)
                 encode_table(escaped(table), file, target.suffix)

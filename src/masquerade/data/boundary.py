@@ -1,4 +1,5 @@
-"""How far each value of an attribute may be generalised at most (Constrained k-Anonymity, Definitions 3 to 5).
+"""How far each value of an attribute may be generalised at most (Constrained k-Anonymity, Definitions 3 to 5), and
+how far at least.
 
 A value's **maximal allowed generalisation** (MAGVal) is a node on its path to the root: given by name, in a job
 (`max_generalization`) or in the taxonomy's file; of two on one path the lower counts for the values below it. Of
@@ -8,7 +9,7 @@ it is a range of ranks, so "beyond its boundary" is two comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.continuum import MISSING_CELL, Continuum, Number
-from masquerade.data.taxonomy import Node, Taxonomy
+from masquerade.data.taxonomy import Branch, Node, Taxonomy
 from masquerade.engine.counts import Counts, Flags, Ints, renumber
 from masquerade.errors import Problem, nearest, shown
 
@@ -91,14 +92,18 @@ def named_boundary(taxonomy: Taxonomy, names: Iterable[str]) -> Boundary:
     return Boundary(taxonomy, lo, hi)
 
 
-def boundary_problems(taxonomy: Taxonomy, names: Sequence[str]) -> list[Problem]:
-    """Return what is wrong with these names: those of no node, and values that have none above them."""
-    problems = []
+def unknown_nodes(taxonomy: Taxonomy, names: Iterable[str]) -> Iterator[Problem]:
+    """Say which names are of no node."""
     for name in names:
         if taxonomy.called(name) is None:
             meant = nearest(name, taxonomy.all_names)
             text = f"{shown(name)} is no node of taxonomy {taxonomy.source}"
-            problems.append(Problem(f"{text}; the nearest is {shown(meant)}" if meant else text))
+            yield Problem(f"{text}; the nearest is {shown(meant)}" if meant else text)
+
+
+def boundary_problems(taxonomy: Taxonomy, names: Sequence[str]) -> list[Problem]:
+    """Return what is wrong with these names: those of no node, and values that have none above them."""
+    problems = list(unknown_nodes(taxonomy, names))
     if problems:
         return problems
     lo, _ = _ranges(taxonomy, [node for name in names if (node := taxonomy.called(name)) is not None])
@@ -147,3 +152,37 @@ def boundary_by_width(domain: Continuum, max_width: Number) -> Boundary:
         np.concatenate([missing, np.repeat(ends[:-1], lengths)]),
         np.concatenate([missing + 1, np.repeat(ends[1:], lengths)]),
     )
+
+
+# --- the finest values --------------------------------------------------------------------------------------
+# What a release never tells apart (`min_generalization`): the named nodes become the leaves of the taxonomy, before any
+# method sees the column (`encode.py`). So every method, check and metric keeps to it without knowing.
+
+
+def pruned(taxonomy: Taxonomy, names: Iterable[str]) -> tuple[Taxonomy, Counts]:
+    """Return the taxonomy whose leaves are these nodes, and the new rank of each old leaf.
+
+    Of two nodes on one path the higher counts.
+    """
+    stops = {node.lo * (taxonomy.size + 1) + node.hi for name in names if (node := taxonomy.called(name))}
+    made: dict[int, Branch] = {}
+    order: list[int] = []
+    waiting = [0]
+    while waiting:  # not by recursion: a tree may be deep
+        at = waiting.pop()
+        order.append(at)
+        node = taxonomy.nodes[at]
+        if node.lo * (taxonomy.size + 1) + node.hi not in stops:
+            waiting += reversed(node.children)
+    inside = set(order)
+    for at in reversed(order):
+        node = taxonomy.nodes[at]
+        below = [made[child] for child in node.children if child in inside]
+        made[at] = Branch(node.name, tuple(below))
+    leaves = [node for at in order if not made[at].children for node in [taxonomy.nodes[at]]]
+    widths = [node.hi - node.lo for node in leaves]
+    edges = taxonomy.edges
+    if edges is not None:
+        edges = (*(edges[node.lo] for node in leaves), edges[-1])
+    coarse = Taxonomy(made[0], taxonomy.source, edges, taxonomy.allowed)
+    return coarse, np.repeat(np.arange(len(widths)), widths)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from masquerade.data.coarsening import coarsened
+from masquerade.data.boundary import pruned
 from masquerade.data.column import Coded, Column, Ranks
 from masquerade.data.continuum import (
     ISO_DATE,
@@ -125,8 +125,23 @@ def encode(
 ) -> Column:
     """Encode an attribute's cells as ranks. With `keep_missing` a missing cell is a value of its own, else an error."""
     encoded = _encode_all(attribute, column, wrong, keep_missing)
-    encoded = coarsened(encoded, attribute.min_generalization, attribute.min_width)
+    encoded = _coarsened(encoded, attribute)
     return replace(encoded, boundary=attribute.boundary(encoded.domain)) if attribute.is_bounded else encoded
+
+
+def _coarsened(column: Column, attribute: Attribute) -> Column:
+    """Return the column without what must not be told apart: leaves below nodes, or numbers within a cell of a grid."""
+    domain, width = column.domain, attribute.min_width
+    if isinstance(domain, Taxonomy):
+        if not attribute.min_generalization:
+            return column
+        coarse, of_rank = pruned(domain, attribute.min_generalization)
+        return Column(column.name, of_rank.astype(np.int32).take(column.ranks), coarse)
+    if width is None:
+        return column
+    starts, of_value = distinct_values(np.floor_divide(domain.values, width) * width)
+    of_rank = np.concatenate([np.arange(domain.first), of_value + domain.first])
+    return Column(column.name, of_rank.astype(np.int32).take(column.ranks), replace(domain, values=starts))
 
 
 def encoded_rows(attribute: Attribute, column: Column, rows: NDArray[np.intp]) -> Column | None:

@@ -9,8 +9,14 @@ from functools import cached_property
 from math import inf
 from typing import Literal
 
-from masquerade.data.boundary import Boundary, boundary_by_width, boundary_problems, named_boundary
-from masquerade.data.coarsening import coarsening_problems, pruned
+from masquerade.data.boundary import (
+    Boundary,
+    boundary_by_width,
+    boundary_problems,
+    named_boundary,
+    pruned,
+    unknown_nodes,
+)
 from masquerade.data.continuum import ISO_DATE, Continuum, Number, NumberStyle
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import DataError, ParameterError, Problem, hint
@@ -71,9 +77,9 @@ class Attribute:
         if self.max_generalization and isinstance(self.taxonomy, Taxonomy):
             for problem in boundary_problems(self.taxonomy, self.max_generalization):
                 yield problem.at(key=names)
-        yield from self._coarsening_problems()
+        yield from self._unknown_nodes()
 
-    def _coarsening_problems(self) -> Iterator[Problem]:
+    def _unknown_nodes(self) -> Iterator[Problem]:
         names, widths = (("attributes", self.name, word) for word in ("min_generalization", "min_width"))
         if self.min_width is not None and (self.kind == "categorical" or self.taxonomy is not None):
             text = (
@@ -89,7 +95,7 @@ class Attribute:
         if not isinstance(self.taxonomy, Taxonomy):
             yield Problem("names nodes of a taxonomy; give a taxonomy file", key=names)
             return
-        problems = [*coarsening_problems(self.taxonomy, self.min_generalization)]
+        problems = [*unknown_nodes(self.taxonomy, self.min_generalization)]
         yield from (problem.at(key=names) for problem in problems)
         if problems:
             return

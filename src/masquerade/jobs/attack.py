@@ -23,8 +23,8 @@ from masquerade.jobs.model import DataSection
 from masquerade.jobs.one_table import checked_requirement, table_of_release
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import Conjunction, Requirement
-from masquerade.risk.attacks.attack import Finding, GroupCounts, Scene
-from masquerade.risk.attacks.registry import attack as play
+from masquerade.risk.attack import Finding, GroupCounts, Scene
+from masquerade.risk.attacks import attack as play
 
 if TYPE_CHECKING:  # a release at hand needs no job
     from masquerade.jobs.plan import Plan

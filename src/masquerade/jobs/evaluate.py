@@ -17,8 +17,8 @@ from masquerade.jobs.guessing import names_of
 from masquerade.jobs.one_table import checked_requirement
 from masquerade.privacy.requirement import Requirement
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.risk.attacks.attack import GroupCounts, Scene
-from masquerade.risk.attacks.registry import attack
+from masquerade.risk.attack import GroupCounts, Scene
+from masquerade.risk.attacks import attack
 from masquerade.utility.comparison import Comparison, compare, refuse_other_order
 from masquerade.utility.losses import certainty_losses, information_kept, losses_of
 from masquerade.utility.measures import measure, weighted_overlap
@@ -208,7 +208,7 @@ def _mined(comparison: Comparison, table: Table, target: str | None, asked: _Ask
             name: _prediction(table, comparison, name, mask, folds or 10, seed) for name in asked.predict
         }
     if asked.clusters:
-        from masquerade.utility.clustering import clustering
+        from masquerade.utility.accuracy import clustering
 
         on_stage(Stage("finding clusters"))
         found["clustering"] = clustering(table, comparison.released, asked.clusters, seed)

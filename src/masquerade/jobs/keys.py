@@ -230,7 +230,7 @@ def _files(
         raise ParameterError(
             f"{file.source}: a cluster reads Parquet where it lies: a file, a folder, or a pattern"
         )
-    from masquerade.data.staged_parquet import staged_parquet
+    from masquerade.data.private_copy import staged_parquet
 
     on_stage(Stage("copying the table", detail="to be read in chunks"))
     with staged_parquet(file, asked) as files:

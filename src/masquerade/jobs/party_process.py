@@ -28,11 +28,11 @@ import pyarrow as pa
 
 from masquerade.arrangement import ANSWER, MODEL, TABLE
 from masquerade.audit.log import AuditLog
+from masquerade.data.private_copy import staged_parquet
 from masquerade.data.read_parquet import parted_files
 from masquerade.data.reading import RawTable
 from masquerade.data.records import Parted
 from masquerade.data.schema import Schema
-from masquerade.data.staged_parquet import staged_parquet
 from masquerade.data.table import Origin, Table
 from masquerade.engine.chunks import Engine
 from masquerade.errors import (

@@ -211,7 +211,7 @@ def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: On
             ) from None
         return
     on_stage(Stage(f"copying {bare_source(data.source)}", detail="to be read in chunks"))
-    from masquerade.data.staged_parquet import staged_parquet  # with what writes Parquet
+    from masquerade.data.private_copy import staged_parquet  # with what writes Parquet
 
     with staged_parquet(section_file(data, plan.base), columns, also) as files:
         yield files

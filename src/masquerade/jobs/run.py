@@ -20,7 +20,6 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.publish import Folder, publish, publish_records, published_columns, wanted_of
 from masquerade.anonymize.release import Provenance
 from masquerade.data.file_kinds import database_scheme, is_parted
-from masquerade.data.formulas import escape_formulas
 from masquerade.data.read import TableFile
 from masquerade.data.read_parquet import parted_files
 from masquerade.data.reading import RawTable
@@ -28,7 +27,7 @@ from masquerade.data.records import rows_of_chunks
 from masquerade.data.released import OnStep
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.data.write import check_target, encode_table
+from masquerade.data.write import check_target, encode_table, escape_formulas
 from masquerade.files import make_folder, read_file, replacing_folder, replacing_together
 from masquerade.jobs.model import DataSection, EngineSection
 from masquerade.jobs.outputs import Outputs, section_file
@@ -353,7 +352,7 @@ def as_released(source: RawTable, plan: Plan) -> RawTable:
     """Return the table of a finished release with its cells as they were before formulas in it were escaped."""
     if not plan.job.output.escape_formulas:
         return source
-    from masquerade.data.formulas import unescape_formulas
+    from masquerade.data.write import unescape_formulas
 
     return replace(source, table=unescape_formulas(source.table))
 

@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.boundary import Boundary, named_boundary
-from masquerade.data.coarsening import pruned
+from masquerade.data.boundary import Boundary, named_boundary, pruned
 from masquerade.data.column import Coded, allowed_cells, released_range
 from masquerade.data.continuum import ANYTHING, MISSING_CELL, read_interval
 from masquerade.data.encode import distinct, is_text, texts

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from masquerade.anonymize.release import VerifiedRelease, shuffled
-from masquerade.data.coarsening import pruned
+from masquerade.data.boundary import pruned
 from masquerade.data.column import Generalised
 from masquerade.data.continuum import Continuum
 from masquerade.data.encode import distinct, texts

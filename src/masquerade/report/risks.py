@@ -11,8 +11,8 @@ from masquerade.data.table import Table
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.report.charts import Bar, bar_chart
 from masquerade.report.verdict import figure, percent
-from masquerade.risk.attacks.attack import Finding, GroupCounts, Scene
-from masquerade.risk.attacks.registry import attack
+from masquerade.risk.attack import Finding, GroupCounts, Scene
+from masquerade.risk.attacks import attack
 from masquerade.risk.keys import greedy_key
 from masquerade.risk.separation import CodedRows, SeparatedRows
 

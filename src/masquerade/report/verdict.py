@@ -18,8 +18,8 @@ from masquerade.anonymize.release import (
     nearly_lost,
     other_cautions,
 )
-from masquerade.risk.attacks.attack import Finding
-from masquerade.risk.attacks.sensitive_values import Homogeneity, Skewness
+from masquerade.risk.attack import Finding
+from masquerade.risk.attacks import HOMOGENEITY, SKEWNESS
 
 # --- wording ------------------------------------------------------------------------------------------------
 # Number formats and names of things in the report.
@@ -189,7 +189,7 @@ def _information(release: VerifiedRelease) -> Iterator[str]:
 
 def _learned(attacks: Sequence[Finding]) -> Iterator[str]:
     """Yield what a group tells of its members' sensitive values, and of their class."""
-    rises = {each.attribute: each.value for each in attacks if each.name == Skewness.name}
+    rises = {each.attribute: each.value for each in attacks if each.name == SKEWNESS}
     for name, share in _pure(attacks).items():
         whose = f"{percent(share)} of the records are" if share else "No record is"
         rise = f"{100 * rises[name]:.1f} points more frequent than in the whole release"
@@ -198,7 +198,7 @@ def _learned(attacks: Sequence[Finding]) -> Iterator[str]:
 
 def _pure(attacks: Sequence[Finding]) -> dict[str, float]:
     """Return the share of the records in groups of a single value, by column."""
-    return {str(each.attribute): each.value for each in attacks if each.name == Homogeneity.name}
+    return {str(each.attribute): each.value for each in attacks if each.name == HOMOGENEITY}
 
 
 def _advice(release: VerifiedRelease, pure: Mapping[str, float]) -> Iterator[str]:

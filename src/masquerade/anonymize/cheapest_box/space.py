@@ -27,7 +27,7 @@ from masquerade.engine.counts import (
     value_counts,
     weighted_counts,
 )
-from masquerade.utility.penalties import guiding_penalties
+from masquerade.utility.losses import guiding_penalties
 
 # --- levels -------------------------------------------------------------------------------------------------
 # The levels of one attribute: how far each value can be raised, what that loses, and what covers several

@@ -19,7 +19,7 @@ from masquerade.data.column import Coded, Column
 from masquerade.data.continuum import Continuum
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import Counts, Flags, Ints, Rows
-from masquerade.utility.penalties import guiding_penalties
+from masquerade.utility.losses import guiding_penalties
 
 Shares = NDArray[np.float64]
 Cells = NDArray[np.int64]  # dimension × (lo, hi) × group

@@ -30,7 +30,7 @@ from masquerade.data.records import Records
 from masquerade.engine.chunks import Chunk
 from masquerade.engine.counts import Counts, value_counts
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.utility.penalties import certainty_penalties
+from masquerade.utility.losses import certainty_penalties
 
 
 def linked(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:

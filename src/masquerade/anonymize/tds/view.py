@@ -19,7 +19,7 @@ from masquerade.anonymize.tds.instruction import RankSplit, Split, child_numbers
 from masquerade.data.column import Column, Generalised
 from masquerade.data.released import Step
 from masquerade.engine.counts import Counts
-from masquerade.utility.penalties import Penalties, certainty_penalties, guiding_penalties
+from masquerade.utility.losses import Penalties, certainty_penalties, guiding_penalties
 from masquerade.utility.scores import FIXED_ONE, Score
 
 

@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 
 from masquerade.data.continuum import ISO_DATE, USUAL_NUMBERS, NumberStyle
 from masquerade.data.encode import MISSING_VALUES
-from masquerade.data.interval_taxonomy import interval_taxonomy
 from masquerade.data.read import TableFile
 from masquerade.data.reading import RawTable, chosen
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.data.taxonomy_files import outline_of_rows
+from masquerade.data.taxonomy_files import interval_taxonomy, outline_of_rows
 from masquerade.engine.counts import pair_counts, which_occur
 from masquerade.errors import AnswerIsNo, ParameterError, TaxonomyError
 from masquerade.files import FileExists, replacing_together

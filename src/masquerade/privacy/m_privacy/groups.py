@@ -23,9 +23,8 @@ from masquerade.privacy.m_privacy.constraint import (
     least_left_of_groups,
     score,
 )
-from masquerade.privacy.m_privacy.group import Group
 from masquerade.privacy.m_privacy.search import Outcome
-from masquerade.privacy.m_privacy.strategies import Strategy, exact, strategy_named
+from masquerade.privacy.m_privacy.strategies import Group, Strategy, exact, strategy_named
 
 
 class GroupCheck:

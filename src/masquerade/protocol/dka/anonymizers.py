@@ -34,7 +34,7 @@ from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import Counts, Flags, Rows, group_rows, renumber, value_counts
 from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.utility.penalties import Penalties, guiding_penalties
+from masquerade.utility.losses import Penalties, guiding_penalties
 
 # --- groups -------------------------------------------------------------------------------------------------
 # A party's own groups, as labels for the joint histogram.

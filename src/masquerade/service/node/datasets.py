@@ -14,7 +14,7 @@ from pathlib import Path
 
 from masquerade.arrangement import MODEL
 from masquerade.data.file_kinds import FILE_SCHEMES, database_path, database_scheme
-from masquerade.data.mapped_table import MappedParts, mapped_columns
+from masquerade.data.private_copy import MappedParts, mapped_columns
 from masquerade.data.records import Records
 from masquerade.data.table import Table
 from masquerade.engine.chunks import Engine
@@ -78,7 +78,7 @@ class Dataset:
         *,
         on_disk: bool = False,
     ) -> None:
-        """`on_disk`: keep the table in a file that is mapped, and not in memory (data/mapped_table.py)."""
+        """`on_disk`: keep the table in a file that is mapped, and not in memory (data/private_copy.py)."""
         self.party, self.settings = party, settings
         self._secret, self._clock, self._on_disk = secret, clock, on_disk
         self._lock = threading.Lock()

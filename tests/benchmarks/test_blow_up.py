@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from masquerade.data.blow_up import blow_up
+from masquerade.cli import bench
 from masquerade.errors import ParameterError
+
+blow_up = bench._load("_blow_up", Path(__file__).parents[2] / "benchmarks" / "_blow_up.py").blow_up
 
 TABLE = pa.table(
     {

@@ -1,13 +1,12 @@
-"""What every attack is: a name, what it needs, and a figure with its meaning in one sentence."""
+"""The scene of an attack, a release and what an attacker may hold beside it, and what an attack finds."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -318,22 +317,6 @@ class Scene:
     def _of_fitting(self, exposure: NDArray[np.float64]) -> NDArray[np.float64]:
         highest = [exposure[met].max() if met.size else 0.0 for met in self._fitting]
         return np.array(highest, float)[self._people.groups]
-
-
-class Attack(ABC):
-    """One way to learn from a release what it should not tell."""
-
-    name: ClassVar[str]
-    summary: ClassVar[str]  # goes on after a colon
-    needs: ClassVar[tuple[Need, ...]] = ()
-
-    @abstractmethod
-    def run(self, scene: Scene) -> Iterator[Finding]:
-        """Yield what it finds; the scene has all that it needs."""
-
-    def possible(self, scene: Scene) -> bool:
-        """Return whether the scene has what the attack needs."""
-        return all(getattr(scene, need) for need in self.needs)
 
 
 # --- fitting people -----------------------------------------------------------------------------------------

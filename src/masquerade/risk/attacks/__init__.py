@@ -1,1 +1,0 @@
-"""Attacks on a release, one file each; `registry.py` lists them."""
