@@ -58,8 +58,8 @@ def _write(batches: Iterator[pa.Table], path: Path, name: str) -> None:
 
 
 # --- mapped -------------------------------------------------------------------------------------------------
-# The file has no name any more once it is mapped: nobody else can open it, and it is gone with the process, however that
-# ends.
+# The file has no name any more once it is mapped: nobody else can open it, and it is gone with the process,
+# however that ends.
 
 
 def mapped_columns(file: TableFile, columns: Sequence[str]) -> tuple[pa.Table, Origin]:
