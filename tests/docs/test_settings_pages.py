@@ -32,7 +32,7 @@ from masquerade.service.node.admission import _unknown_past
 from masquerade.service.node.settings import NodeSettings
 from masquerade.service.session_states import Status
 from service.parties import CLINIC, IDLE, NOW, K, L, dealt, policy, reasons, refused, request
-from service.test_ratio_grants import question
+from service.test_policy import question
 from service_hospitals import Hospitals
 
 POLICY = DOCS / "howto" / "policy.md"

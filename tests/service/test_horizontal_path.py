@@ -283,7 +283,7 @@ def covers(row: dict[str, str], record: dict[str, str]) -> bool:
 
 
 def check(rows: list[dict[str, str]], records: list[dict[str, str]], *, k: int, values: int) -> None:
-    """Counted here, against outsiders; test_horizontal_leakage.py, which knows the providers, counts coalitions."""
+    """Counted here, against outsiders; test_coordinator_leakage.py, which knows the providers, counts coalitions."""
     assert all(any(covers(row, record) for row in rows) for record in records)
     groups = Counter((row["age"], row["ward"]) for row in rows)
     assert min(groups.values()) >= k

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from conftest import PASSWORD, Postgres
 from fake_clock import FakeClock
 from homes import home
-from masquerade.errors import BadInput, PeerError
+from masquerade.data import read
+from masquerade.data.private_copy import MappedParts, mapped_columns
+from masquerade.data.read import TableFile
+from masquerade.data.table import Origin
+from masquerade.errors import BadInput, DataError, PeerError
 from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.admission import Approvals, deal_id
-from masquerade.service.node.datasets import Dataset
+from masquerade.service.node.datasets import LONGEST, MOST, OFFER_STANDS, Dataset, KeptReadings
 from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import Snapshots, State
 from masquerade.service.wire.control import Pending, Published
@@ -372,3 +379,116 @@ def test_a_databases_password_is_told_to_nobody(
                 assert secret not in said
 
     run(part())
+
+
+# --- Which readings of a table that changes are kept, and for how long ---
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    folder = Folder(tmp_path)
+    conf = folder.conf("bank")
+    source = 'source = "sqlite:///bank.db"\nquery = "SELECT * FROM customers"'
+    conf.write_text(conf.read_text().replace('source = "customers.csv"', source))
+    return Dataset("bank", NodeSettings.load(conf).datasets["customers"], b"s" * 32)
+
+
+def reading(dataset: Dataset, snapshot: str) -> Any:
+    return SimpleNamespace(card=dataset._card(50, snapshot))
+
+
+def test_an_offer_stands_for_a_while_and_a_contract_until_it_expires(dataset: Dataset) -> None:
+    kept = KeptReadings()
+    kept.offered(dataset, reading(dataset, "a"), 0)
+    kept.agreed(dataset, reading(dataset, "b"), "deal", 600, 0)
+    assert kept.find(dataset, "a", OFFER_STANDS - 1) is not None
+    assert kept.find(dataset, "a", OFFER_STANDS) is None
+    assert kept.find(dataset, "b", 599) is not None
+    assert kept.find(dataset, "b", 600) is None
+    kept.tidy(600)
+    assert len(kept) == 0
+    kept.agreed(dataset, reading(dataset, "c"), "endless", 10**12, 0)
+    assert kept.find(dataset, "c", LONGEST) is None
+
+
+def test_a_reading_goes_with_the_last_deal_about_it(dataset: Dataset) -> None:
+    kept = KeptReadings()
+    for deal in ("one", "two"):
+        kept.agreed(dataset, reading(dataset, "a"), deal, 600, 0)
+    kept.done("one", 1)
+    assert kept.find(dataset, "a", 1) is not None
+    kept.done("two", 1)
+    assert len(kept) == 0
+
+
+def test_their_number_is_bounded_and_offers_push_out_no_contract(dataset: Dataset) -> None:
+    kept = KeptReadings()
+    for at in range(3):
+        kept.agreed(dataset, reading(dataset, f"deal{at}"), str(at), 600, 0)
+    for at in range(3 * MOST):
+        kept.offered(dataset, reading(dataset, f"offer{at}"), 0)
+    assert len(kept) == MOST
+    assert all(kept.find(dataset, f"deal{at}", 1) is not None for at in range(3))
+    assert kept.find(dataset, f"offer{3 * MOST - 1}", 1) is not None  # the newest, too
+    for at in range(3, MOST + 2):
+        kept.agreed(dataset, reading(dataset, f"deal{at}"), str(at), 600, 0)
+    assert len(kept) == MOST
+    assert [kept.find(dataset, f"deal{at}", 1) is not None for at in range(4)] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("max = 4711", "max = 4712"), ("FROM customers", "FROM consenting_customers")]
+)
+def test_by_another_configuration_nothing_is_released_as_it_was(dataset: Dataset, old: str, new: str) -> None:
+    kept = KeptReadings()
+    kept.agreed(dataset, reading(dataset, "a"), "deal", 600, 0)
+    conf = dataset.settings.base / "bank.toml"
+    conf.write_text(conf.read_text().replace(old, new))
+    changed = dataset.changed_to(NodeSettings.load(conf).datasets["customers"])
+    assert kept.find(dataset, "a", 1) is not None
+    assert kept.find(changed, "a", 1) is None
+
+
+def test_a_file_is_not_kept(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    dataset = Dataset("bank", NodeSettings.load(folder.conf("bank")).datasets["customers"], b"s" * 32)
+    kept = KeptReadings()
+    kept.agreed(dataset, reading(dataset, "a"), "deal", 600, 0)
+    assert len(kept) == 0
+
+
+# --- The table of a node with an engine: in a file that is mapped, and the same table in every respect.
+
+
+@pytest.mark.parametrize("small", [0, 1 << 26])
+def test_a_table_on_the_disk_has_the_same_commitment(
+    small: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it is read: a ledger recognises a snapshot by it."""
+    monkeypatch.setattr(read, "SMALL_FILE", small)
+    folder = Folder(tmp_path)
+    settings = NodeSettings.load(folder.conf("bank")).datasets["customers"]
+    here = Dataset("bank", settings, b"s" * 32).reading()
+    there = Dataset("bank", settings, b"s" * 32, on_disk=True).check()
+    assert there.card == here.card
+    assert there.card.snapshot is not None
+    assert there.table.arrow.nbytes > 0
+    assert not [*tmp_path.rglob("*.arrow")]
+
+
+def test_a_source_without_a_row_is_told(tmp_path: Path) -> None:
+    (tmp_path / "nobody.csv").write_text("ssn,age\n")
+    with pytest.raises(DataError, match=r"nobody\.csv"):
+        mapped_columns(TableFile("nobody.csv", base=tmp_path), ["ssn", "age"])
+
+
+def test_who_reads_a_part_elsewhere_gets_its_rows_alone() -> None:
+    table = pa.table({"town": ["Ulm", "Graz"] * 5000, "age": range(10_000)})
+    parts = MappedParts(table, Origin("people")).parts(100)
+    assert [part.rows for part in parts] == [100] * 100
+    sent = pickle.dumps(parts[7])
+    assert len(sent) < 5000
+    back = pickle.loads(sent)
+    assert back.read(["age"]).equals(table.select(["age"]).slice(700, 100))
+    assert (back.first_row, back.origin(()).name) == (700, "people")
+    assert pa.types.is_dictionary(back.read(["town"], {"town"}).schema.field("town").type)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,16 +13,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from masquerade.errors import ParameterError
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
+from masquerade.protocol.contract import MethodChoice, PassedOver
 from masquerade.service.agree.answering import accepts, answer
+from masquerade.service.agree.objections import departures
 from masquerade.service.agree.offers import Load, Refusal
-from masquerade.service.agree.policy import read_policy
+from masquerade.service.agree.policy import check_policy, read_policy
+from masquerade.service.agree.request import Request
 from masquerade.service.agree.terms import Deal, Price
-from masquerade.service.ledger import Ledger
-from service.parties import BANK, CLINIC, IDLE, NOW, K, L, dealt, offer, policy, reasons, request
+from masquerade.service.ledger import Ledger, append, record_of
+from service.parties import (
+    BANK,
+    CLINIC,
+    IDLE,
+    NOW,
+    OPEN,
+    K,
+    L,
+    dealt,
+    offer,
+    policy,
+    reasons,
+    refused,
+    request,
+)
 
 
 @pytest.mark.parametrize(
@@ -268,3 +288,239 @@ def test_a_party_accepts_what_it_agreed_to_and_nothing_else(monkeypatch: pytest.
     ):
         assert told(_changed(deal, requirements=(broken,))).startswith("deal: privacy[1]")
     assert told(replace(deal, purpose="")).startswith("deal: purpose")
+
+
+# --- Policies as they are read: every problem told at once, and the columns they speak of ---
+
+
+def test_a_policy_has_all_its_problems_told_at_once() -> None:
+    text = """
+    access = "public"
+    users = ["ana"]
+    methods = { tds = { adversary = ["honest"], scores = ["gain-ratio"] }, tsd = {} }
+    publish_records = false
+    session = 3
+    [price]
+    per_record = 1
+    per_atribute = 2
+    [[privacy]]
+    model = "k-anonymity"
+    k = 5
+    [[privacy]]
+    model = "l-diversity"
+    l = 3
+    """
+    with pytest.raises(ParameterError) as caught:
+        read_policy(tomllib.loads(text), "clinic.toml: policy")
+    told = "\n".join(caught.value.lines)
+    for expected in (
+        "policy: least_k: missing",
+        'policy: users: listed, but access = "public" lets everybody ask',
+        'policy: methods.tds.adversary: must be a list of one or more of "semi-honest", "malicious"; got "honest"',
+        'policy: methods.tds.scores: not a choice of tds (did you mean "score"?); known here: align, score, argmax, '
+        "adversary",
+        'policy: methods.tsd: no method "tsd" for parties (did you mean "tds"?); there are tds, dka, mondrian',
+        'policy: session: unknown key (did you mean "sessions"?)',
+        'policy: price.per_atribute: unknown key (did you mean "per_attribute"?)',
+        "policy: privacy[1].qid: missing; for a k over all attributes write least_k",
+        "policy: privacy[2].sensitive: missing",
+    ):
+        assert expected in told
+    with pytest.raises(ParameterError, match=r"price.per_record: needs publish_records = true"):
+        policy(publish_records=False, price={"per_record": 1})
+
+
+def test_a_key_that_is_no_text_is_told() -> None:
+    with pytest.raises(ParameterError, match="a key holds half a character"):
+        read_policy({"least_k": 2, "\ud800": 1})
+
+
+def test_a_policy_speaks_of_columns_that_are_there() -> None:
+    check_policy(policy(privacy=[{"model": L, "l": 2, "sensitive": "disease"}]), CLINIC)
+    wrong = policy(price={"attributes": {"agee": 5}}, privacy=[{"model": L, "l": 2, "sensitive": "illness"}])
+    with pytest.raises(ParameterError) as caught:
+        check_policy(wrong, CLINIC, "clinic.toml")
+    assert caught.value.lines == (
+        'clinic.toml: price.attributes: patients has no column "agee" (did you mean "age"?); '
+        "it has age, town, disease, income",
+        'clinic.toml: privacy[1].sensitive: patients has no column "illness"; it has age, town, disease, income',
+    )
+
+
+def test_the_example_of_the_manual() -> None:
+    manual = Path(__file__).parents[2] / "docs/howto/policy.md"
+    example = manual.read_text().split("```toml\n")[1].split("```")[0]
+    written = read_policy(tomllib.loads(example))
+    assert written.least_k == 10
+    assert len(written.privacy) == 3
+    assert set(written.model_dump()) == set(tomllib.loads(example))  # every key is shown
+    assert OPEN.keys() <= set(written.model_dump())
+
+
+# --- A request that names no method: what parties allow, what the deal says of it, and what a party holds
+# against it.
+
+SHARED = {"model": "l-diversity", "qid": ["age", "job"], "l": 2, "sensitive": "disease"}
+
+
+def asked(**changes: Any) -> Request:
+    qid = ["age", "job", "salary", "town"]
+    return request(**{"privacy": [{"model": K, "qid": qid, "k": 5}]} | changes)
+
+
+def test_where_nothing_is_limited_the_preferred_method_is_agreed() -> None:
+    deal = dealt(asked())
+    assert (deal.terms.method["name"], deal.terms.method["choose"]) == ("mondrian", "class-first")
+    assert deal.choice is not None
+    assert deal.choice.passed_over == ()
+    assert dealt(asked(**{"class": None})).terms.method["choose"] == "certainty"
+
+
+def test_a_method_that_refuses_what_the_parties_insist_on_is_passed_over_with_its_reason() -> None:
+    deal = dealt(asked(), clinic=policy(privacy=[SHARED]))
+    assert deal.terms.method["name"] == "tds"
+    assert deal.choice is not None
+    assert {each.method["name"] for each in deal.choice.passed_over} == {"mondrian"}
+    assert all("shares attributes with it" in each.refuses[0] for each in deal.choice.passed_over)
+    for card in (BANK, CLINIC):
+        assert accepts(policy(), deal, card, Ledger(), IDLE) == ()
+
+
+def test_only_what_every_policy_allows_is_chosen_and_who_does_not_is_named() -> None:
+    deal = dealt(asked(), bank=policy(methods={"tds": {}, "dka": {}}))
+    assert deal.terms.method["name"] == "tds"
+    assert deal.choice is not None
+    assert [(each.method["name"], each.not_allowed_by) for each in deal.choice.passed_over] == [
+        ("mondrian", ("bank",)),
+        ("mondrian", ("bank",)),
+        ("mondrian", ("bank",)),
+    ]
+    limited = dealt(asked(), bank=policy(methods={"mondrian": {"choose": ["certainty", "widest"]}}))
+    assert limited.terms.method["choose"] == "certainty"
+
+
+def test_parties_without_a_method_in_common_say_what_each_takes() -> None:
+    told = refused(
+        asked(), bank=policy(methods={"tds": {}}), clinic=policy(methods={"mondrian": {}, "dka": {}})
+    )
+    assert told == {
+        "bank": ("no method suits all parties; of those to choose from it takes tds",),
+        "clinic": ("no method suits all parties; of those to choose from it takes mondrian",),
+    }
+
+
+def test_a_party_that_takes_none_of_them_refuses() -> None:
+    told = reasons(policy(methods={"dka": {}}), asked())
+    assert told == (
+        'method "mondrian" is not allowed; allowed: dka',
+        'method "tds" is not allowed; allowed: dka',
+    )
+    assert offer(policy(methods={"dka": {}}), asked(algorithm={"name": "dka"})).methods == ()
+
+
+TDS = {
+    "name": "tds",
+    "align": "auto",
+    "score": "gain-ratio",
+    "argmax": "secure",
+    "adversary": "semi-honest",
+    "epsilon": "0.01",
+}
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        MethodChoice("it is the cheapest"),
+        MethodChoice(
+            "specializing takes QIDs of any kind", (PassedOver({"name": "mondrian"}, ("too slow",)),)
+        ),
+        MethodChoice(
+            "specializing takes QIDs of any kind",
+            (PassedOver({"name": "mondrian", "choose": "certainty", "strict": False}, ("too slow",)),),
+        ),
+    ],
+)
+def test_no_party_signs_a_reason_that_does_not_follow_from_the_terms(choice: MethodChoice) -> None:
+    deal = _by(dealt(asked()), TDS, choice)
+    assert accepts(policy(), deal, CLINIC, Ledger(), IDLE) == (
+        "the deal gives a reason for its method that does not follow from its terms",
+    )
+
+
+def test_a_signed_request_that_leaves_the_method_open_may_become_any_to_choose_from() -> None:
+    signed: Any = type("Signed", (), {"request": asked().content()})()
+    agreed = dealt(asked()).asked
+    assert not [*departures(agreed, signed)]
+    assert not [*departures(_by(dealt(asked()), TDS, None).asked, signed)]
+    for other in ({"argmax": "plain"}, {"name": "dka"}, {"name": "mondrian", "strict": True}):
+        changed = asked(algorithm=other)
+        assert 'algorithm: not what "ana" has signed' in [*departures(changed, signed)]
+    named: Any = type("Signed", (), {"request": asked(algorithm={"name": "tds"}).content()})()
+    assert 'algorithm: not what "ana" has signed' in [*departures(asked(), named)]
+
+
+def _by(deal: Deal, method: dict[str, Any], choice: MethodChoice | None) -> Deal:
+    terms = msgspec.structs.replace(deal.terms, method=method)
+    return msgspec.structs.replace(deal, terms=terms, choice=choice)
+
+
+# --- What a policy grants of joint keys, and how its ledger counts ---
+
+SETS = [["age", "job"], ["job", "town"]]
+GRANTS = {"ratios": 4}
+
+
+def question(**method: Any) -> Request:
+    asked = {"name": "joint-keys", "sets": SETS, "precision": 0.01, **method}
+    columns = [*dict.fromkeys(name for each in asked["sets"] for name in each)]
+    return request(attributes=columns, privacy=[], algorithm=asked, **{"class": None})
+
+
+@pytest.mark.parametrize(
+    ("grants", "method", "reason"),
+    [
+        ({}, {}, "ratios of joint keys are not told"),
+        (GRANTS, {"precision": None}, "ratios are told in steps of 0.01 or more; asked for exact ones"),
+        (
+            GRANTS,
+            {"precision": 0.005},
+            "ratios are told in steps of 0.01 or more; asked for precision = 0.005",
+        ),
+        (GRANTS, {"sample": 50}, "asked for 50"),
+        (GRANTS, {"least_records": 99}, "ratios are told over 100 common records or more"),
+        ({**GRANTS, "columns": ["age"]}, {}, '"town" may not be in a joint key; allowed: age'),
+        (GRANTS, {"sets": [["disease", "job"]]}, '"disease" is sensitive'),
+        ({"ratios": 1}, {}, "2 more would exceed the 1 that the policy grants"),
+    ],
+)
+def test_nothing_is_told_unless_it_is_granted(
+    grants: dict[str, Any], method: dict[str, Any], reason: str
+) -> None:
+    assert any(reason in each for each in reasons(policy(joint_keys=grants), question(**method)))
+
+
+def test_what_is_granted_is_offered_without_a_requirement() -> None:
+    given = offer(policy(joint_keys=GRANTS, least_k=50), question())
+    assert (given.parts, given.m, given.joint_k) == ((), 0, 0)
+    assert offer(policy(joint_keys={**GRANTS, "columns": ["disease"]}), question(sets=[["disease", "job"]]))
+
+
+def test_every_run_counts_and_the_same_question_may_be_asked_again(tmp_path: Path) -> None:
+    """A peer may make up another column in each run; but a coordinator may still have the answer."""
+    ours = policy(joint_keys=GRANTS)
+    deal = dealt(question(), bank=ours, clinic=ours)
+    ledger = tmp_path / "ledger.jsonl"
+    for run in range(2):
+        assert accepts(ours, deal, CLINIC, Ledger.load(ledger), IDLE, runs=True) == ()
+        append(ledger, record_of(deal, "clinic", NOW - 10 + run))
+    told = Ledger.load(ledger)
+    assert len(told.records) == 2
+    assert accepts(ours, deal, CLINIC, told, IDLE) == ()
+    (reason,) = accepts(ours, deal, CLINIC, told, IDLE, runs=True)
+    assert reason.startswith("4 ratios of this snapshot of patients were told before; 2 more")
+    assert offer(ours, question(), ledger=told)
+    assert reasons(ours, question(sets=[["age", "job"]]), ledger=told)
+    changed = dataclasses.replace(CLINIC, snapshot="dd" * 32)
+    patient = policy(joint_keys=GRANTS, least_snapshot_interval=0)
+    assert offer(patient, question(), changed, ledger=told)  # another snapshot has its ratios anew

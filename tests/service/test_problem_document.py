@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +22,15 @@ from masquerade.errors import (
     PeerRefused,
     Problem,
 )
+from masquerade.service.agree.request import read_request
+from masquerade.service.agree.signing import SignedContract
+from masquerade.service.canonical import not_plain
+from masquerade.service.cards import ColumnCard
+from masquerade.service.node.settings import NodeSettings
+from masquerade.service.wire.control import AskSignature, Published, PublishedDataset, read_said
 from masquerade.service.wire.problems import content, error_of, read_problems, rendered, status_of
+from service.parties import BANK, dealt, request
+from service.party_nodes import WISH, Folder
 
 WORDS = st.text(max_size=20)
 PROBLEMS = st.builds(
@@ -94,3 +105,100 @@ def test_an_error_its_status_and_back(
     back = error_of(status, error.problems)
     assert (None if back is None else type(back)) is read
     assert back is None or back.problems == error.problems
+
+
+# --- Texts of others are plain: none of them moves a cursor, ends a line, or turns the direction of
+# writing.
+
+FORGING = (
+    "\x1b[2J",
+    "two\nlines",
+    "back\rwards",
+    "\x00",
+    "half\ud800",
+    "line\u2028end",
+    "\u202eevil",
+    "\x9b2J",
+)
+
+
+@pytest.mark.parametrize("text", FORGING)
+def test_what_could_forge_a_page(text: str) -> None:
+    assert "holds the control character" in (not_plain(text) or "")
+
+
+@pytest.mark.parametrize(
+    "text", ["research", "Größe", "名前", "شغل", "a\u00a0b", "می\u200cخواهم", "👩\u200d⚕️"]
+)
+def test_what_people_write(text: str) -> None:
+    assert not_plain(text) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"purpose": "research\nsigned by: everybody"}, "purpose"),
+        ({"attributes": ["age", "job\x1b[2J"], "privacy": []}, "attributes[2]"),
+        ({"user": "ana\x1b[A"}, "user"),
+        ({"recipients": ["ana", "b\u202een"]}, "recipients[2]"),
+        ({"providers": {"a\nge": "bank"}}, 'providers."a\\nge"'),
+    ],
+)
+def test_a_request(changes: dict[str, object], place: str) -> None:
+    with pytest.raises(ParameterError) as refused:
+        read_request(dict(WISH) | changes)
+    (line,) = refused.value.lines
+    assert line.startswith(f"request: {place}: ")
+    assert line.isprintable()
+
+
+def test_a_contract_with_a_column_that_forges(tmp_path: Path) -> None:
+    deal = dealt(request())
+    ours, *others = deal.terms.columns
+    evil = msgspec.structs.replace(ours, name="age\n  job: stays here")
+    terms = msgspec.structs.replace(deal.terms, columns=(evil, *others))
+    contract = SignedContract(msgspec.structs.replace(deal, terms=terms), 0, {})
+    with pytest.raises(
+        ParameterError, match=r"contract: contract\.deal\.terms\.columns\[1\]\.name: holds the"
+    ):
+        read_said(msgspec.json.encode(AskSignature("s1", contract)), AskSignature, "contract")
+
+
+def test_a_card_that_forges() -> None:
+    card = dataclasses.replace(BANK, columns=(ColumnCard("job\x1b[1A", "categorical"),))
+    said = msgspec.json.encode(Published("bank", (PublishedDataset(card),)))
+    with pytest.raises(ParameterError, match=r"what bank publishes: datasets\[1\]\.card\.columns\[1\]\.name"):
+        read_said(said, Published, "what bank publishes")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ('class = "income"', 'class = "inc\\u001bome"', "datasets.customers.class"),
+        ('purposes = ["research"]', 'purposes = ["a\\nb"]', "datasets.customers.policy.purposes[1]"),
+        ("attributes.job]", 'attributes."j\\u202eob"]', 'datasets.customers.attributes."j\\u202eob"'),
+        ('"127.0.0.1:0"', '"127.0.0.1:0"\nidentity = "\\u0000"', "identity"),
+        ('taxonomy = "job.csv"', 'taxonomy = "evil.csv"', "datasets.customers.attributes.job.taxonomy"),
+    ],
+)
+def test_a_configuration(tmp_path: Path, old: str, new: str, place: str) -> None:
+    folder = Folder(tmp_path)
+    jobs = (folder.path / "bank" / "job.csv").read_text()
+    (folder.path / "bank" / "evil.csv").write_text(jobs.replace("Office", "Of\x1b[Afice"))
+    conf = folder.conf("bank")
+    conf.write_text(conf.read_text().replace(old, new))
+    with pytest.raises(ParameterError) as refused:
+        NodeSettings.load(conf)
+    line = refused.value.lines[0]
+    assert line.startswith(f"{conf}: {place}: ")
+    assert "control character" in line
+    assert line.isprintable()
+
+
+def test_a_query_has_lines_and_may_be_long(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    conf = folder.conf("bank")
+    query = "SELECT *\n\tFROM customers\n" + "-- a word\n" * 40
+    source = f'source = "sqlite:///bank.db"\nquery = """\n{query}"""'
+    conf.write_text(conf.read_text().replace('source = "customers.csv"', source))
+    assert NodeSettings.load(conf).datasets["customers"].section.query == query

@@ -27,6 +27,23 @@ from service.stores import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+import json
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from masquerade.service.resources import Role
+from masquerade.service.store import is_outage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+from masquerade.service.store import NewRelease, SessionRecord, SignInFailures
+from service.stores import FREE, at_once
 
 # --- publishing ---
 
@@ -259,3 +276,251 @@ def test_what_waits_too_long_expires_and_what_runs_does_not(store: Store, clock:
     found = store.expire()
     assert (found.sessions, found.files) == ((held.id,), ("poor.csv", "poor.html"))
     assert store.sessions.get(patient.id) == patient
+
+
+# --- The database below the store: who may work on it, what is an outage, and how SQLite is set up ---
+
+
+def test_one_at_a_time_has_the_right_to_work_on_a_store(database_url: str) -> None:
+    with Store.open(database_url) as first, Store.open(database_url) as second:
+        assert first.lock.hold()
+        assert first.lock.hold()  # still ours
+        assert not second.lock.hold()
+        first.users.add("ann", "no hash", Role.ANALYST)
+        assert second.users.get("ann").name == "ann"  # who only looks or keeps accounts needs no right
+        second.probe()
+        first.lock.release()
+        assert second.lock.hold()
+        assert not first.lock.hold()
+        second.lock.release()
+
+
+def test_the_store_answers_for_its_health(store: Store) -> None:
+    store.ping()
+
+
+def test_an_outage_is_told_from_a_mistake(store: Store) -> None:
+    with pytest.raises(DBAPIError) as caught, store._database.writing() as transaction:
+        transaction.execute(text("INSERT INTO users (name) VALUES (NULL)"))
+    assert not is_outage(caught.value)  # it would fail again
+    assert not is_outage(Conflict("somebody was faster"))
+    assert is_outage(OperationalError("COMMIT", {}, Exception("gone")))
+    secret = "postgresql://a:Zw3iHerzen@127.0.0.1:1/x"
+    with pytest.raises(ParameterError) as refused:
+        Store.open(secret)
+    assert "Zw3iHerzen" not in str(refused.value)
+
+
+def test_sqlite_is_set_up_for_many_threads(tmp_path: Path) -> None:
+    with Store.open("sqlite:///store.db", base=tmp_path) as store:
+        furnish(store)
+        with store._database.engine.connect() as connection:
+            found = {
+                name: connection.execute(text(f"PRAGMA {name}")).scalar_one()
+                for name in ("journal_mode", "foreign_keys", "busy_timeout", "synchronous")
+            }
+    assert found == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 30_000, "synchronous": 2}
+
+
+def test_a_reader_waits_for_no_writer(tmp_path: Path) -> None:
+    with Store.open("sqlite:///store.db", base=tmp_path) as store:
+        furnish(store)
+        writer = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("UPDATE users SET role = 'admin'")
+        assert store.users.get("ann").role is Role.ANALYST
+        writer.execute("COMMIT")
+        writer.close()
+        assert store.users.get("ann").role is Role.ADMIN
+
+
+def test_a_connection_in_use_is_closed_when_it_is_returned(tmp_path: Path) -> None:
+    """A thread may still be reading when the store is closed; its connection must not be left open."""
+    store = Store.open(f"sqlite:///{tmp_path / 'store.db'}")
+    with store._database.reading() as transaction:
+        connection = transaction.connection().connection.dbapi_connection
+        assert isinstance(connection, sqlite3.Connection)
+        store.close()
+        assert transaction.execute(text("SELECT 1")).scalar() == 1
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+
+
+# --- What people write reaches the store as it is, names nobody, and is refused where it is no text or
+# too long.
+
+HOSTILE = [
+    "Robert'); DROP TABLE users;--",
+    '" OR ""="',
+    "%_\\",
+    "../../etc/passwd",
+    "a\nb\r\tc",
+    "<script>alert(1)</script>",
+    "𝔘𝔫𝔦 ‮ ﷽",
+    "${jndi:ldap://x}",
+]
+UNSTORABLE = ["nul\0byte", "lone \ud800 surrogate"]
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_words_are_stored_as_they_are(store: Store, words: str) -> None:
+    furnish(store)
+    session = store.sessions.create("ann", ["bank"], words, {words: [words]})
+    session = store.sessions.advance(session, Status.NEGOTIATING)
+    store.offers.add(session.id, "bank", 1, {words: words}, 0, [words])
+    session = store.sessions.advance(session, Status.REFUSED, words)
+    found = store.sessions.get(session.id)
+    assert (found.purpose, found.request, found.cause) == (words, {words: [words]}, words)
+    assert store.offers.of(session.id)[0].reasons == (words,)
+    assert len(store.users.all()) == 2
+
+
+@pytest.mark.parametrize("words", HOSTILE + UNSTORABLE)
+def test_words_are_never_somebodys_name(store: Store, words: str) -> None:
+    furnish(store)
+    session = published(store)
+    looks: list[Callable[[], Any]] = [
+        lambda: store.users.get(words),
+        lambda: store.sessions.get(words),
+        lambda: store.sessions.seen_by(session.id, words),
+        lambda: store.sessions.seen_by(words, "ann"),
+        lambda: store.releases.of(session.id, words),
+        lambda: store.releases.of(words),
+        lambda: store.providers.get(words),
+        lambda: store.releases.replace_snapshots(words, (), ["c"]),
+    ]
+    for look in looks:
+        with pytest.raises(NotFound):
+            look()
+    assert store.users.with_hash(words) is None
+    assert store.releases.cached(digest("terms"), words) is None
+    assert store.releases.cached(words, "ann") is None
+    assert store.events.after(words) == []
+    assert store.ledger.entries(user=words) == []
+    assert [each.party for each in store.providers.reachable(words)] == ["bank", "shop"]
+    for make in (
+        lambda: store.users.add(words, "hash", Role.ADMIN),
+        lambda: store.providers.register(words, "a:1", "f"),
+        lambda: requested(store, words),
+        lambda: requested(store, "ann", [words]),
+    ):
+        with pytest.raises(ParameterError):
+            make()
+
+
+@pytest.mark.parametrize("words", UNSTORABLE)
+def test_what_is_no_text_is_refused(store: Store, words: str) -> None:
+    furnish(store)
+    with pytest.raises(ParameterError, match="holds characters that are no text"):
+        store.sessions.create("ann", ["bank"], words, {})
+    session = store.sessions.create("ann", ["bank"], "research", {words: words})  # JSON can write it
+    assert store.sessions.get(session.id).request == {words: words}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"x", object()])
+def test_what_is_no_json_is_refused(store: Store, value: object) -> None:
+    furnish(store)
+    with pytest.raises(ParameterError, match="the request: not a JSON object"):
+        store.sessions.create("ann", ["bank"], "research", {"x": value})
+
+
+def test_too_long_is_refused(store: Store) -> None:
+    furnish(store)
+    with pytest.raises(ParameterError, match="the purpose: at most 4000 characters"):
+        store.sessions.create("ann", ["bank"], "x" * 4001, {})
+    with pytest.raises(ParameterError, match="the request: at most 4000000 bytes"):
+        store.sessions.create("ann", ["bank"], "research", {"x": "y" * 4_000_000})
+    with pytest.raises(ParameterError, match="at least one provider"):
+        store.sessions.create("ann", [], "research", {})
+    with pytest.raises(ParameterError, match="attempt_limit"):
+        store.sessions.create("ann", ["bank"], "research", {}, attempt_limit=0)
+
+
+def test_a_session_can_be_told_as_json(store: Store) -> None:
+    furnish(store)
+    session = requested(store)
+    assert json.loads(json.dumps(session.request)) == {"attributes": ["age"]}
+    assert json.dumps(session.status) == '"requested"'
+
+
+# --- The store when several do the same at the same moment, or one step comes in the middle of another's.
+
+
+def assembling_anew(store: Store, before: NewRelease) -> SessionRecord:
+    """A session whose first table was held, and discarded when its client asked for another."""
+    held = store.releases.hold(assembling(store), before, {"error": 0.5})
+    session = store.sessions.relax(held, {})
+    session = store.sessions.agree(session, digest("other terms"), digest("another contract"), {})
+    for status in (Status.QUEUED, Status.RUNNING, Status.ASSEMBLING):
+        session = store.sessions.advance(session, status)
+    return session
+
+
+def test_whoever_signs_in_at_once_is_let_in_though_the_first_forgets_the_guesses(
+    store: Store, clock: FakeClock
+) -> None:
+    def right(_thread: int) -> bool:
+        return store.users.guarded("ann", "here", lambda _own, _everybody: (None, None, True))
+
+    guess = SignInFailures(1, 0, clock.now(), None)
+    for _ in range(3):
+        assert not store.users.guarded("ann", "here", lambda _own, _everybody: (guess, guess, False))
+        assert at_once(8, right) == [True] * 8
+        assert store.users.guard("ann", "here") is None
+
+
+def test_a_provider_is_made_known_by_several_at_once(store: Store) -> None:
+    names = [f"party{number}" for number in range(3)]
+
+    def register(_thread: int) -> list[str]:
+        return [
+            store.providers.register(name, f"{name}.example:7000", "finger", public=True).party
+            for name in names
+        ]
+
+    at_once(5, lambda _thread: store.ping())  # all have a connection by then
+    assert at_once(5, register) == [names] * 5
+    assert [each.party for each in store.providers.all()] == names
+
+
+def test_the_files_of_a_session_that_computes_anew_are_not_deleted(store: Store, clock: FakeClock) -> None:
+    furnish(store)
+    again = assembling_anew(store, new_release(store, "s/t"))
+    clock.tick(seconds=1)
+    found = store.expire()  # its new files may be there already, without a row
+    assert (found.releases, found.files) == ((), ())
+    store.releases.publish(again, new_release(store, "s/t"))
+    found = store.expire()
+    assert (len(found.releases), found.files) == (1, ())
+    store.releases.forget(found.releases)
+    clock.tick(days=31)
+    assert store.expire().files == ("s/t.csv", "s/t.html")
+
+
+def test_a_session_that_fails_anew_leaves_no_files(store: Store, clock: FakeClock) -> None:
+    furnish(store)
+    again = assembling_anew(store, new_release(store, "s/t"))
+    store.sessions.advance(again, Status.FAILED, "party bank: gone")
+    clock.tick(seconds=1)
+    assert store.expire().files == ("s/t.csv", "s/t.html")
+
+
+def test_one_session_is_claimed_by_name_and_only_when_it_is_its_turn(store: Store) -> None:
+    furnish(store)
+    first, second = queued(store), queued(store)
+    claimed = store.queue.claim(FREE, second)
+    assert claimed is not None
+    assert (claimed.id, claimed.status) == (second.id, Status.RUNNING)
+    assert store.queue.claim(FREE, second) is None
+    assert store.queue.claim({"bank": 0, "shop": 1}, first) is None
+
+
+def test_terms_that_a_kept_release_was_published_for(store: Store, clock: FakeClock) -> None:
+    furnish(store)
+    store.releases.publish(assembling(store, terms="made"), new_release(store, "made", days=1))
+    store.releases.hold(assembling(store, terms="held"), new_release(store, "held"), {"error": 0.5})
+    asked = {digest("made"), digest("held"), digest("never"), ""}
+    assert store.releases.terms_among(asked) == {digest("made")}
+    assert store.releases.terms_among(()) == set()
+    clock.move(timedelta(days=2))
+    assert store.releases.terms_among(asked) == set()
