@@ -20,9 +20,9 @@ from pathlib import Path
 from _faults_scenes import PEOPLE
 from _faulty_network import Fault, FaultyNetwork
 from masquerade.client import Client
-from masquerade.client.client import SessionFailed
+from masquerade.client.calls import SessionFailed
 from masquerade.data.people import generate_people, people_taxonomies
-from masquerade.demo.local_configurations import Holding, coordinator_configuration, free_addresses
+from masquerade.demo.scene import PartyDataset, coordinator_configuration, free_addresses
 from masquerade.errors import MasqueradeError, PeerError
 from masquerade.net.identity import make_trial
 from masquerade.service.accounts import Accounts
@@ -65,7 +65,7 @@ class House:
         proxy = {name: self.network.through(address[name]) for name in names}
         for name, (column, taxonomy) in _COLUMNS.items():
             sensitive = ["disease"] if name == "clinic" else []
-            holding = Holding(
+            holding = PartyDataset(
                 *("records", f"{name}.csv", "ssn", {column: f'taxonomy = "taxonomies/{taxonomy}"'}, _POLICY),
                 sensitive=sensitive,
                 taxonomies={taxonomy: people_taxonomies()[taxonomy]},

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from masquerade.client import AsyncClient
 from masquerade.data.people import generate_people, people_taxonomies, split_people
-from masquerade.demo.folder import LocalServices
-from masquerade.demo.local_configurations import Holding, coordinator_configuration
+from masquerade.demo.demo import LocalServices
+from masquerade.demo.scene import PartyDataset, coordinator_configuration
 from masquerade.errors import BadInput
 from masquerade.net.identity import make_trial
 from masquerade.net.session import run_async
@@ -104,9 +104,9 @@ def run_crowd(folder: Path, crowd: Crowd) -> Seen:
     return run_async(_run(folder, crowd, holdings, _open_accounts(folder, crowd.users)))
 
 
-def _holding(name: str) -> Holding:
+def _holding(name: str) -> PartyDataset:
     columns, file, policy = _PARTIES[name]
-    return Holding(
+    return PartyDataset(
         "records",
         file,
         "ssn",
@@ -156,7 +156,7 @@ def requests(crowd: Crowd) -> list[dict[str, Any]]:
     return [*kinds, *(kinds[at] for at in repeats)]
 
 
-async def _run(folder: Path, crowd: Crowd, holdings: Mapping[str, Holding], tokens: list[str]) -> Seen:
+async def _run(folder: Path, crowd: Crowd, holdings: Mapping[str, PartyDataset], tokens: list[str]) -> Seen:
     parties = {name: ("party", "serve", folder / name / "party.toml") for name in holdings}
     own = folder / COORDINATOR / "coordinator.toml"
 

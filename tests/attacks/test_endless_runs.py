@@ -12,11 +12,11 @@ import pytest
 
 from masquerade.errors import Conflict, NotAllowed
 from masquerade.progress import Stage
-from masquerade.service.agree.offers import Refusal
 from masquerade.service.agree.signing import SignedContract
+from masquerade.service.agree.terms import Refusal
 from masquerade.service.node.admission import NO_APPROVAL, Approvals, deal_id
 from masquerade.service.node.session import PartySession
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 from masquerade.service.wire.control import Pending, Ready, Signature
 from service.party_nodes import Coordinator, Folder, now, run, wish, world
 
@@ -51,7 +51,7 @@ async def is_run(coordinator: Coordinator, contract: SignedContract) -> bool:
 
 
 def test_an_approval_is_good_for_a_few_runs(folder: Folder) -> None:
-    steward = Approvals(State(folder.state("clinic")))
+    steward = Approvals(StateFolder(folder.state("clinic")))
 
     async def part() -> None:
         async with world(folder) as here:
@@ -80,7 +80,7 @@ def test_sessions_that_were_prepared_at_once_are_counted_when_they_begin(folder:
         async with world(folder) as here:
             coordinator = here.coordinator
             deal = await coordinator.deal(wish(attempts=1))
-            Approvals(State(folder.state("clinic"))).approve(deal_id(deal), now())
+            Approvals(StateFolder(folder.state("clinic"))).approve(deal_id(deal), now())
             both = [await coordinator.sign(coordinator.draw_up(deal)) for _ in range(2)]
             book = {"coordinator": "nowhere:1", "bank": "nowhere:2"}
             for each in both:
@@ -94,7 +94,7 @@ def test_sessions_that_were_prepared_at_once_are_counted_when_they_begin(folder:
 
 def test_a_refusal_beside_an_approval_counts_more(folder: Folder) -> None:
     """Whoever refuses while a run is being counted is not overruled by the count."""
-    state = State(folder.state("clinic"))
+    state = StateFolder(folder.state("clinic"))
     steward = Approvals(state)
 
     async def part() -> None:

@@ -10,10 +10,8 @@ import pytest
 
 from masquerade.errors import MasqueradeError
 from masquerade.net.identity import Identity, self_signed
-from masquerade.service.agree.client_signature import LIFETIME
-from masquerade.service.agree.offers import Offer, Refusal
-from masquerade.service.agree.request import Request
-from masquerade.service.agree.terms import Deal
+from masquerade.service.agree.request import LIFETIME, Request
+from masquerade.service.agree.terms import Deal, Offer, Refusal
 from service.party_nodes import Coordinator, Folder, now, run, wish, world
 from service.test_node_sessions import audited
 

@@ -21,7 +21,7 @@ from masquerade.service.agree.terms import Deal
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.preview import preview
 from protocol.test_mashup import run_mashup
-from service.parties import BANK, CLINIC, IDLE, carried, dealt, policy, request
+from service.parties import BANK, CLINIC, NOW, carried, dealt, policy, request
 
 ATTRIBUTES = ["age", "job", "salary", "town"]
 ASKED = request(privacy=[{"model": "k-anonymity", "qid": ["age"], "k": 2}])
@@ -100,11 +100,11 @@ def test_one_party_that_insists_is_enough(bank: Policy, clinic: Policy) -> None:
 def test_a_coordinator_that_drops_it_gets_no_signature() -> None:
     weak = dealt(ASKED, bank=LAX, clinic=LAX)
     for card in (BANK, CLINIC):
-        told = accepts(STRICT, weak, card, Ledger(), IDLE)
+        told = accepts(STRICT, weak, card, Ledger(), NOW)
         assert told == (
             "the deal lacks k-anonymity (k = 10) over age, job, salary, town, which the policy insists on",
         )
-        assert accepts(LAX, weak, card, Ledger(), IDLE) == ()
+        assert accepts(LAX, weak, card, Ledger(), NOW) == ()
 
 
 def test_a_coordinator_that_calls_an_attribute_sensitive_gets_no_signature_of_its_holder() -> None:
@@ -115,5 +115,5 @@ def test_a_coordinator_that_calls_an_attribute_sensitive_gets_no_signature_of_it
     )
     parts = [{"model": "k-anonymity", "qid": ["age", "job", "salary"], "k": 10}]
     terms = msgspec.structs.replace(deal.terms, columns=columns, requirements=tuple(parts))
-    told = accepts(STRICT, msgspec.structs.replace(deal, terms=terms), CLINIC, Ledger(), IDLE)
+    told = accepts(STRICT, msgspec.structs.replace(deal, terms=terms), CLINIC, Ledger(), NOW)
     assert "the deal asks for other columns than those offered" in told

@@ -21,7 +21,7 @@ from library.live_api import TABLE, LiveApi, eventually, live_api
 from masquerade.cli.client import Teller, written_lines
 from masquerade.cli.output import Progress
 from masquerade.client import Client
-from masquerade.client.client import Me
+from masquerade.client.calls import Me
 from masquerade.service.resources import Event, Role
 from masquerade.service.session_states import Status
 

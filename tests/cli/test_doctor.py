@@ -25,15 +25,14 @@ from conftest import PASSWORD
 from library.live_api import REQUEST, live_api
 from masquerade import __version__
 from masquerade.audit.log import AuditLog
+from masquerade.doctor.checks import CheckResult, clock_check
 from masquerade.doctor.doctor import examine
-from masquerade.doctor.doctor_check import Check
-from masquerade.doctor.service import clock_check
-from masquerade.doctor.state import database_checks, state_checks
+from masquerade.doctor.service import database_checks, state_checks
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.net.identity import Identity, TrustStore, fingerprint, self_signed
 from masquerade.progress import Stage
 from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 from masquerade.service.store import Store
 from masquerade.service.wire.control import Health
 from masquerade.service.wire.peers import serve
@@ -364,7 +363,7 @@ def test_state_and_audit_log(house: House, capsys: Capture) -> None:
 
 
 def test_what_a_node_runs_by_and_has_published(house: House, capsys: Capture) -> None:
-    conf, state = house.folder / "bank.toml", State(house.folder / "bank-state")
+    conf, state = house.folder / "bank.toml", StateFolder(house.folder / "bank-state")
     state.make()
     state.note_configuration(NodeSettings.load(conf).digest)
     _, found = visit(capsys, conf)
@@ -389,7 +388,7 @@ def test_an_audit_log_that_was_emptied_and_one_that_two_certificates_have_sealed
     with AuditLog(state / "audit.jsonl", now) as log:
         log.seal()
 
-    def audit() -> Check:
+    def audit() -> CheckResult:
         return next(check for check in state_checks(state, now, home) if check.name == "audit")
 
     assert audit().status == "warning"

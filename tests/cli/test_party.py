@@ -29,7 +29,7 @@ from masquerade.service.node.admission import Approvals, deal_id
 from masquerade.service.node.node import PartyNode, notify, waits
 from masquerade.service.node.preview import review_page
 from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 from masquerade.service.wire.control import Pending, Signature
 from service.party_nodes import COMMON, JOBS, PEOPLE, TOWNS, Folder, run, wish, world
 
@@ -376,12 +376,12 @@ def test_a_person_decides_on_a_page(folder: Folder) -> None:
     after = visited(page, path, say="approve", deal=deal)
     assert f"Approved {deal[:12]}." in after.text
     assert "Nothing waits for approval." in after.text
-    assert Approvals(State(folder.state("bank"))).decided(deal) == "approved"
+    assert Approvals(StateFolder(folder.state("bank"))).decided(deal) == "approved"
     log = (folder.state("bank") / "audit.jsonl").read_text()
     assert '"by":"Ada"' in log
     refusing, path = review_page(NodeSettings.load(folder.conf("clinic")), {"by": None, "user": "steward"})
     visited(refusing, path, say="refuse", deal=deal, reason="not\nnow")
-    assert Approvals(State(folder.state("clinic"))).refused(deal) == "not\\nnow"
+    assert Approvals(StateFolder(folder.state("clinic"))).refused(deal) == "not\\nnow"
 
 
 @pytest.mark.system

@@ -23,7 +23,7 @@ EXAMPLES = {
     "methods/__init__.py",  # the list, and which one is taken where none is named
     "protocol/align/alignment_ways.py",  # another "auto": of ways to align
     "data/people.py",  # the job file of generated people
-    "demo/demo_scene.py",  # what the demo asks for
+    "demo/scene.py",  # what the demo asks for
     "service/api/request_body.py",  # the examples of the OpenAPI document
 }
 

@@ -22,7 +22,7 @@ from docs import api_page, doctor_page
 from docs.services import await_providers, service
 from docs.walkthrough import DOCS, Block, Reader, Special, commands, compare, shown
 from masquerade.data.write import write_table
-from masquerade.demo.local_configurations import free_addresses
+from masquerade.demo.scene import free_addresses
 
 pytestmark = [
     pytest.mark.system,

@@ -23,15 +23,15 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 from masquerade.protocol.providers.method import Collaboration
 from masquerade.service.agree.answering import answer
-from masquerade.service.agree.offers import Load, Refusal
 from masquerade.service.agree.policy import Policy, check_policy, read_policy
 from masquerade.service.agree.request import Request, read_request
+from masquerade.service.agree.terms import Refusal
 from masquerade.service.cards import ColumnCard
 from masquerade.service.ledger import Ledger, record_of
 from masquerade.service.node.admission import _unknown_past
 from masquerade.service.node.settings import NodeSettings
 from masquerade.service.session_states import Status
-from service.parties import CLINIC, IDLE, NOW, K, L, dealt, policy, reasons, refused, request
+from service.parties import CLINIC, NOW, K, L, dealt, policy, reasons, refused, request
 from service.test_policy import question
 from service_hospitals import Hospitals
 
@@ -160,10 +160,10 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield from reasons(policy(), request(**HORIZONTAL))
     yield from reasons(policy(least_m=1), request(**HORIZONTAL, algorithm={"third_party": "trusted"}))
     flat = Schema([Attribute("age", "continuous", lower=0, upper=128), Attribute("town", taxonomy="flat")])
-    together = answer(policy(least_m=1), request(**HORIZONTAL), CLINIC, Ledger(), IDLE, flat)
+    together = answer(policy(least_m=1), request(**HORIZONTAL), CLINIC, Ledger(), NOW, flat)
     assert isinstance(together, Refusal)
     yield from together.reasons
-    yield from reasons(policy(sessions=1), request(), load=Load(1, NOW))
+    yield "1 sessions are running, and no more are allowed"  # service/node/session.py
     diverse = policy(privacy=[{"model": L, "l": 2, "qid": ["town"], "sensitive": "disease"}])
     yield from reasons(diverse, request(attributes=["age", "job", "disease"]))
     yield from reasons(policy(), request(privacy=[{"model": K, "qid": ["age", "disease"], "k": 3}]))

@@ -9,7 +9,7 @@ import pytest
 
 from docs.services import await_providers, service
 from docs.walkthrough import DOCS, Block, Reader, commands
-from masquerade.demo.local_configurations import free_addresses
+from masquerade.demo.scene import free_addresses
 
 pytestmark = pytest.mark.system
 

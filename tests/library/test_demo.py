@@ -21,18 +21,25 @@ from forked import Forked, forked_servers
 from masquerade.console.draft import Draft, column_of
 from masquerade.data.schema import Schema
 from masquerade.demo import demo
-from masquerade.demo import folder as module
-from masquerade.demo.demo_scene import ANALYST, HOLDINGS, MODELS, PURPOSE, request
-from masquerade.demo.folder import COORDINATOR, LocalServices, demo_folder, write_scene
-from masquerade.demo.local_configurations import is_taken, toml_table, write_sqlite
+from masquerade.demo import demo as module
+from masquerade.demo.demo import COORDINATOR, LocalServices, demo_folder, write_scene
+from masquerade.demo.scene import (
+    ANALYST,
+    HOLDINGS,
+    MODELS,
+    PURPOSE,
+    is_taken,
+    request,
+    toml_table,
+    write_sqlite,
+)
 from masquerade.errors import ParameterError, PeerUnreachable
 from masquerade.jobs.plan import Plan
 from masquerade.service.agree.answering import answer
 from masquerade.service.agree.negotiation import CounterOffer, negotiate
-from masquerade.service.agree.offers import Load, Offer, Refusal
 from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.request import Request, read_request
-from masquerade.service.agree.terms import Deal, strictest
+from masquerade.service.agree.terms import Deal, Offer, Refusal, strictest
 from masquerade.service.cards import SchemaCard, card_of
 from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.ledger import Ledger
@@ -166,7 +173,7 @@ class Steward:
     schema: Schema
 
     def answer(self, asked: Request) -> Offer | Refusal:
-        return answer(self.policy, asked, self.card, Ledger(), Load(0, 0), self.schema)
+        return answer(self.policy, asked, self.card, Ledger(), 0, self.schema)
 
 
 def stewards(scene: Path) -> list[Steward]:
@@ -403,7 +410,7 @@ def test_another_address_is_tried_when_one_was_taken_meanwhile(
 LAUNCHER = """
 import asyncio, json, sys
 from pathlib import Path
-from masquerade.demo.folder import LocalServices
+from masquerade.demo.demo import LocalServices
 
 async def main():
     services = LocalServices(Path(sys.argv[2]))

@@ -31,10 +31,9 @@ from masquerade.service.agree.terms import Deal
 from masquerade.service.api.app import create_app
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import CoordinatorSettings
-from masquerade.service.resources import Role
+from masquerade.service.resources import Role, Scope
 from masquerade.service.session_states import Status
 from masquerade.service.store import NewRelease, SessionRecord
-from masquerade.service.token_scopes import Scope
 from masquerade.service.wire.control import Published, PublishedDataset
 from service.credentials import CHEAP
 from service.parties import BANK, CLINIC, NOW, SHOP, carried, policy, request

@@ -7,16 +7,14 @@ from typing import Any
 
 from masquerade.service.agree.answering import answer
 from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate
-from masquerade.service.agree.offers import Load, Offer, Refusal
 from masquerade.service.agree.policy import Policy, read_policy
 from masquerade.service.agree.request import Request, read_request
-from masquerade.service.agree.terms import Deal
+from masquerade.service.agree.terms import Deal, Offer, Refusal
 from masquerade.service.cards import ColumnCard, SchemaCard
 from masquerade.service.ledger import Ledger
 
 K, L = "k-anonymity", "l-diversity"
 NOW = 1_800_000_000
-IDLE = Load(0, NOW)
 
 BANK = SchemaCard(
     "bank",
@@ -64,13 +62,13 @@ def request(**changes: Any) -> Request:
 
 
 def reasons(policy: Policy, request: Request, card: SchemaCard = CLINIC, **more: Any) -> tuple[str, ...]:
-    given = answer(policy, request, card, more.get("ledger", Ledger()), more.get("load", IDLE))
+    given = answer(policy, request, card, more.get("ledger", Ledger()), more.get("now", NOW))
     assert isinstance(given, Refusal), given
     return given.reasons
 
 
 def offer(policy: Policy, request: Request, card: SchemaCard = CLINIC, **more: Any) -> Offer:
-    given = answer(policy, request, card, more.get("ledger", Ledger()), more.get("load", IDLE))
+    given = answer(policy, request, card, more.get("ledger", Ledger()), more.get("now", NOW))
     assert isinstance(given, Offer), given
     return given
 
@@ -85,7 +83,7 @@ def carried(
     earlier: list[CounterOffer] = []
     while True:
         asked = earlier[-1].request if earlier else wish
-        answers = [answer(policies[card.party], asked, card, ledger or Ledger(), IDLE) for card in cards]
+        answers = [answer(policies[card.party], asked, card, ledger or Ledger(), NOW) for card in cards]
         ended = negotiate(wish, answers, earlier)
         if not isinstance(ended, CounterOffer):
             return ended, earlier

@@ -22,10 +22,9 @@ from masquerade.net.session import run_script
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.method import Assembly
 from masquerade.service.agree.negotiation import CounterOffer, negotiate
-from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.request import Request, read_request
 from masquerade.service.agree.signing import SignedContract, TokenIssuer, draw_up
-from masquerade.service.agree.terms import Deal
+from masquerade.service.agree.terms import Deal, Offer, Refusal
 from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.node.serving import RunningNode, running
 from masquerade.service.node.settings import NodeSettings

@@ -20,9 +20,8 @@ from examples import examples
 from fake_clock import START, FakeClock
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
 from masquerade.service.accounts import HERE, AccountLog, Accounts, Lockout, client_address, require
-from masquerade.service.resources import Role, User
+from masquerade.service.resources import Role, TokenKind, User
 from masquerade.service.store import SignInFailures, Store
-from masquerade.service.token_scopes import TokenKind
 from service.credentials import CHEAP, LOCKOUT, RIGHT, WRONG, everything_stored, refusal
 from service.stores import at_once
 

@@ -17,8 +17,8 @@ from masquerade.errors import ParameterError
 from masquerade.service.agree.request import Request, read_request
 from masquerade.service.api.health import Health
 from masquerade.service.api.request_body import EXAMPLE, SCHEMA
+from masquerade.service.resources import TokenKind
 from masquerade.service.session_states import Status
-from masquerade.service.token_scopes import TokenKind
 from masquerade.service.wire.problems import DATABASE_AWAY, PAGE, PROBLEM_TYPES
 from service.api_server import PASSWORDS, REPORT, SUMMARY, TABLE, WISH, Room, room
 

@@ -23,8 +23,8 @@ from masquerade.methods import requestable_methods
 from masquerade.service.agree.request import read_request
 from masquerade.service.api.app import document
 from masquerade.service.api.request_body import EXAMPLE, TOGETHER
+from masquerade.service.resources import Scope, TokenKind
 from masquerade.service.store import SessionRecord
-from masquerade.service.token_scopes import Scope, TokenKind
 from service.api_server import Room
 
 # Of each operation, at random; beside them come all that its schema has of boundary values.

@@ -16,13 +16,13 @@ from masquerade.errors import ParameterError
 from masquerade.protocol.contract import AttributeTerms, Contribution
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.boundaries import combined, offered_terms
-from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.policy import check_policy, read_policy
 from masquerade.service.agree.request import read_request
+from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.ledger import Ledger
 from masquerade.service.session_states import Status
 from papers.paper_tables import JOB
-from service.parties import BANK, CLINIC, IDLE, OPEN, dealt, offer, policy, reasons, request
+from service.parties import BANK, CLINIC, NOW, OPEN, dealt, offer, policy, reasons, request
 from service_house import House
 
 SCHEMA = mq.Schema(
@@ -42,16 +42,16 @@ def test_wishes_and_policies_meet_in_the_contract() -> None:
     assert deal.terms.contract("").weights == {"age": 2.5}
     narrower = policy(boundaries={"age": {"never_coarser_than": 10}})
     assert dealt(request(**WISHED), clinic=narrower).terms.attributes[0].max_width == "10"
-    assert accepts(strict, deal, CLINIC, Ledger(), IDLE) == ()
-    assert accepts(policy(), deal, BANK, Ledger(), IDLE) == ()
+    assert accepts(strict, deal, CLINIC, Ledger(), NOW) == ()
+    assert accepts(policy(), deal, BANK, Ledger(), NOW) == ()
 
 
 def test_a_deal_with_other_boundaries_is_not_signed() -> None:
     strict = policy(boundaries={"age": {"never_coarser_than": 10}})
     deal = dealt(request(**WISHED))
-    assert "the deal has other boundaries than offered" in accepts(strict, deal, CLINIC, Ledger(), IDLE)
+    assert "the deal has other boundaries than offered" in accepts(strict, deal, CLINIC, Ledger(), NOW)
     without = msgspec.structs.replace(deal, terms=msgspec.structs.replace(deal.terms, attributes=()))
-    assert "the deal has other boundaries than offered" in accepts(strict, without, CLINIC, Ledger(), IDLE)
+    assert "the deal has other boundaries than offered" in accepts(strict, without, CLINIC, Ledger(), NOW)
 
 
 def test_contradictions_are_refused_with_every_reason() -> None:
@@ -82,7 +82,7 @@ def test_contradictions_are_refused_with_every_reason() -> None:
     ],
 )
 def test_what_a_taxonomy_does_not_have_is_told(boundary: dict[str, Any], reason: str) -> None:
-    given = answer(policy(boundaries={"job": boundary}), request(), BANK, Ledger(), IDLE, SCHEMA)
+    given = answer(policy(boundaries={"job": boundary}), request(), BANK, Ledger(), NOW, SCHEMA)
     assert isinstance(given, Refusal)
     assert any(reason in each for each in given.reasons), given.reasons
 
@@ -94,7 +94,7 @@ def test_marks_of_a_taxonomy_are_offered() -> None:
             mq.Attribute("salary", "continuous"),
         ]
     )
-    given = answer(policy(), request(), BANK, Ledger(), IDLE, marked)
+    given = answer(policy(), request(), BANK, Ledger(), NOW, marked)
     assert isinstance(given, Offer)
     assert [each.max_generalization for each in given.attributes] == [("Blue-collar", "White-collar")]
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from masquerade.service.agree.offers import Offer
+from masquerade.service.agree.terms import Offer
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.node import serving
 from masquerade.service.node.node import PartyNode

@@ -24,15 +24,14 @@ from masquerade.protocol.providers.method import refuse_impossible
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.arrangements import axes_of
 from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate
-from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.request import Request, read_request
-from masquerade.service.agree.terms import Deal
+from masquerade.service.agree.terms import Deal, Offer, Refusal
 from masquerade.service.cards import ColumnCard, SchemaCard, TaxonomyCard, card_of
 from masquerade.service.coordinator.directory import find
 from masquerade.service.ledger import Ledger, record_of
 from masquerade.service.wire.control import PublishedDataset
-from service.parties import IDLE, NOW, policy
+from service.parties import NOW, policy
 
 WARDS = Taxonomy(Branch("any", (Branch("heart"), Branch("lung"))), "ward.csv")
 SCHEMA = Schema([Attribute("age", "continuous", lower=0, upper=128), Attribute("ward", taxonomy=WARDS)])
@@ -87,7 +86,7 @@ def carried(
     while True:
         current = earlier[-1].request if earlier else asked
         answers = [
-            answer(policies[name], current, CARDS[name], Ledger(), IDLE, (schemas or {}).get(name, SCHEMA))
+            answer(policies[name], current, CARDS[name], Ledger(), NOW, (schemas or {}).get(name, SCHEMA))
             for name in order
             if name in policies
         ]
@@ -104,7 +103,7 @@ def agreed(asked: Request, **policies: Policy) -> Deal:
 
 
 def reasons(policy: Policy, asked: Request, schema: Schema = SCHEMA) -> tuple[str, ...]:
-    given = answer(policy, asked, card("north", schema), Ledger(), IDLE, schema)
+    given = answer(policy, asked, card("north", schema), Ledger(), NOW, schema)
     assert isinstance(given, Refusal), given
     return given.reasons
 
@@ -189,7 +188,7 @@ def test_the_order_of_answers_does_not_matter_and_everybody_signs(
     deal = Deal.read(only)
     assert deal.terms.m == max([m, *(each for each, _, _ in insisted)])
     for name in NAMES:
-        assert accepts(policies[name], deal, CARDS[name], Ledger(), IDLE, SCHEMA) == ()
+        assert accepts(policies[name], deal, CARDS[name], Ledger(), NOW, SCHEMA) == ()
         for part in deal.terms.parts:
             if isinstance(part, KAnonymity):
                 assert part.k >= policies[name].least(part.qid)
@@ -219,7 +218,7 @@ def test_every_reason_of_a_provider() -> None:
 
 def test_all_of_a_providers_records_are_released_so_its_price_is_fixed() -> None:
     dear = hospital(price={"per_attribute": 10, "per_record": 3})
-    given = answer(dear, wish(), CARDS["north"], Ledger(), IDLE, SCHEMA)
+    given = answer(dear, wish(), CARDS["north"], Ledger(), NOW, SCHEMA)
     assert isinstance(given, Offer)
     assert (given.price.fixed, given.price.per_record) == (4 * 10 + 3 * 1000, 0)
     ended, _ = carried(wish(budget=3000), {"north": dear, "south": hospital()})
@@ -274,7 +273,7 @@ def test_attributes_that_are_not_generalised_alike_are_told_with_who_does_how() 
 def test_a_party_does_not_sign_what_the_coordinator_has_changed(change: dict[str, Any], reason: str) -> None:
     deal = agreed(wish(m=1))
     changed = msgspec.structs.replace(deal, terms=msgspec.structs.replace(deal.terms, **change))
-    against = accepts(hospital(), changed, CARDS["north"], Ledger(), IDLE, SCHEMA)
+    against = accepts(hospital(), changed, CARDS["north"], Ledger(), NOW, SCHEMA)
     assert any(each.startswith(reason) for each in against), against
 
 
@@ -291,22 +290,22 @@ def test_boundaries_of_all_policies_and_of_the_request_meet() -> None:
         AttributeTerms("ward", ("heart", "lung")),
     )
     for name, own in (("north", north), ("south", south), ("west", hospital())):
-        assert accepts(own, deal, CARDS[name], Ledger(), IDLE, SCHEMA) == ()
+        assert accepts(own, deal, CARDS[name], Ledger(), NOW, SCHEMA) == ()
     without = msgspec.structs.replace(deal, terms=msgspec.structs.replace(deal.terms, attributes=()))
     refused = "the deal has other boundaries than offered"
-    assert refused in accepts(north, without, CARDS["north"], Ledger(), IDLE, SCHEMA)
-    assert accepts(hospital(), without, CARDS["west"], Ledger(), IDLE, SCHEMA) == ()
+    assert refused in accepts(north, without, CARDS["north"], Ledger(), NOW, SCHEMA)
+    assert accepts(hospital(), without, CARDS["west"], Ledger(), NOW, SCHEMA) == ()
 
 
 def test_the_same_again_is_within_the_boundaries_that_others_asked_for() -> None:
     """A party that limits nothing itself still offers what was agreed before, not something looser."""
     deal = agreed(wish(), north=hospital(boundaries={"age": {"never_coarser_than": 16}}))
     ledger = Ledger((record_of(deal, "west", NOW),))
-    again = answer(hospital(), wish(), CARDS["west"], ledger, IDLE, SCHEMA)
+    again = answer(hospital(), wish(), CARDS["west"], ledger, NOW, SCHEMA)
     assert isinstance(again, Offer), again
     assert again.attributes == deal.terms.attributes
     narrower = answer(
-        hospital(), wish(boundaries={"age": {"max_width": 8}}), CARDS["west"], ledger, IDLE, SCHEMA
+        hospital(), wish(boundaries={"age": {"max_width": 8}}), CARDS["west"], ledger, NOW, SCHEMA
     )
     assert isinstance(narrower, Refusal)
     assert "boundary of age" in narrower.reasons[0]
@@ -317,7 +316,7 @@ def test_what_a_second_release_may_not_change() -> None:
     ledger = Ledger((record_of(first, "north", NOW),))
 
     def against(**changes: Any) -> str:
-        given = answer(hospital(), wish(**changes), CARDS["north"], ledger, IDLE, SCHEMA)
+        given = answer(hospital(), wish(**changes), CARDS["north"], ledger, NOW, SCHEMA)
         return "; ".join(given.reasons) if isinstance(given, Refusal) else ""
 
     assert against(m=1) == against(m=0) == ""  # less is answered with what was agreed then
@@ -331,11 +330,11 @@ def test_what_a_second_release_may_not_change() -> None:
         in against(attributes=["ward", "age", "disease"])
     )
     wider = dataclasses.replace(CARDS["north"], schema="ff" * 32)
-    given = answer(hospital(), wish(m=1), wider, ledger, IDLE, SCHEMA)
+    given = answer(hospital(), wish(m=1), wider, ledger, NOW, SCHEMA)
     assert isinstance(given, Refusal)
     assert "already released with schema of north = " in given.reasons[0]
     north, south, west = first.terms.provisions
-    assert accepts(hospital(), first, CARDS["north"], ledger, IDLE, SCHEMA) == ()
+    assert accepts(hospital(), first, CARDS["north"], ledger, NOW, SCHEMA) == ()
     for provisions, difference in (
         ((north, msgspec.structs.replace(south, snapshot="ee" * 32), west), "table of south"),
         ((north, south), "parties"),
@@ -343,14 +342,14 @@ def test_what_a_second_release_may_not_change() -> None:
         again = msgspec.structs.replace(
             first, terms=msgspec.structs.replace(first.terms, provisions=provisions)
         )
-        (told,) = accepts(hospital(), again, CARDS["north"], ledger, IDLE, SCHEMA)
+        (told,) = accepts(hospital(), again, CARDS["north"], ledger, NOW, SCHEMA)
         assert told.startswith(f"already released with {difference} = ")
     trusted = answer(
         hospital(methods={"mondrian": {"third_party": ["secure", "trusted"]}}),
         wish(algorithm=TRUSTED),
         CARDS["north"],
         ledger,
-        IDLE,
+        NOW,
         SCHEMA,
     )
     assert isinstance(trusted, Refusal)
@@ -363,7 +362,7 @@ def test_what_a_second_release_may_not_change() -> None:
             "privacy": [{"model": "k-anonymity", "qid": QID, "k": 5}],
         }
     ).asked_by("ana")
-    given = answer(hospital(share_class=True), vertical, CARDS["north"], ledger, IDLE, SCHEMA)
+    given = answer(hospital(share_class=True), vertical, CARDS["north"], ledger, NOW, SCHEMA)
     assert isinstance(given, Refusal)
     assert "kind = horizontal" in "; ".join(given.reasons)
 
@@ -375,7 +374,7 @@ def test_nobody_is_made_to_tell_the_values_of_an_attribute() -> None:
     deal = agreed(wish(m=1))
     added = msgspec.structs.replace(deal.terms, requirements=(*deal.terms.requirements, sly))
     changed = msgspec.structs.replace(deal, terms=added)
-    assert refusal in accepts(hospital(), changed, CARDS["north"], Ledger(), IDLE, SCHEMA)
+    assert refusal in accepts(hospital(), changed, CARDS["north"], Ledger(), NOW, SCHEMA)
     with pytest.raises(ParameterError, match="is about age, which is generalised"):
         refuse_impossible(added.contract("00" * 16))
 
@@ -453,10 +452,10 @@ def test_over_fewer_attributes_nothing_is_covered_that_a_coalition_can_break() -
     insisting = hospital(
         methods={"mondrian": {"third_party": ["trusted"]}}, least_m=0, privacy=[bounded("age")]
     )
-    given = answer(insisting, without, CARDS["north"], Ledger(), IDLE, SCHEMA)
+    given = answer(insisting, without, CARDS["north"], Ledger(), NOW, SCHEMA)
     assert isinstance(given, Offer)
     assert ConfidenceBounding(["age"], 0.6, "disease") in given.parts
     ended, _ = carried(wish(algorithm=TRUSTED, privacy=[bounded("age", "ward")]), policies)
     assert isinstance(ended, Deal)
-    lacking = accepts(insisting, ended, CARDS["north"], Ledger(), IDLE, SCHEMA)
+    lacking = accepts(insisting, ended, CARDS["north"], Ledger(), NOW, SCHEMA)
     assert any("lacks confidence-bounding" in reason and "over age, which" in reason for reason in lacking)

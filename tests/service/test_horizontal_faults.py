@@ -15,8 +15,8 @@ import pytest
 from masquerade.errors import ParameterError
 from masquerade.service.cards import SchemaCard
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.ledger import Ledger, Released
-from masquerade.service.node.state import State
+from masquerade.service.ledger import Ledger, ReleaseRecord
+from masquerade.service.node.state import StateFolder
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
 from service_hospitals import DISEASES, WARDS, Hospitals
@@ -393,9 +393,9 @@ def ended(house: Hospitals, coordinator: Coordinator, session: SessionRecord) ->
     return done.status, done.cause
 
 
-def ledger_of(house: Hospitals, party: str) -> tuple[Released, ...]:
+def ledger_of(house: Hospitals, party: str) -> tuple[ReleaseRecord, ...]:
     """What a hospital has handed in."""
-    return Ledger.load(State(house.folder / f"{party}-state").ledger).records
+    return Ledger.load(StateFolder(house.folder / f"{party}-state").ledger).records
 
 
 def ledger_lines(house: Hospitals) -> dict[str, int]:

@@ -16,10 +16,10 @@ from masquerade.audit.chained_file import ChainedFile
 from masquerade.errors import BadInput
 from masquerade.protocol.contract import Contribution
 from masquerade.service.agree.terms import Provision, Terms
-from masquerade.service.ledger import Ledger, Released, append, decline
+from masquerade.service.ledger import Ledger, ReleaseRecord, append, decline
 
 
-def released(at: int, dataset: str = "customers", k: int = 4) -> Released:
+def released(at: int, dataset: str = "customers", k: int = 4) -> ReleaseRecord:
     terms = Terms(
         provisions=(
             Provision("bank", dataset, "aa" * 32, "bb" * 32),
@@ -29,7 +29,7 @@ def released(at: int, dataset: str = "customers", k: int = 4) -> Released:
         requirements=({"model": "k-anonymity", "qid": ["age", "job"], "k": k},),
         method={"name": "tds", "score": "discernibility"},
     )
-    return Released(dataset, "aa" * 32, terms, ("ana",), 1_700_000_000 + at)
+    return ReleaseRecord(dataset, "aa" * 32, terms, ("ana",), 1_700_000_000 + at)
 
 
 RECORDS = tuple(released(at) for at in range(4))
@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.jsonl"
 
 
-def write(path: Path, *records: Released) -> list[bytes]:
+def write(path: Path, *records: ReleaseRecord) -> list[bytes]:
     for each in records:
         append(path, each)
     return path.read_bytes().splitlines(keepends=True)
@@ -188,7 +188,7 @@ def test_no_change_is_overlooked(data: st.DataObject, path: Path) -> None:
         assert problem(path).startswith(f"{path}: line ")
 
 
-def by(record: Released, session: str, contract: str) -> Released:
+def by(record: ReleaseRecord, session: str, contract: str) -> ReleaseRecord:
     return msgspec.structs.replace(record, session=session, contract=contract)
 
 

@@ -22,13 +22,12 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.negotiation import MOST_ROUNDS, CounterOffer, Refused, negotiate
-from masquerade.service.agree.offers import Refusal
 from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.request import Request
-from masquerade.service.agree.terms import Deal, strictest
+from masquerade.service.agree.terms import Deal, Refusal, strictest
 from masquerade.service.cards import ColumnCard
 from masquerade.service.ledger import Ledger
-from service.parties import BANK, CLINIC, IDLE, SHOP, K, L, carried, dealt, offer, policy, refused, request
+from service.parties import BANK, CLINIC, NOW, SHOP, K, L, carried, dealt, offer, policy, refused, request
 
 ALL = request(attributes=["age", "job", "colour", "salary", "town", "disease"])
 CARDS = (BANK, CLINIC, SHOP)
@@ -189,7 +188,7 @@ def test_every_policy_accepts_the_deal_and_answers_it_with_itself(
     assert len(rounds) <= 3 < MOST_ROUNDS
     again = ended.asked
     for card in CARDS:
-        assert accepts(policies[card.party], ended, card, Ledger(), IDLE) == ()
+        assert accepts(policies[card.party], ended, card, Ledger(), NOW) == ()
         assert offer(policies[card.party], again, card).parts == ended.terms.parts
     once_more, rounds = carried(again, policies, CARDS)
     assert isinstance(once_more, Deal)
@@ -301,7 +300,7 @@ def test_a_requirement_on_the_class_is_nobodys_secret(monkeypatch: pytest.Monkey
         deal = dealt(asked)
         assert [part.sensitive for part in deal.terms.parts if part.sensitive] == ["income"]
         for card in (BANK, CLINIC):
-            assert accepts(policy(), deal, card, Ledger(), IDLE) == ()
+            assert accepts(policy(), deal, card, Ledger(), NOW) == ()
         assert "income" not in {column.name for column in deal.terms.columns}  # it is released as the class
     told = refused(request(privacy=[models[0] | {"sensitive": "disease"}]))
     assert any("needs a secure check" in reason for reasons in told.values() for reason in reasons)
@@ -438,8 +437,8 @@ def test_rounds_are_bounded() -> None:
     for more in itertools.count(10):
         asked = earlier[-1].request if earlier else wish
         answers = [
-            answer(policy(least_k=more), asked, BANK, Ledger(), IDLE),
-            answer(policy(), asked, CLINIC, Ledger(), IDLE),
+            answer(policy(least_k=more), asked, BANK, Ledger(), NOW),
+            answer(policy(), asked, CLINIC, Ledger(), NOW),
         ]
         ended = negotiate(wish, answers, earlier)
         if not isinstance(ended, CounterOffer):

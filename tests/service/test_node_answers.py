@@ -14,11 +14,10 @@ import masquerade
 from masquerade.audit.verify import verify
 from masquerade.errors import NotAllowed, NotFound, ParameterError, PeerError
 from masquerade.net.identity import self_signed
-from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.signing import refusals
-from masquerade.service.agree.terms import Provision
+from masquerade.service.agree.terms import Offer, Provision, Refusal
 from masquerade.service.node.admission import Approvals, deal_id
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 from masquerade.service.wire.control import AskOffer, Health, Pending, Published, Signature
 from masquerade.service.wire.peers import MOST_BYTES
 from service.party_nodes import (
@@ -189,7 +188,7 @@ def test_a_value_that_the_table_does_not_have_is_told_once_a_person_has_agreed(f
             assert isinstance(await here.coordinator.ask_signature("bank", contract), Signature)
             # Before that it would tell, to whoever asks, which values the table has.
             assert isinstance(await here.coordinator.ask_signature("clinic", contract), Pending)
-            Approvals(State(folder.state("clinic"))).approve(deal_id(contract.deal), now())
+            Approvals(StateFolder(folder.state("clinic"))).approve(deal_id(contract.deal), now())
             refusal = await here.coordinator.ask_signature("clinic", contract)
             assert isinstance(refusal, Refusal)
             (reason,) = refusal.reasons
@@ -250,7 +249,7 @@ def test_a_deal_that_was_twisted_is_not_signed(folder: Folder) -> None:
 
 def test_a_person_approves(folder: Folder) -> None:
     folder.write_conf("bank", needs_approval=True)
-    approvals = Approvals(State(folder.state("bank")))
+    approvals = Approvals(StateFolder(folder.state("bank")))
 
     async def part() -> None:
         async with world(folder) as here:

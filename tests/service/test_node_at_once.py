@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from masquerade.net.channel import Channel
-from masquerade.service.agree.offers import Refusal
+from masquerade.service.agree.terms import Refusal
 from masquerade.service.node import admission as approvals
 from masquerade.service.node.admission import deal_id
 from masquerade.service.node.datasets import Dataset

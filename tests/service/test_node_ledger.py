@@ -17,12 +17,11 @@ from masquerade.audit.log import AuditLog
 from masquerade.audit.verify import verify
 from masquerade.errors import DataError, ParameterError
 from masquerade.protocol.contract import Contribution
-from masquerade.service.agree.offers import Offer, Refusal
-from masquerade.service.agree.terms import Provision, Terms
-from masquerade.service.ledger import Ledger, Released, append
+from masquerade.service.agree.terms import Offer, Provision, Refusal, Terms
+from masquerade.service.ledger import Ledger, ReleaseRecord, append
 from masquerade.service.node.serving import running
 from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 from masquerade.service.snapshot import KEY_BYTES
 from masquerade.service.wire.control import Signature
 from masquerade.service.wire.peers import TLS
@@ -38,7 +37,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def released(dataset: str = "customers", at: int = 0) -> Released:
+def released(dataset: str = "customers", at: int = 0) -> ReleaseRecord:
     terms = Terms(
         provisions=(
             Provision("bank", dataset, "aa" * 32, "bb" * 32),
@@ -48,12 +47,12 @@ def released(dataset: str = "customers", at: int = 0) -> Released:
         requirements=({"model": "k-anonymity", "qid": ["age", "job"], "k": 4},),
         method={"name": "tds", "score": "discernibility"},
     )
-    return Released(dataset, "aa" * 32, terms, ("ana",), 1_700_000_000 + at)
+    return ReleaseRecord(dataset, "aa" * 32, terms, ("ana",), 1_700_000_000 + at)
 
 
 def released_before(folder: Folder, *datasets: str, lost: bool = False) -> Path:
     """The bank's ledger, with a line for each of these; `lost`: its customers' secret is not there any more."""
-    state = State(folder.state("bank"))
+    state = StateFolder(folder.state("bank"))
     state.make()
     if not lost:
         state.secret("customers")
@@ -201,7 +200,7 @@ def test_beginning_anew_on_purpose(folder: Folder, capsys: Capture) -> None:
     assert strange.problems == [
         f'{folder.conf("bank")}: there is no dataset "customer" (did you mean "customers"?); there are customers'
     ]
-    with State(folder.state("bank")).locked():
+    with StateFolder(folder.state("bank")).locked():
         busy = party(capsys, folder, "ledger", "--forget", "customers")
     assert (busy.code, secret.exists()) == (2, False)
     assert "another node uses this state folder" in busy.problems[0]
@@ -306,14 +305,14 @@ def test_a_stopped_node_goes_on_with_its_chain(folder: Folder) -> None:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    made = State(tmp_path / "state")
+def state(tmp_path: Path) -> StateFolder:
+    made = StateFolder(tmp_path / "state")
     made.make()
     return made
 
 
 @pytest.mark.parametrize("room", [0, 1, KEY_BYTES - 1])
-def test_a_full_disk_leaves_no_secret_and_the_next_start_makes_one(state: State, room: int) -> None:
+def test_a_full_disk_leaves_no_secret_and_the_next_start_makes_one(state: StateFolder, room: int) -> None:
     with no_file_above(room), pytest.raises(ParameterError, match=r"people\.key: cannot be written"):
         state.secret("people")
     assert [*(state.folder / "secrets").iterdir()] == []
@@ -323,7 +322,7 @@ def test_a_full_disk_leaves_no_secret_and_the_next_start_makes_one(state: State,
 
 @pytest.mark.parametrize("moment", ["fsync", "link"])
 def test_a_crash_leaves_no_secret_and_the_next_start_makes_one(
-    state: State, monkeypatch: pytest.MonkeyPatch, moment: str
+    state: StateFolder, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """Whatever was under way when the power went: what has the secret's name is a whole secret."""
 

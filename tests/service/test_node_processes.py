@@ -19,8 +19,8 @@ from forked import run as run_forked
 from masquerade.audit.verify import verify
 from masquerade.errors import PeerError, Problem
 from masquerade.net.channel import Agreement, Node
-from masquerade.service.agree.offers import Refusal
 from masquerade.service.agree.signing import SignedContract
+from masquerade.service.agree.terms import Refusal
 from masquerade.service.ledger import Ledger
 from service.party_nodes import PEOPLE, Coordinator, Folder, http, run, wish
 

@@ -25,12 +25,12 @@ from masquerade.data.private_copy import MappedParts, mapped_columns
 from masquerade.data.read import TableFile
 from masquerade.data.table import Origin
 from masquerade.errors import BadInput, DataError, PeerError
-from masquerade.service.agree.offers import Offer, Refusal
+from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.admission import Approvals, deal_id
 from masquerade.service.node.datasets import LONGEST, MOST, OFFER_STANDS, Dataset, KeptReadings
 from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import Snapshots, State
+from masquerade.service.node.state import Snapshots, StateFolder
 from masquerade.service.wire.control import Pending, Published
 from masquerade.service.wire.peers import caller
 from service.party_nodes import PEOPLE, Folder, now, run, trust_of, wish, world
@@ -142,11 +142,11 @@ def test_a_tightened_policy_counts_while_its_table_is_away(folder: Folder) -> No
             refusal = await here.coordinator.offer("bank", wish())
             assert isinstance(refusal, Refusal)
             assert refusal.reasons == ('user "ana" may not ask',)
-            state = State(folder.state("bank"))
+            state = StateFolder(folder.state("bank"))
             assert state.configuration == NodeSettings.load(folder.conf("bank")).digest
 
     run(part())
-    assert State(folder.state("bank")).configuration is None  # nobody runs by it
+    assert StateFolder(folder.state("bank")).configuration is None  # nobody runs by it
 
 
 def test_a_configuration_is_taken_over_once_the_file_that_it_names_has_come(
@@ -191,7 +191,7 @@ def test_a_file_that_is_mended_in_place_is_read_again(folder: Folder) -> None:
 
 
 def test_snapshots_that_cannot_be_read_are_named(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
-    State(folder.state("bank")).make()
+    StateFolder(folder.state("bank")).make()
     broken = folder.state("bank") / "snapshots.json"
     broken.write_text("{")
 

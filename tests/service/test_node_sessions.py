@@ -32,8 +32,8 @@ from masquerade.errors import (
 from masquerade.net.channel import Channel
 from masquerade.net.identity import self_signed
 from masquerade.protocol import common_records
-from masquerade.service.agree.offers import Refusal
 from masquerade.service.agree.signing import SignedContract, TokenIssuer, sign
+from masquerade.service.agree.terms import Refusal
 from masquerade.service.ledger import Ledger, append, record_of
 from masquerade.service.node.datasets import Dataset
 from masquerade.service.wire.control import Ready

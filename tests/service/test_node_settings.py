@@ -15,7 +15,7 @@ from masquerade.net.identity import TrustStore, self_signed
 from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.serving import warn_of_certificates
 from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 from net.nodes import expired
 from service.party_nodes import PEOPLE, Folder
 
@@ -285,7 +285,7 @@ def test_the_tables_are_looked_at_before_the_start(folder: Folder) -> None:
     table.write_text(table.read_text().replace("Qzjanitor", "Qzpilot", 1))
     path.write_text(path.read_text() + "[datasets.customers.policy.price]\nattributes = { salari = 5 }\n")
     settings = NodeSettings.load(path)
-    state = State(settings.state)
+    state = StateFolder(settings.state)
     state.make()
     with pytest.raises(BadInput) as refused:
         open_datasets(settings, state)
@@ -301,14 +301,14 @@ def test_doubled_identifiers_are_told_before_the_start(folder: Folder) -> None:
     table = folder.path / "bank" / "customers.csv"
     table.write_text(table.read_text().replace("1001,", "1000,"))
     settings = NodeSettings.load(folder.conf("bank"))
-    state = State(settings.state)
+    state = StateFolder(settings.state)
     state.make()
     with pytest.raises(BadInput, match="the same identifier as row 1"):
         open_datasets(settings, state)
 
 
 def test_secrets_are_the_owners(folder: Folder) -> None:
-    state = State(folder.state("bank"))
+    state = StateFolder(folder.state("bank"))
     state.make()
     secret = state.secret("customers")
     path = state.folder / "secrets" / "customers.key"
@@ -322,10 +322,10 @@ def test_secrets_are_the_owners(folder: Folder) -> None:
 
 
 def test_one_node_uses_a_state_folder(folder: Folder) -> None:
-    state = State(folder.state("bank"))
+    state = StateFolder(folder.state("bank"))
     state.make()
     with state.locked():
-        other = State(folder.state("bank"))
+        other = StateFolder(folder.state("bank"))
         with pytest.raises(ParameterError, match="another node uses this state folder"), other.locked():
             pass
     with state.locked():

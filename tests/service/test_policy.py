@@ -19,9 +19,8 @@ from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 from masquerade.protocol.contract import MethodChoice, PassedOver
-from masquerade.service.agree.answering import accepts, answer
+from masquerade.service.agree.answering import accepts
 from masquerade.service.agree.objections import departures
-from masquerade.service.agree.offers import Load, Refusal
 from masquerade.service.agree.policy import check_policy, read_policy
 from masquerade.service.agree.request import Request
 from masquerade.service.agree.terms import Deal, Price
@@ -29,7 +28,6 @@ from masquerade.service.ledger import Ledger, append, record_of
 from service.parties import (
     BANK,
     CLINIC,
-    IDLE,
     NOW,
     OPEN,
     K,
@@ -130,25 +128,14 @@ def test_all_reasons_are_told_not_only_the_first() -> None:
         users=["ben"],
         purposes=["audit"],
         methods={"tds": {"adversary": ["malicious"]}},
-        sessions=2,
     )
-    told = reasons(strict, request(deadline=5, algorithm={"name": "tds"}), load=Load(2, NOW))
+    told = reasons(strict, request(deadline=5, algorithm={"name": "tds"}))
     assert told == (
         'user "ana" may not ask',
         'purpose "research" is not allowed; allowed: audit',
         'adversary "semi-honest" is not allowed; allowed: malicious',
         "the request's deadline has passed",
-        "2 sessions are running; at most 2 at once are allowed",
     )
-
-
-def test_a_busy_party_may_be_asked_again() -> None:
-    given = answer(policy(sessions=1), request(), CLINIC, Ledger(), Load(1, NOW))
-    assert isinstance(given, Refusal)
-    assert given.busy
-    both = answer(policy(sessions=1), request(deadline=1), CLINIC, Ledger(), Load(1, NOW))
-    assert isinstance(both, Refusal)
-    assert not both.busy
 
 
 def test_nothing_is_open_by_default() -> None:
@@ -254,11 +241,11 @@ def test_a_party_accepts_what_it_agreed_to_and_nothing_else(monkeypatch: pytest.
     monkeypatch.setattr(TCloseness, "circuit", GroupRequirement.circuit)  # as a model of another package
     asked, replace = request(algorithm={"name": "tds"}), msgspec.structs.replace
     deal = dealt(asked, bank=policy(least_k=20))
-    assert accepts(policy(), deal, CLINIC, Ledger(), IDLE) == ()
-    assert accepts(policy(least_k=20), deal, BANK, Ledger(), IDLE) == ()
+    assert accepts(policy(), deal, CLINIC, Ledger(), NOW) == ()
+    assert accepts(policy(least_k=20), deal, BANK, Ledger(), NOW) == ()
 
     def told(changed: Deal, **changes: Any) -> str:
-        return "\n".join(accepts(policy(**changes), changed, CLINIC, Ledger(), IDLE))
+        return "\n".join(accepts(policy(**changes), changed, CLINIC, Ledger(), NOW))
 
     bank, clinic = deal.terms.provisions
     assert told(_changed(deal, provisions=(bank, replace(clinic, snapshot="00")))) == (
@@ -383,7 +370,7 @@ def test_a_method_that_refuses_what_the_parties_insist_on_is_passed_over_with_it
     assert {each.method["name"] for each in deal.choice.passed_over} == {"mondrian"}
     assert all("shares attributes with it" in each.refuses[0] for each in deal.choice.passed_over)
     for card in (BANK, CLINIC):
-        assert accepts(policy(), deal, card, Ledger(), IDLE) == ()
+        assert accepts(policy(), deal, card, Ledger(), NOW) == ()
 
 
 def test_only_what_every_policy_allows_is_chosen_and_who_does_not_is_named() -> None:
@@ -443,7 +430,7 @@ TDS = {
 )
 def test_no_party_signs_a_reason_that_does_not_follow_from_the_terms(choice: MethodChoice) -> None:
     deal = _by(dealt(asked()), TDS, choice)
-    assert accepts(policy(), deal, CLINIC, Ledger(), IDLE) == (
+    assert accepts(policy(), deal, CLINIC, Ledger(), NOW) == (
         "the deal gives a reason for its method that does not follow from its terms",
     )
 
@@ -512,12 +499,12 @@ def test_every_run_counts_and_the_same_question_may_be_asked_again(tmp_path: Pat
     deal = dealt(question(), bank=ours, clinic=ours)
     ledger = tmp_path / "ledger.jsonl"
     for run in range(2):
-        assert accepts(ours, deal, CLINIC, Ledger.load(ledger), IDLE, runs=True) == ()
+        assert accepts(ours, deal, CLINIC, Ledger.load(ledger), NOW, runs=True) == ()
         append(ledger, record_of(deal, "clinic", NOW - 10 + run))
     told = Ledger.load(ledger)
     assert len(told.records) == 2
-    assert accepts(ours, deal, CLINIC, told, IDLE) == ()
-    (reason,) = accepts(ours, deal, CLINIC, told, IDLE, runs=True)
+    assert accepts(ours, deal, CLINIC, told, NOW) == ()
+    (reason,) = accepts(ours, deal, CLINIC, told, NOW, runs=True)
     assert reason.startswith("4 ratios of this snapshot of patients were told before; 2 more")
     assert offer(ours, question(), ledger=told)
     assert reasons(ours, question(sets=[["age", "job"]]), ledger=told)

@@ -9,14 +9,14 @@ import pytest
 
 import masquerade as mq
 from masquerade.service.agree.answering import answer
-from masquerade.service.agree.offers import Refusal
+from masquerade.service.agree.terms import Refusal
 from masquerade.service.coordinator import rehearsal
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.rehearsal import less
 from masquerade.service.ledger import Ledger
 from masquerade.service.resources import RequestPreview
 from masquerade.service.session_states import Status
-from service.parties import BANK, IDLE, policy, request
+from service.parties import BANK, NOW, policy, request
 from service_house import House
 
 STRICT = {"allow_rerelease": False}
@@ -126,6 +126,6 @@ def test_a_request_of_which_nothing_is_left_is_none() -> None:
 def test_columns_that_a_method_cannot_take_are_named_as_what_is_in_the_way() -> None:
     kinds = mq.Schema([mq.Attribute("job", taxonomy="flat"), mq.Attribute("salary", "continuous")])
     asked = request(algorithm={"name": "id3"}, privacy=[], attributes=["age", "job", "salary"])
-    refused = answer(policy(learn=["id3"]), asked, BANK, Ledger(), IDLE, kinds)
+    refused = answer(policy(learn=["id3"]), asked, BANK, Ledger(), NOW, kinds)
     assert isinstance(refused, Refusal)
     assert refused.instead == {"attributes": ["age", "job"]}

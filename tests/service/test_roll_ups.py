@@ -12,7 +12,7 @@ import pytest
 from masquerade.cli.client import ROLLED_UP, lines_of, written_lines
 from masquerade.console.session_parts import kind_facts
 from masquerade.service.agree.negotiation import Refused, negotiate
-from masquerade.service.agree.offers import Refusal
+from masquerade.service.agree.terms import Refusal
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.session_moves import contract_of
 from masquerade.service.ledger import Ledger

@@ -12,10 +12,9 @@ import pytest
 
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.further_releases import against_second, rolls_up
-from masquerade.service.agree.offers import Load, Refusal
-from masquerade.service.agree.terms import Deal
+from masquerade.service.agree.terms import Deal, Refusal
 from masquerade.service.ledger import Ledger, append, record_of
-from service.parties import BANK, CLINIC, IDLE, NOW, K, carried, dealt, offer, policy, reasons, request
+from service.parties import BANK, CLINIC, NOW, K, carried, dealt, offer, policy, reasons, request
 
 FIRST = dealt(request(algorithm={"name": "tds"}), bank=policy(least_k=20))
 LEDGER = Ledger((record_of(FIRST, "clinic", NOW - 100),))
@@ -88,7 +87,7 @@ def test_the_same_request_again_is_answered_with_what_was_agreed() -> None:
     ended, _ = carried(request(), {"bank": policy(least_k=20), "clinic": policy()}, ledger=LEDGER)
     assert isinstance(ended, Deal)
     assert ended.terms.hash == FIRST.terms.hash
-    assert accepts(policy(), ended, CLINIC, LEDGER, IDLE) == ()
+    assert accepts(policy(), ended, CLINIC, LEDGER, NOW) == ()
 
 
 def test_columns_that_are_released_as_they_are_come_last_in_any_order() -> None:
@@ -122,7 +121,7 @@ def test_another_party_with_another_table_makes_another_release_of_the_same_peop
     told = against_second(record.terms, terms)
     (sentence,) = told
     assert difference in sentence
-    assert told[0] in accepts(policy(), msgspec.structs.replace(FIRST, terms=terms), CLINIC, LEDGER, IDLE)
+    assert told[0] in accepts(policy(), msgspec.structs.replace(FIRST, terms=terms), CLINIC, LEDGER, NOW)
 
 
 def test_no_deal_with_another_k_is_signed() -> None:
@@ -130,10 +129,10 @@ def test_no_deal_with_another_k_is_signed() -> None:
         parts = [dict(each) | {"k": k} for each in FIRST.terms.requirements]
         terms = msgspec.structs.replace(FIRST.terms, requirements=tuple(parts))
         deal = msgspec.structs.replace(FIRST, terms=terms)
-        told = accepts(policy(), deal, CLINIC, LEDGER, IDLE)
+        told = accepts(policy(), deal, CLINIC, LEDGER, NOW)
         assert any("already released with k-anonymity" in each for each in told)
-        assert accepts(policy(allow_rerelease=True), deal, CLINIC, LEDGER, IDLE) == ()
-        assert accepts(policy(), deal, CLINIC, Ledger(), IDLE) == ()
+        assert accepts(policy(allow_rerelease=True), deal, CLINIC, LEDGER, NOW) == ()
+        assert accepts(policy(), deal, CLINIC, Ledger(), NOW) == ()
 
 
 def test_of_several_earlier_releases_any_may_be_repeated() -> None:
@@ -141,7 +140,7 @@ def test_of_several_earlier_releases_any_may_be_repeated() -> None:
     other = dealt(request(**{"class": None, "algorithm": {"name": "tds"}}), bank=policy(least_k=20))
     both = Ledger((*LEDGER.records, record_of(other, "clinic", NOW - 50)))
     for deal in (FIRST, other):
-        assert accepts(policy(), deal, CLINIC, both, IDLE) == ()
+        assert accepts(policy(), deal, CLINIC, both, NOW) == ()
     (told,) = reasons(policy(), request(**{"class": None, "normalize": "none"}), ledger=both)
     assert "already released with normalize = strip;" in told  # the nearest one is named
 
@@ -160,12 +159,12 @@ def test_of_several_earlier_releases_any_may_be_repeated() -> None:
     ],
 )
 def test_less_of_the_same_could_be_made_of_the_earlier_release(asked: dict[str, Any]) -> None:
-    given = answer(policy(), request(**asked), CLINIC, LEDGER, IDLE)
+    given = answer(policy(), request(**asked), CLINIC, LEDGER, NOW)
     assert isinstance(given, Refusal)
     assert given.earlier == FIRST.terms.hash.hex()
     final = dealt(request(**asked), bank=policy(least_k=20))
     assert rolls_up(FIRST.terms, final.terms)
-    given = answer(policy(purposes=["billing"]), request(**asked), CLINIC, LEDGER, IDLE)
+    given = answer(policy(purposes=["billing"]), request(**asked), CLINIC, LEDGER, NOW)
     assert isinstance(given, Refusal)
     assert given.earlier is None  # something else speaks against it
 
@@ -181,7 +180,7 @@ def test_less_of_the_same_could_be_made_of_the_earlier_release(asked: dict[str, 
     ],
 )
 def test_other_releases_cannot_be_made_of_the_earlier_one(asked: dict[str, Any]) -> None:
-    given = answer(policy(), request(**asked), CLINIC, LEDGER, IDLE)
+    given = answer(policy(), request(**asked), CLINIC, LEDGER, NOW)
     assert isinstance(given, Refusal)
     assert given.earlier is None
 
@@ -211,7 +210,7 @@ def test_a_new_snapshot_waits_for_its_interval() -> None:
         "another snapshot of patients was released 100 seconds ago; "
         "a new one is released 3500 seconds from now at the earliest",
     )
-    offer(patient, request(), changed, ledger=LEDGER, load=Load(0, NOW + 3500))
+    offer(patient, request(), changed, ledger=LEDGER, now=NOW + 3500)
     offer(patient, request(), ledger=LEDGER)  # the old snapshot may go on
     assert policy().least_snapshot_interval == 7 * 86_400
 
@@ -248,7 +247,7 @@ METHODS: tuple[dict[str, Any], ...] = tuple(
 def test_what_was_declined_does_not_bind(asked: dict[str, Any]) -> None:
     assert offer(policy(), request(**asked), ledger=declined(METHODS[0])).declines == 2
     deal = dealt(request(**asked), bank=policy(least_k=20))
-    assert accepts(policy(), deal, CLINIC, declined(METHODS[0]), IDLE) == ()
+    assert accepts(policy(), deal, CLINIC, declined(METHODS[0]), NOW) == ()
 
 
 def test_what_is_declined_beyond_the_policys_number_counts_as_released() -> None:

@@ -31,7 +31,7 @@ from conftest import PASSWORD as DATABASE_PASSWORD
 from masquerade.console.frame import COOKIE
 from masquerade.errors import NotFound, PeerError, PeerRefused
 from masquerade.service.accounts import Accounts
-from masquerade.service.token_scopes import Scope
+from masquerade.service.resources import Scope
 from service_house import PASSWORD, House, Process, wait_until, write
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from masquerade.service.agree.answering import accepts
 from masquerade.service.agree.terms import Deal, ServiceLevel
 from masquerade.service.coordinator.directory import ServiceRecord, missed_levels
 from masquerade.service.ledger import Ledger
-from service.parties import CLINIC, IDLE, dealt, offer, policy, request
+from service.parties import CLINIC, NOW, dealt, offer, policy, request
 
 PROMISED = policy(response_time=2, availability=0.99)
 LEVEL = ServiceLevel(2, "0.99")
@@ -21,17 +21,17 @@ def test_a_promise_goes_from_the_policy_into_the_contract() -> None:
     deal = dealt(request(), clinic=PROMISED)
     assert deal.service == {"clinic": LEVEL}
     assert Deal.read(deal.canonical()) == deal
-    assert accepts(PROMISED, deal, CLINIC, Ledger(), IDLE) == ()
+    assert accepts(PROMISED, deal, CLINIC, Ledger(), NOW) == ()
 
 
 @pytest.mark.parametrize("twisted", [{}, {"clinic": ServiceLevel(1, "0.99")}, {"clinic": ServiceLevel(2)}])
 def test_nobody_promises_more_in_a_partys_name(twisted: dict[str, ServiceLevel]) -> None:
     deal = msgspec.structs.replace(dealt(request(), clinic=PROMISED), service=twisted)
-    assert accepts(PROMISED, deal, CLINIC, Ledger(), IDLE) == (
+    assert accepts(PROMISED, deal, CLINIC, Ledger(), NOW) == (
         "the deal promises another service level than the one offered",
     )
     foreign = msgspec.structs.replace(dealt(request()), service={"clinic": LEVEL})
-    assert accepts(policy(), foreign, CLINIC, Ledger(), IDLE) != ()
+    assert accepts(policy(), foreign, CLINIC, Ledger(), NOW) != ()
 
 
 def test_what_cannot_be_promised() -> None:

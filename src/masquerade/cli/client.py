@@ -60,7 +60,7 @@ def wait_for(client: Client, session: str, shown: Progress, conf: Path | None) -
 
     Whoever stops waiting reads how to go on: the session runs without us.
     """
-    from masquerade.client.client import SessionFailed
+    from masquerade.client.calls import SessionFailed
 
     try:
         return client.wait(session, Teller(shown))
@@ -117,7 +117,7 @@ def insist(session: Session, conf: Path | None, *, decides: bool = True) -> None
 
     SessionFailed, a PeerError, when a party is the reason. `decides`: whoever reads it may say that word.
     """
-    from masquerade.client.client import unless_failed
+    from masquerade.client.calls import unless_failed
 
     if session.status == "awaiting_client":
         words = [f"{what}: {command}" for what, command in (_decisions(session, conf) if decides else ())]

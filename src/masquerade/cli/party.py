@@ -143,10 +143,10 @@ def card(conf: Conf, json: Json = False) -> None:
 
     from masquerade.service.node.datasets import open_datasets
     from masquerade.service.node.settings import NodeSettings
-    from masquerade.service.node.state import State
+    from masquerade.service.node.state import StateFolder
 
     settings = NodeSettings.load(conf)
-    state = State(settings.state)
+    state = StateFolder(settings.state)
     state.make()
     datasets = [each.published(asked=False) for each in open_datasets(settings, state).values()]
     if json:
@@ -316,10 +316,10 @@ def ledger(
     from masquerade.service.agree.arrangements import RULES, against
     from masquerade.service.ledger import Ledger
     from masquerade.service.node.settings import NodeSettings
-    from masquerade.service.node.state import State
+    from masquerade.service.node.state import StateFolder
 
     settings = NodeSettings.load(conf)
-    known = Ledger.load(State(settings.state).ledger)
+    known = Ledger.load(StateFolder(settings.state).ledger)
     if forget:
         _forget(settings, forget, json)
         return
@@ -352,13 +352,13 @@ def _forget(settings: NodeSettings, dataset: str, json: bool) -> None:
     from masquerade.audit.log import AuditLog
     from masquerade.errors import Conflict, ParameterError, hint
     from masquerade.service.ledger import Ledger
-    from masquerade.service.node.state import State
+    from masquerade.service.node.state import StateFolder
 
     known = settings.datasets
     if dataset not in known:
         listed = f"{hint(dataset, known)}; there are {', '.join(known)}"
         raise ParameterError(f'{settings.path}: there is no dataset "{dataset}"{listed}')
-    state = State(settings.state)
+    state = StateFolder(settings.state)
     state.make()
     with state.locked():
         releases = Ledger.load(state.ledger).releases(dataset)
@@ -377,9 +377,9 @@ def _forget(settings: NodeSettings, dataset: str, json: bool) -> None:
 
 def _list_waiting(settings: NodeSettings, json: bool) -> None:
     from masquerade.service.node.admission import Approvals
-    from masquerade.service.node.state import State
+    from masquerade.service.node.state import StateFolder
 
-    waiting = Approvals(State(settings.state)).waiting()
+    waiting = Approvals(StateFolder(settings.state)).waiting()
     rows: list[dict[str, Any]] = [
         {
             "deal": each.deal,
@@ -407,14 +407,14 @@ def _found(settings: NodeSettings, word: str) -> SignedContract:
     from masquerade.errors import ParameterError
     from masquerade.service.agree.signing import read_contract
     from masquerade.service.node.admission import Approvals
-    from masquerade.service.node.state import State
+    from masquerade.service.node.state import StateFolder
 
     path = Path(word)
     if path.is_file():
         return read_contract(path)
     if path.suffix or len(path.parts) > 1:  # no deal is called that
         raise ParameterError(f"{path}: there is no such file")
-    return Approvals(State(settings.state)).find(word).contract
+    return Approvals(StateFolder(settings.state)).find(word).contract
 
 
 def _decide(conf: Path, word: str, reason: str | None, by: str, json: bool) -> None:

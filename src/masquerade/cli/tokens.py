@@ -10,7 +10,7 @@ import typer
 from masquerade.cli.client import Conf, client_of
 from masquerade.cli.output import Json, print_json, say, say_plainly
 from masquerade.errors import ParameterError
-from masquerade.service.token_scopes import Scope
+from masquerade.service.resources import Scope
 
 if TYPE_CHECKING:
     from masquerade.client import Client

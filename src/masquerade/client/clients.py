@@ -8,9 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from masquerade.client.calls import Calls
-from masquerade.client.client import Asynchronous, Synchronous
-from masquerade.client.transport import Address, Caller, Transport
+from masquerade.client.calls import Asynchronous, Calls, Synchronous
+from masquerade.client.transport import Address, Caller, ClientTransport
 from masquerade.errors import Bug, ParameterError
 from masquerade.service.resources import Event
 
@@ -45,7 +44,7 @@ class _Connected(Calls):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._address.base!r})"
 
-    def _connected(self, ca: str | Path | None) -> Transport:
+    def _connected(self, ca: str | Path | None) -> ClientTransport:
         raise NotImplementedError
 
 
@@ -73,7 +72,7 @@ class Client(_Connected, Synchronous):
         finally:
             self._transport.close()
 
-    def _connected(self, ca: str | Path | None) -> Transport:
+    def _connected(self, ca: str | Path | None) -> ClientTransport:
         from masquerade.client.transport import HttpTransport
 
         self._transport = HttpTransport(self._address, ca)
@@ -118,7 +117,7 @@ class AsyncClient(_Connected, Asynchronous):
         finally:
             await self._transport.close()
 
-    def _connected(self, ca: str | Path | None) -> Transport:
+    def _connected(self, ca: str | Path | None) -> ClientTransport:
         from masquerade.client.transport import AsyncHttpTransport
 
         self._transport = AsyncHttpTransport(self._address, ca)

@@ -27,7 +27,7 @@ _SHORTEST, _LONGEST = 0.2, 2.0  # seconds between attempts
 
 
 @dataclass(frozen=True)
-class Message:
+class StreamMessage:
     """One message of a stream."""
 
     id: str
@@ -46,7 +46,7 @@ class StreamReader:
         self._data: list[str] = []
         self._begun = False
 
-    def feed(self, chunk: bytes) -> Iterator[Message]:
+    def feed(self, chunk: bytes) -> Iterator[StreamMessage]:
         """Yield the messages that are now complete."""
         text = self._rest + chunk
         # A trailing carriage return may be half of a line end.
@@ -60,7 +60,7 @@ class StreamReader:
             if message is not None:
                 yield message
 
-    def _take(self, line: bytes) -> Message | None:
+    def _take(self, line: bytes) -> StreamMessage | None:
         if not self._begun:
             self._begun, line = True, line.removeprefix(b"\xef\xbb\xbf")
         if not line:
@@ -76,10 +76,10 @@ class StreamReader:
             self._id = value
         return None
 
-    def _dispatch(self) -> Message | None:
+    def _dispatch(self) -> StreamMessage | None:
         data, kind = self._data, self._kind
         self._data, self._kind, self._size = [], "", 0
-        return Message(self._id, kind or "message", "\n".join(data)) if data else None
+        return StreamMessage(self._id, kind or "message", "\n".join(data)) if data else None
 
 
 class Following:
@@ -150,7 +150,7 @@ class Following:
         return pause
 
 
-def _event(message: Message) -> Event | None:
+def _event(message: StreamMessage) -> Event | None:
     """Return the event in a message, or None if the message only serves the connection."""
     try:
         told: Any = TypeAdapter(Any).validate_json(message.data)

@@ -122,7 +122,7 @@ class Answer:
     chunks: AsyncGenerator[bytes, None] | None = None
 
 
-class Transport(Protocol):
+class ClientTransport(Protocol):
     """How requests are sent, and how to wait."""
 
     async def send(self, ask: Ask) -> Answer:
@@ -211,7 +211,7 @@ class Caller:
     """A user with a token, or with a password that is exchanged for one when first needed."""
 
     def __init__(
-        self, transport: Transport, token: str | None, user: str | None, password: str | None
+        self, transport: ClientTransport, token: str | None, user: str | None, password: str | None
     ) -> None:
         if (user is None) != (password is None):
             raise ParameterError("a sign-in needs both user and password")

@@ -28,9 +28,8 @@ from masquerade.files import kept_secret
 from masquerade.report.charts import chart_style
 from masquerade.service.accounts import Accounts, SignInSource
 from masquerade.service.api.middleware import OverLimit, RateLimit, address_key
-from masquerade.service.resources import Role, User
+from masquerade.service.resources import Role, TokenKind, User
 from masquerade.service.store import ApiToken, Store
-from masquerade.service.token_scopes import TokenKind
 
 if TYPE_CHECKING:
     from masquerade.service.coordinator.coordinator import Coordinator

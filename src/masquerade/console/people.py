@@ -21,9 +21,8 @@ from masquerade.service.accounts import (
     SignInSource,
     require,
 )
-from masquerade.service.resources import Role, User
+from masquerade.service.resources import Role, Scope, TokenKind, User
 from masquerade.service.store import ApiToken
-from masquerade.service.token_scopes import Scope, TokenKind
 
 _MOST_DAYS = LONGEST_LIFETIME.days
 _ALLOWS = {

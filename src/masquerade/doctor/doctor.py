@@ -14,9 +14,18 @@ from typing import Any, Literal
 
 from masquerade.client import Client
 from masquerade.client.settings import ClientSettings, read_settings
-from masquerade.doctor.doctor_certificates import file_dated, mode_checks
-from masquerade.doctor.doctor_check import Check, error, fine, problems, unreachable, warning, words_of
-from masquerade.doctor.service import clock_check
+from masquerade.doctor.checks import (
+    CheckResult,
+    clock_check,
+    error,
+    file_dated,
+    fine,
+    mode_checks,
+    problems,
+    unreachable,
+    warning,
+    words_of,
+)
 from masquerade.errors import (
     AnswerIsNo,
     BadInput,
@@ -38,7 +47,7 @@ class Examination:
 
     path: Path
     kind: Kind | None
-    checks: tuple[Check, ...]
+    checks: tuple[CheckResult, ...]
 
     @property
     def ok(self) -> bool:
@@ -46,7 +55,7 @@ class Examination:
         return not self.errors
 
     @property
-    def errors(self) -> tuple[Check, ...]:
+    def errors(self) -> tuple[CheckResult, ...]:
         """The checks that failed."""
         return tuple(check for check in self.checks if check.status == "error")
 
@@ -82,7 +91,7 @@ def examine(path: Path, on_stage: OnStage = silent) -> Examination:
         return Examination(path, None, tuple(problems("configuration", caught, BadInput.exit_code)))
     kind = recognise(content)
     if kind is None:
-        told = Check(
+        told = CheckResult(
             "configuration",
             "error",
             f"{path}: neither a party's ([datasets.NAME]), nor a coordinator's ([parties.NAME]), nor a client's "
@@ -104,7 +113,7 @@ def recognise(content: dict[str, Any]) -> Kind | None:
     return None
 
 
-def _all(kind: Kind, path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[Check]:
+def _all(kind: Kind, path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[CheckResult]:
     yield _versions()
     if kind == "client":
         yield from client_checks(path, on_stage)
@@ -117,7 +126,7 @@ def _all(kind: Kind, path: Path, content: dict[str, Any], on_stage: OnStage) -> 
     yield from (party_checks if kind == "party" else coordinator_checks)(path, content, on_stage)
 
 
-def _versions() -> Check:
+def _versions() -> CheckResult:
     import platform
 
     from masquerade import __version__
@@ -132,7 +141,7 @@ def _versions() -> Check:
 # user?
 
 
-def client_checks(path: Path, on_stage: OnStage) -> Iterator[Check]:
+def client_checks(path: Path, on_stage: OnStage) -> Iterator[CheckResult]:
     """Check everything that `request` needs."""
     try:
         settings = read_settings(path)
@@ -151,7 +160,7 @@ def client_checks(path: Path, on_stage: OnStage) -> Iterator[Check]:
     yield from _coordinator(settings, path)
 
 
-def _coordinator(settings: ClientSettings, path: Path) -> Iterator[Check]:
+def _coordinator(settings: ClientSettings, path: Path) -> Iterator[CheckResult]:
     try:
         with Client(settings.url, settings.token, ca=settings.ca) as client:
             before = time.time()
@@ -185,7 +194,7 @@ def _coordinator(settings: ClientSettings, path: Path) -> Iterator[Check]:
         yield from problems("coordinator", caught)
 
 
-def _request(client: Client, path: Path, away: Sequence[str]) -> Iterator[Check]:
+def _request(client: Client, path: Path, away: Sequence[str]) -> Iterator[CheckResult]:
     preview = client.preview(path)
     missing = [party for party in preview.parties if party in away]
     if missing and not preview.problems:

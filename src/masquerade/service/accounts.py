@@ -23,10 +23,9 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import ARGON2_VERSION
 
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, ParameterError
-from masquerade.service.resources import Role, User
+from masquerade.service.resources import Role, Scope, TokenKind, User
 from masquerade.service.store import ApiToken, SignInFailures, Store
 from masquerade.service.store.database import user_name
-from masquerade.service.token_scopes import Scope, TokenKind
 
 # --- account log --------------------------------------------------------------------------------------------
 # Logging of sign-ins and account changes: all go to the process log, changes and lock-outs to the audit log

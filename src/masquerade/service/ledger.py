@@ -35,12 +35,11 @@ from masquerade.methods import product_of
 from masquerade.service.agree.terms import Deal, Terms
 
 _RELEASE, _DECLINED = "release", "declined"
-_Key = tuple[
-    str, str, bytes, tuple[str, ...]
-]  # of releases that are the same: another attempt is not another one
+# Of releases that are the same: another attempt is not another one
+_Key = tuple[str, str, bytes, tuple[str, ...]]
 
 
-class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ReleaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One release that a party has taken part in, or has begun to, or the roll-up of one (`terms.source`)."""
 
     dataset: str
@@ -59,31 +58,31 @@ class Declined(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time: int
 
 
-_Line = Released | Declined | None
+_Line = ReleaseRecord | Declined | None
 
 
 @dataclass(frozen=True)
 class Ledger:
     """All releases of a party, earliest first; what was shown to peers and not released, as it was declined."""
 
-    records: tuple[Released, ...] = ()
-    declined: tuple[Released, ...] = ()
+    records: tuple[ReleaseRecord, ...] = ()
+    declined: tuple[ReleaseRecord, ...] = ()
     contracts: frozenset[str] = field(default=frozenset(), repr=False)  # by which any of them was shown
 
     @property
-    def shown(self) -> tuple[Released, ...]:
+    def shown(self) -> tuple[ReleaseRecord, ...]:
         """Everything that peers have seen something of, released or not."""
         return (*self.records, *self.declined)
 
-    def of_snapshot(self, dataset: str, snapshot: str) -> tuple[Released, ...]:
+    def of_snapshot(self, dataset: str, snapshot: str) -> tuple[ReleaseRecord, ...]:
         """Return the releases from this snapshot."""
         return _of_snapshot(self.records, dataset, snapshot)
 
-    def declined_of(self, dataset: str, snapshot: str) -> tuple[Released, ...]:
+    def declined_of(self, dataset: str, snapshot: str) -> tuple[ReleaseRecord, ...]:
         """Return what was shown of this snapshot and then declined."""
         return _of_snapshot(self.declined, dataset, snapshot)
 
-    def last_of_others(self, dataset: str, snapshot: str) -> Released | None:
+    def last_of_others(self, dataset: str, snapshot: str) -> ReleaseRecord | None:
         """Return what was shown last of another snapshot of the dataset; a roll-up shows nothing of it anew."""
         others = [
             each
@@ -121,7 +120,7 @@ class Ledger:
     @classmethod
     def of(cls, lines: Iterable[_Line]) -> Self:
         """Put a ledger together from its lines."""
-        shown: dict[object, list[Released]] = {}  # by release, the lines of each session that showed it
+        shown: dict[object, list[ReleaseRecord]] = {}  # by release, the lines of each session that showed it
         declined: dict[str, int] = {}  # by contract, when
         for number, told in enumerate(lines):
             if isinstance(told, Declined):
@@ -141,7 +140,7 @@ class Ledger:
         return cls(tuple(records), tuple(each for _, each in in_order), contracts)
 
 
-def append(path: Path, record: Released) -> None:
+def append(path: Path, record: ReleaseRecord) -> None:
     """Append one line to an intact ledger, unless the release is in it; return once it is on disk.
 
     A session that shows a release again has a line of its own, as it may be declined; a roll-up shows nothing.
@@ -166,28 +165,30 @@ def decline(path: Path, contract: str, time: int) -> bool:
     return True
 
 
-def record_of(deal: Deal, party: str, time: int, session: str = "", contract: str = "") -> Released:
+def record_of(deal: Deal, party: str, time: int, session: str = "", contract: str = "") -> ReleaseRecord:
     """Make the record that a party writes before it shows anything of its columns."""
     terms = deal.terms
     provision = terms.provision(party)
     assert provision is not None  # only parties hand columns in
-    return Released(provision.dataset, provision.snapshot, terms, deal.recipients, time, session, contract)
+    return ReleaseRecord(
+        provision.dataset, provision.snapshot, terms, deal.recipients, time, session, contract
+    )
 
 
-def _write(path: Path, event: str, told: Released | Declined) -> None:
+def _write(path: Path, event: str, told: ReleaseRecord | Declined) -> None:
     with ChainedFile(path, "ledger") as file:
         file.append((event, msgspec.to_builtins(told)))
 
 
-def _key(record: Released) -> _Key:
+def _key(record: ReleaseRecord) -> _Key:
     return record.dataset, record.snapshot, record.terms.hash, record.recipients
 
 
-def _by(record: Released) -> str:
+def _by(record: ReleaseRecord) -> str:
     return record.session or record.contract
 
 
-def _of_snapshot(records: Iterable[Released], dataset: str, snapshot: str) -> tuple[Released, ...]:
+def _of_snapshot(records: Iterable[ReleaseRecord], dataset: str, snapshot: str) -> tuple[ReleaseRecord, ...]:
     return tuple(each for each in records if (each.dataset, each.snapshot) == (dataset, snapshot))
 
 
@@ -202,7 +203,7 @@ def _read(line: bytes) -> tuple[Record, _Line]:
             return record, convert(record.fields, Declined)
         if record.event != _RELEASE:
             raise ParameterError(f"the event {record.event}")
-        released = convert(record.fields, Released)
+        released = convert(record.fields, ReleaseRecord)
         _ = released.terms.parts  # raises now if the requirements are unreadable
     except (msgspec.MsgspecError, ParameterError) as error:
         raise LineError(f"not a ledger's record: {one_line(str(error))}") from None

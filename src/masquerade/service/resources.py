@@ -17,8 +17,26 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from masquerade.service.cards import SchemaCard, declare_exactly
 from masquerade.service.session_states import Status
-from masquerade.service.token_scopes import Scope, TokenKind
 from masquerade.service.wire.problems import ProblemData
+
+
+class Scope(StrEnum):
+    """What a token opens, of all that its user may do."""
+
+    READ = "read"  # providers, previews, sessions, contracts, the ledger
+    REQUEST = "request"  # ask for tables, cancel, decide
+    DOWNLOAD = "download"  # releases and their reports
+    TOKENS = "tokens"  # list, make and revoke tokens
+    ADMIN = "admin"  # what only an admin may
+
+
+class TokenKind(StrEnum):
+    """Who holds a token: a program, somebody who signed in with a password, or a browser of the console."""
+
+    PROGRAM = "program"
+    SIGN_IN = "sign-in"
+    BROWSER = "browser"
+
 
 Item = TypeVar("Item")
 _STATUSES = {each.value: each for each in Status}

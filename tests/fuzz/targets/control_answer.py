@@ -10,7 +10,7 @@ from fuzz.oracle import PEER, allowing
 from fuzz.served import RUNNER
 from masquerade.errors import AnswerIsNo, MasqueradeError, ParameterError, PeerError, Problem, restored
 from masquerade.progress import Stage
-from masquerade.service.agree.offers import Offer, Refusal
+from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.wire.control import (
     ControlLink,
     Health,

@@ -15,7 +15,7 @@ from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.node import PartyNode
 from masquerade.service.node.serving import control_app
 from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 from masquerade.service.wire.control import (
     AskOffer,
     AskSignature,
@@ -32,7 +32,7 @@ from service.party_nodes import Folder, wish
 
 async def _node() -> PartyNode:
     settings = NodeSettings.load(Folder(scratch()).conf("clinic"))
-    state = State(settings.state)
+    state = StateFolder(settings.state)
     state.make()
     node = PartyNode(
         settings,

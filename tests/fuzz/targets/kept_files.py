@@ -13,12 +13,12 @@ from masquerade.errors import DataError, ParameterError
 from masquerade.net.transcript import Transcript, read_transcript
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.service.ledger import Ledger
-from masquerade.service.node.state import Snapshots, State
+from masquerade.service.node.state import Snapshots, StateFolder
 from masquerade.service.snapshot import read_key
 from service.party_nodes import PEOPLE
 
 PATH = scratch() / "file"
-STATE = State(scratch())
+STATE = StateFolder(scratch())
 
 
 def fuzz(data: bytes) -> None:

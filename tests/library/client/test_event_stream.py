@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masquerade.client.events import MOST_BYTES, Following, Message, StreamReader
+from masquerade.client.events import MOST_BYTES, Following, StreamMessage, StreamReader
 from masquerade.client.transport import TooMany
 from masquerade.errors import PeerBrokeProtocol, PeerRefused, PeerUnreachable
 
 GONE = PeerUnreachable("coordinator", "nobody answers")
 
 
-def read(*chunks: bytes) -> list[Message]:
+def read(*chunks: bytes) -> list[StreamMessage]:
     reader = StreamReader()
     return [message for chunk in chunks for message in reader.feed(chunk)]
 
@@ -25,22 +25,25 @@ def read(*chunks: bytes) -> list[Message]:
 @pytest.mark.parametrize(
     ("stream", "messages"),
     [
-        (b"data: a\n\n", [Message("", "message", "a")]),
-        (b"id: 7\nevent: status\ndata: a\ndata:b\n\n", [Message("7", "status", "a\nb")]),
+        (b"data: a\n\n", [StreamMessage("", "message", "a")]),
+        (b"id: 7\nevent: status\ndata: a\ndata:b\n\n", [StreamMessage("7", "status", "a\nb")]),
         (b": a comment\n\nretry: 2000\n\n", []),
-        (b"data\n\n", [Message("", "message", "")]),
+        (b"data\n\n", [StreamMessage("", "message", "")]),
         (b"data: cut off", []),
         (b"data: cut off\n", []),
-        (b"id: 1\n\ndata: x\n\n", [Message("1", "message", "x")]),
-        (b"id: 1\ndata: x\n\ndata: y\n\n", [Message("1", "message", "x"), Message("1", "message", "y")]),
-        (b"id: a\0b\ndata: x\n\n", [Message("", "message", "x")]),
-        (b"\xef\xbb\xbfdata: x\r\n\r\n", [Message("", "message", "x")]),
-        (b"data:  two\rdata: x\r\r", [Message("", "message", " two\nx")]),
-        ("data: a\u2028b\x0bc\x85\n\n".encode(), [Message("", "message", "a\u2028b\x0bc\x85")]),
-        (b"unknown: 1\ndata: \xff\n\n", [Message("", "message", "\ufffd")]),
+        (b"id: 1\n\ndata: x\n\n", [StreamMessage("1", "message", "x")]),
+        (
+            b"id: 1\ndata: x\n\ndata: y\n\n",
+            [StreamMessage("1", "message", "x"), StreamMessage("1", "message", "y")],
+        ),
+        (b"id: a\0b\ndata: x\n\n", [StreamMessage("", "message", "x")]),
+        (b"\xef\xbb\xbfdata: x\r\n\r\n", [StreamMessage("", "message", "x")]),
+        (b"data:  two\rdata: x\r\r", [StreamMessage("", "message", " two\nx")]),
+        ("data: a\u2028b\x0bc\x85\n\n".encode(), [StreamMessage("", "message", "a\u2028b\x0bc\x85")]),
+        (b"unknown: 1\ndata: \xff\n\n", [StreamMessage("", "message", "\ufffd")]),
     ],
 )
-def test_the_standards_rules(stream: bytes, messages: list[Message]) -> None:
+def test_the_standards_rules(stream: bytes, messages: list[StreamMessage]) -> None:
     assert read(stream, b"\n" if stream.endswith(b"\r") else b"") == messages
     assert (
         read(*(stream[at : at + 1] for at in range(len(stream))), b"\n" * stream.endswith(b"\r")) == messages

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from masquerade.arrangement import ANSWER, ARRANGEMENTS
@@ -20,7 +21,7 @@ from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import AttributeTerms, Contribution, MethodChoice, Role, written_requirement
 from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod, proposal_of
-from masquerade.service.agree.arrangements import RULES
+from masquerade.service.agree.arrangements import RULES, SessionRules
 from masquerade.service.agree.boundaries import joint_terms, offered_terms
 from masquerade.service.agree.further_releases import (
     against_roll_up,
@@ -39,27 +40,77 @@ from masquerade.service.agree.objections import (
     triggered,
     unfit_columns,
 )
-from masquerade.service.agree.offers import Load, Offer, Refusal
 from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.request import Request
-from masquerade.service.agree.terms import Deal, Provision, ServiceLevel, Terms, strictest
+from masquerade.service.agree.terms import (
+    Deal,
+    Offer,
+    Provision,
+    Refusal,
+    ServiceLevel,
+    Terms,
+    strictest,
+)
 from masquerade.service.cards import SchemaCard
 from masquerade.service.ledger import Ledger
 
 
 @dataclass(frozen=True)
 class _Party:
-    """What a party judges by: its policy, its table as others see it, and what it has released."""
+    """One party before one request, or a deal read as one: what it judges by, and its columns that are wanted."""
 
     policy: Policy
+    asked: Request
     card: SchemaCard
     ledger: Ledger
-    load: Load
+    now: int  # seconds since 1970
     schema: Schema | None
 
     @property
-    def is_busy(self) -> bool:
-        return self.load.running >= self.policy.sessions
+    def rules(self) -> SessionRules:
+        return RULES[self.asked.arrangement]
+
+    @property
+    def has_groups(self) -> bool:
+        return self.asked.method.makes.has_groups
+
+    @cached_property
+    def mine(self) -> tuple[Contribution, ...]:
+        return _contributed(self.asked, self.card)
+
+    @property
+    def attributes(self) -> list[str]:
+        """Those of its columns that are generalised."""
+        return [column.name for column in self.mine if column.role == "attribute"]
+
+    def shown(self) -> tuple[dict[str, Terms], dict[str, Terms]]:
+        """Return the terms of what was released of this snapshot, and of what was declined, by their hash.
+
+        Roll-ups add nothing to intersect, and the same terms declined twice show the same groups.
+        """
+        if self.card.snapshot is None:
+            return {}, {}
+        of = self.card.dataset, self.card.snapshot
+        released, declined = (
+            {
+                each.terms.hash.hex(): each.terms
+                for each in found
+                if each.terms.source is None and product_of(each.terms).has_groups
+            }
+            for found in (self.ledger.of_snapshot(*of), self.ledger.declined_of(*of))
+        )
+        return released, {name: terms for name, terms in declined.items() if name not in released}
+
+    @property
+    def binding(self) -> dict[str, Terms]:
+        """The terms of this snapshot's releases by their hash; what is declined too often is one of them."""
+        released, declined = self.shown()
+        return released | dict([*declined.items()][self.policy.max_declined :])
+
+    @property
+    def earlier(self) -> tuple[Terms, ...]:
+        """The terms of the releases that a further one must repeat or be made of, if it has groups to cut."""
+        return () if self.policy.allow_rerelease or not self.has_groups else tuple(self.binding.values())
 
 
 @dataclass(frozen=True)
@@ -78,7 +129,7 @@ def answer(
     request: Request,
     card: SchemaCard,
     ledger: Ledger,
-    load: Load,
+    now: int,
     schema: Schema | None = None,
     source: str | None = None,
 ) -> Offer | Refusal:
@@ -87,9 +138,9 @@ def answer(
     `schema` says how the dataset's attributes are generalised; without it, the checks that depend on it are skipped.
     With `source` the release of those terms is to be rolled up.
     """
-    party = _Party(policy, card, ledger, load, schema)
-    draft = _drafted(party, request, source)
-    reasons = [*draft.contradictions, *_objections(party, request, draft.terms)]
+    party = _Party(policy, request, card, ledger, now, schema)
+    draft = _drafted(party, source)
+    reasons = [*draft.contradictions, *_objections(party, draft.terms)]
     second, earlier, instead = list[str](), None, dict[str, Any]()
     if source is not None:
         second = against_roll_up(draft.repeats, draft.terms)
@@ -98,11 +149,10 @@ def answer(
         instead = as_released(draft.repeats, draft.terms)
     reasons += second
     if not reasons:
-        return _offered(party, request, draft, source)
-    if unfit := _unfit(party, request):
+        return _offered(party, draft, source)
+    if unfit := _unfit(party):
         instead["attributes"] = [name for name in request.attributes if name not in unfit]
-    busy = party.is_busy and len(reasons) == 1
-    return Refusal(card.party, tuple(dict.fromkeys(reasons)), busy, earlier, instead)
+    return Refusal(card.party, tuple(dict.fromkeys(reasons)), earlier=earlier, instead=instead)
 
 
 def accepts(
@@ -110,7 +160,7 @@ def accepts(
     deal: Deal,
     card: SchemaCard,
     ledger: Ledger,
-    load: Load,
+    now: int,
     schema: Schema | None = None,
     *,
     runs: bool = False,
@@ -126,19 +176,18 @@ def accepts(
         _ = terms.parts  # raises now if the requirements are unreadable
     except ParameterError as error:
         return error.lines
-    party = _Party(policy, card, ledger, load, schema)
-    draft = _drafted(party, request, terms.source)
-    reasons = [*draft.contradictions, *_objections(party, request, terms, runs=runs)]
+    party = _Party(policy, request, card, ledger, now, schema)
+    draft = _drafted(party, terms.source)
+    reasons = [*draft.contradictions, *_objections(party, terms, runs=runs)]
     if terms.source is not None:
-        reasons += against_roll_up(_binding(party).get(terms.source), terms)
+        reasons += against_roll_up(party.binding.get(terms.source), terms)
     else:  # another of them may be repeated than the one that the draft comes nearest to
-        before = _earlier(party, request)
-        nearest = min(before, key=lambda each: len(differences(each, terms)), default=None)
+        nearest = min(party.earlier, key=lambda each: len(differences(each, terms)), default=None)
         reasons += against_second(nearest, terms) if nearest is not None else []
     provision = terms.provision(card.party)
     changed = provision is not None and provision.snapshot != card.snapshot
     if not reasons:
-        offered = _offered(party, request, draft, terms.source)
+        offered = _offered(party, draft, terms.source)
         reasons += _departures(deal, offered, card.party, same_snapshot=not changed)
     if changed:
         reasons.insert(0, f"{card.dataset} has changed: the contract is about another snapshot of it")
@@ -149,18 +198,15 @@ def accepts(
 # --- objections: the same to a request, over a draft of its terms, and to a deal, over the terms that it has ---
 
 
-def _objections(party: _Party, asked: Request, terms: Terms, *, runs: bool = False) -> Iterator[str]:
+def _objections(party: _Party, terms: Terms, *, runs: bool = False) -> Iterator[str]:
     """Yield what policy and table have against what is asked for; `runs` when it would run now."""
-    policy, card, mine = party.policy, party.card, _contributed(asked, party.card)
-    yield from against_request(policy, asked, card, mine, party.load.now)
-    yield from RULES[asked.arrangement].reservations(policy, asked, card)
+    policy, asked, card, mine = party.policy, party.asked, party.card, party.mine
+    yield from against_request(policy, asked, card, mine, party.now)
+    yield from party.rules.reservations(policy, asked, card)
     yield from against_schema(asked.method, mine, party.schema)
-    yield from against_snapshot(policy, card, party.ledger, party.load.now)
+    yield from against_snapshot(policy, card, party.ledger, party.now)
     if asked.method.makes is ANSWER:
         yield from against_number(policy, terms, card, party.ledger, runs=runs)
-    if party.is_busy:
-        most = policy.sessions
-        yield f"{party.load.running} sessions are running; at most {most} at once are allowed"
 
 
 def _departures(deal: Deal, offered: Offer, party: str, *, same_snapshot: bool) -> Iterator[str]:
@@ -212,71 +258,61 @@ def _carried_out(deal: Deal, asked: Request) -> Iterator[str]:
 # --- what is offered ---
 
 
-def _drafted(party: _Party, asked: Request, source: str | None) -> _Draft:
+def _drafted(party: _Party, source: str | None) -> _Draft:
     """Return what the party would offer: what is wished, what its policy adds, and what earlier releases bind it to."""
-    policy, card, schema = party.policy, party.card, party.schema
-    mine = _contributed(asked, card)
-    has_groups = asked.method.makes.has_groups
-    method = _permitted(policy, asked, mine, schema)
-    m = RULES[asked.arrangement].least_m(policy, asked) if has_groups else 0
-    parts = _insisted(policy, asked, mine)
-    limits, contradictions = offered_terms(mine, schema, policy.boundaries, asked.terms)
-    if not has_groups:  # nothing shows a value of a column, however general
-        limits, contradictions = (), []
-    terms, wrong = _terms(asked, method, card, mine, parts, m, limits), tuple(contradictions)
-    before = _earlier(party, asked)
+    policy, asked = party.policy, party.asked
+    m, limits, contradictions = 0, tuple[AttributeTerms, ...](), list[str]()
+    if party.has_groups:  # otherwise nothing shows a value of a column, however general
+        m = party.rules.least_m(policy, asked)
+        limits, contradictions = offered_terms(party.mine, party.schema, policy.boundaries, asked.terms)
+    method, wrong = _permitted(party), tuple(contradictions)
+    terms = _terms(party, method, _insisted(party), m, limits)
+    before = party.earlier
     if source is not None:
-        known = _binding(party).get(source)
+        known = party.binding.get(source)
         before = () if known is None else (known,)
     if not before:
         return _Draft(terms, method, wrong)
-    again = [(each, *_as_agreed(each, asked, method, card, mine, terms)) for each in before]
+    again = [(each, *_as_agreed(each, party, method, terms)) for each in before]
     nearest, method, terms = min(again, key=lambda each: len(differences(each[0], each[2])))
     coarser = (each.hash.hex() for each, _, same in again if rolls_up(each, same))
     return _Draft(terms, method, wrong, nearest, next(coarser, None))
 
 
-def _offered(party: _Party, asked: Request, draft: _Draft, source: str | None) -> Offer:
+def _offered(party: _Party, draft: _Draft, source: str | None) -> Offer:
     """Return a draft as an offer, with everything around it that the policy says."""
-    policy, card, rules = party.policy, party.card, RULES[asked.arrangement]
-    mine = _contributed(asked, card)
-    has_groups = asked.method.makes.has_groups
+    policy, asked, card, rules = party.policy, party.asked, party.card, party.rules
     holds_class = asked.class_name is not None and card.column(asked.class_name) is not None
-    names = {column.name for column in mine if column.role == "attribute"}
     return Offer(
         provision=draft.terms.provisions[0],
-        columns=mine,
+        columns=party.mine,
         requirements=draft.terms.requirements,
         price=rules.price(policy.price.listed, card, priced_columns(asked, card)),
         holds_class=holds_class,
-        # A model's class stays where it is: whoever holds it computes with it.
-        shares_class=holds_class and (policy.share_class or not has_groups),
+        # A model's class stays where it is: its holder computes with it.
+        shares_class=holds_class and (policy.share_class or not party.has_groups),
         records=card.records if policy.publish_records else None,
         needs_approval=policy.needs_approval,
         show_progress=policy.show_progress,
         arrangement=asked.arrangement,
         m=draft.terms.m,
-        axes=rules.axes(party.schema, names),
+        axes=rules.axes(party.schema, {*party.attributes}),
         attributes=draft.terms.attributes,
-        joint_k=rules.joint_k(policy, asked) if has_groups else 0,
+        joint_k=rules.joint_k(policy, asked) if party.has_groups else 0,
         service=policy.service,
         methods=tuple(map(written_method, draft.method.possible)) if asked.algorithm is None else (),
-        declines=_declines(party, asked) if source is None else None,
+        declines=_declines(party) if source is None else None,
     )
 
 
-def _unfit(party: _Party, request: Request) -> set[str]:
+def _unfit(party: _Party) -> set[str]:
     """Return the columns that the method asked for cannot take; where it is left open, every one can."""
-    if request.algorithm is None:
+    asked, schema = party.asked, party.schema
+    if asked.algorithm is None:
         return set()
-    card, schema, mine = party.card, party.schema, _contributed(request, party.card)
-    own = {column.name for column in mine if column.role == "attribute"}
-    found = {name for name, _ in unfit_columns(request, card)}
-    return found | {name for name in own if any(against_schema(request.method, _only(mine, name), schema))}
-
-
-def _only(mine: Sequence[Contribution], name: str) -> list[Contribution]:
-    return [column for column in mine if column.name == name]
+    found = {name for name, _ in unfit_columns(asked, party.card)}
+    attributes = (column for column in party.mine if column.role == "attribute")
+    return found | {each.name for each in attributes if any(against_schema(asked.method, [each], schema))}
 
 
 def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]:
@@ -298,55 +334,22 @@ def priced_columns(request: Request, card: SchemaCard) -> list[str]:
     return [column.name for column in _contributed(request, card)] + ([name] if holds_class and name else [])
 
 
-def _earlier(party: _Party, request: Request) -> tuple[Terms, ...]:
-    """Return the terms of the releases that a further one must repeat or be made of, if it has groups to cut."""
-    if party.policy.allow_rerelease or not request.method.makes.has_groups:
-        return ()
-    return tuple(_binding(party).values())
-
-
-def _binding(party: _Party) -> dict[str, Terms]:
-    """Return the terms of this snapshot's releases by their hash; what is declined too often is one of them."""
-    released, declined = _shown(party.card, party.ledger)
-    return released | dict([*declined.items()][party.policy.max_declined :])
-
-
-def _declines(party: _Party, request: Request) -> int | None:
+def _declines(party: _Party) -> int | None:
     """Return how many releases of this snapshot may still be declined; None where no release binds a later one."""
-    if party.policy.allow_rerelease or not request.method.makes.has_groups:
+    if party.policy.allow_rerelease or not party.has_groups:
         return None
-    return max(party.policy.max_declined - len(_shown(party.card, party.ledger)[1]), 0)
+    return max(party.policy.max_declined - len(party.shown()[1]), 0)
 
 
-def _shown(card: SchemaCard, ledger: Ledger) -> tuple[dict[str, Terms], dict[str, Terms]]:
-    """Return the terms of what was released of this snapshot, and of what was declined, by their hash.
-
-    Roll-ups add nothing to intersect, and the same terms declined twice show the same groups.
-    """
-    if card.snapshot is None:
-        return {}, {}
-    released, declined = (
-        {
-            each.terms.hash.hex(): each.terms
-            for each in found
-            if each.terms.source is None and product_of(each.terms).has_groups
-        }
-        for found in (
-            ledger.of_snapshot(card.dataset, card.snapshot),
-            ledger.declined_of(card.dataset, card.snapshot),
+def _permitted(party: _Party) -> AskedMethod:
+    """Return what is asked for, without the methods that this party would refuse; if it refuses all, all of them."""
+    left = party.asked.method.restricted(
+        lambda each: (
+            not any(against_method(party.policy, each))
+            and not any(against_schema(each, party.mine, party.schema))
         )
     )
-    return released, {name: terms for name, terms in declined.items() if name not in released}
-
-
-def _permitted(
-    policy: Policy, request: Request, mine: Sequence[Contribution], schema: Schema | None
-) -> AskedMethod:
-    """Return what is asked for, without the methods that this party would refuse; if it refuses all, all of them."""
-    left = request.method.restricted(
-        lambda each: not any(against_method(policy, each)) and not any(against_schema(each, mine, schema))
-    )
-    return left if left.possible else request.method
+    return left if left.possible else party.asked.method
 
 
 def _follows(choice: MethodChoice, terms: Terms, proposal: Proposal) -> bool:
@@ -374,67 +377,57 @@ def _follows(choice: MethodChoice, terms: Terms, proposal: Proposal) -> bool:
 
 
 def _terms(
-    request: Request,
+    party: _Party,
     method: AskedMethod,
-    card: SchemaCard,
-    mine: Sequence[Contribution],
     parts: Sequence[GroupRequirement],
     m: int,
     limits: tuple[AttributeTerms, ...],
 ) -> Terms:
     """Return the terms of a request as far as this party knows them; see further_releases.py."""
-    own = {column.name: column for column in mine}
+    asked, card = party.asked, party.card
+    own = {column.name: column for column in party.mine}
     return Terms(
         provisions=(Provision(card.party, card.dataset, card.snapshot or "", card.schema),),
-        columns=tuple(own.get(name) or Contribution(name, "", "attribute") for name in request.contributed),
+        columns=tuple(own.get(name) or Contribution(name, "", "attribute") for name in asked.contributed),
         requirements=tuple(map(written_requirement, parts)),
-        method=written_method(method.agreed(Proposal(tuple(parts), m), request.class_name).method),
-        class_name=request.class_name,
-        normalize=request.normalize,
-        arrangement=request.arrangement,
+        method=written_method(method.agreed(Proposal(tuple(parts), m), asked.class_name).method),
+        class_name=asked.class_name,
+        normalize=asked.normalize,
+        arrangement=asked.arrangement,
         m=m,
         attributes=limits,
     )
 
 
-def _as_agreed(
-    earlier: Terms,
-    request: Request,
-    method: AskedMethod,
-    card: SchemaCard,
-    mine: Sequence[Contribution],
-    draft: Terms,
-) -> tuple[AskedMethod, Terms]:
-    """Return the draft with what was agreed for an earlier release: whoever wishes for less gets that again.
+def _as_agreed(earlier: Terms, party: _Party, method: AskedMethod, draft: Terms) -> tuple[AskedMethod, Terms]:
+    """Return the draft with what was agreed for an earlier release: a wish for less gets that again.
 
-    So does whoever leaves the method open, if it may be the one of that release.
+    So does a request that leaves the method open, if it may be the one of that release.
     """
-    parts = strictest([*draft.parts, *agreed_before(earlier, request.released)], request.arrangement)
-    m = max(draft.m, earlier.m) if request.arrangement == earlier.arrangement else draft.m
+    asked = party.asked
+    parts = strictest([*draft.parts, *agreed_before(earlier, asked.released)], asked.arrangement)
+    m, limits = draft.m, draft.attributes
+    if asked.arrangement == earlier.arrangement:
+        m = max(m, earlier.m)
+        limits = joint_terms(party.mine, [limits, earlier.attributes]) if party.has_groups else limits
     known = Proposal(parts, m)
     again = method.restricted(
-        lambda each: any(
-            written_method(way) == earlier.method for way in each.ways(known, request.class_name)
-        )
+        lambda each: any(written_method(way) == earlier.method for way in each.ways(known, asked.class_name))
     )
     method = again if again.possible else method
-    limits = draft.attributes
-    if request.arrangement == earlier.arrangement and request.method.makes.has_groups:
-        limits = joint_terms(mine, [limits, earlier.attributes])
-    return method, _terms(request, method, card, mine, parts, m, limits)
+    return method, _terms(party, method, parts, m, limits)
 
 
-def _insisted(policy: Policy, request: Request, mine: Sequence[Contribution]) -> tuple[GroupRequirement, ...]:
+def _insisted(party: _Party) -> tuple[GroupRequirement, ...]:
     """Return the wished requirements, with a k that is large enough over every QID, and those that the policy adds.
 
     Of a model or an answer no group is released that could be too small: these are granted by name.
     """
-    if not request.method.makes.has_groups:
-        return request.privacy
-    wanted = set(request.attributes)
-    own = [column.name for column in mine if column.role == "attribute"]
-    parts = [*request.privacy, *(part for part, _ in triggered(policy, request, own) if part is not None)]
+    policy, asked, own = party.policy, party.asked, party.attributes
+    if not party.has_groups:
+        return asked.privacy
+    parts = [*asked.privacy, *(part for part, _ in triggered(policy, asked, own) if part is not None)]
     qids = [part.qid for part in parts]
-    qids += [pattern.qid for pattern in policy.patterns if wanted >= set(pattern.qid)]
+    qids += [pattern.qid for pattern in policy.patterns if {*asked.attributes} >= {*pattern.qid}]
     qids += [tuple(own)] if own else []  # nothing of this party's is released outside a QID
-    return strictest([*parts, *(KAnonymity(qid, policy.least(qid)) for qid in qids)], request.arrangement)
+    return strictest([*parts, *(KAnonymity(qid, policy.least(qid)) for qid in qids)], asked.arrangement)

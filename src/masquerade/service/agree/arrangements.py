@@ -16,10 +16,9 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import EVERYBODY
 from masquerade.protocol.method import Proposal
 from masquerade.service.agree.objections import unfit_problems
-from masquerade.service.agree.offers import Offer
 from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.request import Request
-from masquerade.service.agree.terms import Axis, Price, PriceList, Terms
+from masquerade.service.agree.terms import AttributeDomain, Offer, Price, PriceList, Terms
 from masquerade.service.cards import FLAT, ColumnCard, SchemaCard, fingerprint_of, unknown_column
 from masquerade.service.wire.control import PublishedDataset
 
@@ -85,7 +84,7 @@ class SessionRules(ABC):
         """Yield a policy's objections to a session in this arrangement."""
         yield from ()
 
-    def axes(self, schema: Schema | None, names: set[str]) -> tuple[Axis, ...]:
+    def axes(self, schema: Schema | None, names: set[str]) -> tuple[AttributeDomain, ...]:
         """Return how these columns are generalised, where all parties must do it alike."""
         return ()
 
@@ -191,9 +190,8 @@ class Horizontal(SessionRules):
                 cards[party] = card
             elif request.parties:
                 problems.append(Problem(_lacking(party, request, available[party]), key=("parties",)))
-        wished = Proposal(
-            request.privacy, request.colluding
-        )  # additions by policies are checked with the offers
+        # Additions by policies are checked with the offers
+        wished = Proposal(request.privacy, request.colluding)
         problems += refused(request, wished)
         problems += [each for card in cards.values() for each in unfit_problems(request, card)]
         if not problems:
@@ -227,7 +225,7 @@ class Horizontal(SessionRules):
             if card.column(name) is None:
                 yield unknown_column(card, name)
 
-    def axes(self, schema: Schema | None, names: set[str]) -> tuple[Axis, ...]:
+    def axes(self, schema: Schema | None, names: set[str]) -> tuple[AttributeDomain, ...]:
         """Return how these columns are generalised, which all parties must do alike."""
         return tuple(axis for axis in axes_of(schema or Schema(())) if axis.name in names)
 
@@ -273,7 +271,7 @@ def against(m: int) -> tuple[str, ...]:
     return (f"all of it against any {m} colluding provider{'s' if m > 1 else ''}",) if m else ()
 
 
-def axes_of(schema: Schema) -> tuple[Axis, ...]:
+def axes_of(schema: Schema) -> tuple[AttributeDomain, ...]:
     """How each attribute of a dataset is generalised."""
     return tuple(_axis(attribute) for attribute in schema)
 
@@ -321,22 +319,22 @@ def _column_way(column: ColumnCard | None) -> str:
     return f"as {column.kind}{f' with taxonomy {tree.fingerprint[:8]}' if tree is not None else ''}"
 
 
-def _unlike_axes(name: str, axes: Iterable[tuple[str, Axis | None]]) -> str:
+def _unlike_axes(name: str, axes: Iterable[tuple[str, AttributeDomain | None]]) -> str:
     """Describe for a person how each party generalises an attribute."""
     ways = ", ".join(f"{party} {_way(axis)}" for party, axis in axes)
     return f'"{name}" is not generalised alike: {ways}; agree on one taxonomy and the same bounds'
 
 
-def _axis(attribute: Attribute) -> Axis:
+def _axis(attribute: Attribute) -> AttributeDomain:
     taxonomy = attribute.taxonomy
     tree: str | None = taxonomy if not isinstance(taxonomy, Taxonomy) else fingerprint_of(taxonomy)
     lower, upper = (
         None if bound is None else write_number(bound) for bound in (attribute.lower, attribute.upper)
     )
-    return Axis(attribute.name, attribute.kind, tree, lower, upper)
+    return AttributeDomain(attribute.name, attribute.kind, tree, lower, upper)
 
 
-def _way(axis: Axis | None) -> str:
+def _way(axis: AttributeDomain | None) -> str:
     if axis is None:
         return "not at all"
     if axis.taxonomy is not None:

@@ -23,15 +23,23 @@ from masquerade.protocol.contract import Contribution, MethodChoice, PassedOver,
 from masquerade.protocol.method import ASSEMBLER, Agreed, AskedMethod, Proposal
 from masquerade.service.agree.arrangements import RULES, THE_REQUEST, Reason, proposal
 from masquerade.service.agree.boundaries import joint_terms
-from masquerade.service.agree.offers import Offer, Refusal, names_of
 from masquerade.service.agree.request import Request
-from masquerade.service.agree.terms import Deal, ServiceLevel, Terms, cost, read_parts, strictest
+from masquerade.service.agree.terms import (
+    Deal,
+    Offer,
+    Refusal,
+    ServiceLevel,
+    Terms,
+    cost,
+    names_of,
+    read_parts,
+    strictest,
+)
 
 MOST_ROUNDS = 8
 Reasons = Mapping[str, tuple[str, ...]]
-Offered = Mapping[
-    str, tuple[GroupRequirement, ...]
-]  # by party: what it insists on, also over all attributes together
+# By party: what it insists on, also over all attributes together
+Offered = Mapping[str, tuple[GroupRequirement, ...]]
 
 
 @dataclass(frozen=True)
@@ -52,9 +60,8 @@ def said_by(reasons: Reasons) -> tuple[str, ...]:
     for who, each in reasons.items():
         for reason in dict.fromkeys(each):
             by_text.setdefault(reason, []).append(who)
-    alike: dict[
-        str, list[tuple[str, str]]
-    ] = {}  # by the reason without the name of the only one who gives it
+    # By the reason without the name of the only one who gives it
+    alike: dict[str, list[tuple[str, str]]] = {}
     for reason, names in by_text.items():
         common = re.sub(rf"\b{re.escape(names[0])}\b", "\0", reason) if len(names) == 1 else reason
         alike.setdefault(common, []).append((reason, ", ".join(names)))

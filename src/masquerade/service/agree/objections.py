@@ -31,10 +31,10 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import OUTCOMES, Contribution, read_requirement, written_requirement
 from masquerade.protocol.joint_keys import JointKeys
 from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod
-from masquerade.service.agree.client_signature import ClientSignature
 from masquerade.service.agree.further_releases import differences
 from masquerade.service.agree.policy import ANY, Policy
 from masquerade.service.agree.request import (
+    ClientSignature,
     Request,
     read_request,
 )

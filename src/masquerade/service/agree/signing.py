@@ -228,9 +228,8 @@ def _signed(identity: Identity, written: str) -> bytes:
 
 def _is_signed(certificate: bytes, written: str, signature: bytes) -> bool:
     r, s = int.from_bytes(signature[:_HALF], "big"), int.from_bytes(signature[_HALF:], "big")
-    if (
-        len(signature) != 2 * _HALF or s > _ORDER // 2
-    ):  # −s is valid too, but a signature must have only one encoding
+    # Though −s is valid too, a signature must have only one encoding
+    if len(signature) != 2 * _HALF or s > _ORDER // 2:
         return False
     return is_signed(certificate, encode_dss_signature(r, s), _LABEL + written.encode())
 

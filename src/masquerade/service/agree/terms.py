@@ -1,14 +1,15 @@
 """What is agreed: the terms, which decide the release, and the deal around them (for whom, for what, at what price).
 
 `Terms.hash` is the same for the same request to the same snapshots: it keys the cache. It covers neither nonce nor
-user. `Deal` is what all parties sign, once it has a nonce, an expiry and their keys (signing.py).
+user. Each party offers its part of them (`Offer`). `Deal` is what all parties sign, once it has a nonce, an expiry and
+their keys (signing.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -17,6 +18,7 @@ from masquerade.data.schema import AttributeKind
 from masquerade.errors import ParameterError
 from masquerade.forms.form import Problems, read_json
 from masquerade.net.channel import PROTOCOL_VERSION
+from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.contract import (
     OUTCOMES,
@@ -28,9 +30,8 @@ from masquerade.protocol.contract import (
     written_requirement,
 )
 from masquerade.service.agree.boundaries import written_terms
-from masquerade.service.agree.client_signature import ClientSignature
-from masquerade.service.agree.request import Request, only_of, read_privacy, read_request
-from masquerade.service.canonical import canonical, digest
+from masquerade.service.agree.request import ClientSignature, Request, only_of, read_privacy, read_request
+from masquerade.service.canonical import MOST_WHOLE, canonical, digest
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,7 +69,7 @@ class Provision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: str
 
 
-class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AttributeDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How an attribute is generalised; in a horizontal session all providers must agree on it."""
 
     name: str
@@ -88,14 +89,12 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     class_name: str | None = None
     class_from: str | None = None
     normalize: Literal["none", "strip", "casefold"] = "strip"
-    arrangement: Arrangement = msgspec.field(
-        default="vertical", name="kind"
-    )  # whether the parties hold different columns or different people
+    # Whether the parties hold different columns or different people
+    arrangement: Arrangement = msgspec.field(default="vertical", name="kind")
     m: int = 0  # in a horizontal session: the number of providers that may collude
-    axes: tuple[Axis, ...] = ()  # in a horizontal session, in the order of the columns
-    attributes: tuple[
-        AttributeTerms, ...
-    ] = ()  # in the order of the columns, those about which something is agreed
+    axes: tuple[AttributeDomain, ...] = ()  # in a horizontal session, in the order of the columns
+    # In the order of the columns, those about which something is agreed
+    attributes: tuple[AttributeTerms, ...] = ()
     source: str | None = None  # the hash of earlier terms: their release is rolled up, and no protocol runs
     version: int = PROTOCOL_VERSION
 
@@ -245,3 +244,75 @@ def _normal(part: GroupRequirement) -> dict[str, Any]:
         if isinstance(value, float) and value.is_integer():
             written[name] = int(value)
     return written
+
+
+# --- offers -------------------------------------------------------------------------------------------------
+# A party's answer to a request: an offer with everything it insists on, or a refusal with every reason.
+
+LeastK = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
+Declines = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
+
+
+class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"):
+    """What a party contributes, and what it insists on."""
+
+    provision: Provision
+    columns: tuple[Contribution, ...]  # excluding the class
+    requirements: tuple[dict[str, object], ...]  # including those that were wished
+    price: Price
+    holds_class: bool = False
+    shares_class: bool = False  # it lets the other parties know the class of the common records
+    records: int | None = None
+    needs_approval: bool = False
+    show_progress: bool = False
+    # Of the request that it answers
+    arrangement: Arrangement = msgspec.field(default="vertical", name="kind")
+    m: int = 0  # in a horizontal session: the least number of colluding providers to withstand
+    axes: tuple[AttributeDomain, ...] = ()  # in a horizontal session: how each of the columns is generalised
+    attributes: tuple[AttributeTerms, ...] = ()  # how far its columns are generalised, and what they weigh
+    joint_k: LeastK = 0  # over all attributes of all parties together; 0: over the QIDs asked for alone
+    service: ServiceLevel = ServiceLevel()
+    # Where the request leaves it open: those that it takes; (): any
+    methods: tuple[dict[str, object], ...] = ()
+    declines: Declines | None = (
+        None  # so many releases of this snapshot may still be declined; None: any number
+    )
+
+    @property
+    def party(self) -> str:
+        """The party that makes the offer."""
+        return self.provision.party
+
+    @property
+    def parts(self) -> tuple[GroupRequirement, ...]:
+        """The requirements."""
+        return read_parts(self.requirements, f"the offer of {self.party}", self.arrangement)
+
+    def joint_parts(self, columns: Iterable[Contribution]) -> tuple[GroupRequirement, ...]:
+        """Return what it insists on over all attributes together, which only all offers name, or the finished deal."""
+        qid = tuple({column.name: None for column in columns if column.role == "attribute"})
+        return (KAnonymity(qid, self.joint_k),) if qid and self.joint_k else ()
+
+    def axis(self, name: str) -> AttributeDomain | None:
+        """Return how a column is generalised in a horizontal session, or None."""
+        return next((axis for axis in self.axes if axis.name == name), None)
+
+
+class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="refusal"):
+    """Why a party does not take part; `busy` when its load is the only reason, so that it may do so later.
+
+    `earlier` when an earlier release is the only reason, and can be made coarser to answer the request
+    (further_releases.py): the hash of its terms. `instead`: the keys of the request that are in the way of repeating
+    that release or of columns that the method can take, with what they could be; nothing that the reasons do not tell.
+    """
+
+    party: str
+    reasons: tuple[str, ...]
+    busy: bool = False
+    earlier: str | None = None
+    instead: dict[str, Any] = {}
+
+
+def names_of(names: Iterable[str]) -> str:
+    """List names for a person: each once, sorted."""
+    return ", ".join(sorted(set(names)))

@@ -38,9 +38,19 @@ from masquerade.service.api.problems import (
 )
 from masquerade.service.api.shapes import Body, Limit, page
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.resources import Account, IssuedToken, Page, Role, SignedIn, Token, User, UserDetails
+from masquerade.service.resources import (
+    Account,
+    IssuedToken,
+    Page,
+    Role,
+    Scope,
+    SignedIn,
+    Token,
+    TokenKind,
+    User,
+    UserDetails,
+)
 from masquerade.service.store import ApiToken
-from masquerade.service.token_scopes import Scope, TokenKind
 
 _bearer = HTTPBearer(
     auto_error=False,

@@ -40,8 +40,7 @@ from masquerade.service.wire.control import (
     PublishedDataset,
     read_said,
 )
-from masquerade.service.wire.control_answers import audited, health_of, no_route, problem, said
-from masquerade.service.wire.peers import caller
+from masquerade.service.wire.peers import audited, caller, health_of, no_route, problem, said
 
 _CALLS = 1000  # of each party: hours of a busy coordinator, a day of an idle one
 _MOST_OF_THEM = 0.95  # the share of answers that must come in time

@@ -26,9 +26,8 @@ import structlog
 from masquerade.errors import ParameterError, PeerError, PeerUnreachable, Problem
 from masquerade.service.agree.arrangements import THE_REQUEST, against
 from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate, said_by
-from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.request import Request, read_request
-from masquerade.service.agree.terms import Deal, cost
+from masquerade.service.agree.terms import Deal, Offer, Refusal, cost
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.coordinator.earlier_releases import EarlierReleases

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from masquerade.errors import AnswerIsNo, BadInput, PeerError, PeerRefused, PeerUnreachable
-from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.signing import SignedContract
+from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.clock import Clock, wait
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory, ServiceRecord

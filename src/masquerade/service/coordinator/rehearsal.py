@@ -22,8 +22,8 @@ from masquerade.errors import ParameterError, PeerError, PeerUnreachable
 from masquerade.methods import described, written_method
 from masquerade.protocol.method import SessionMethod
 from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate
-from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.request import Request, read_request
+from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.coordinator.context import Context
 from masquerade.service.coordinator.earlier_releases import EarlierReleases
 from masquerade.service.coordinator.party_links import PartyLinks

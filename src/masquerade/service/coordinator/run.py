@@ -40,8 +40,8 @@ from masquerade.net.session import run_script
 from masquerade.progress import Stage
 from masquerade.protocol.method import Assembly
 from masquerade.service.agree.negotiation import said_by
-from masquerade.service.agree.offers import Refusal
 from masquerade.service.agree.signing import SignedContract, TokenIssuer
+from masquerade.service.agree.terms import Refusal
 from masquerade.service.clock import wait
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.context import WorkingContext

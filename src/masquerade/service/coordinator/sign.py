@@ -18,9 +18,8 @@ import structlog
 
 from masquerade.errors import PeerRefused, PeerUnreachable
 from masquerade.service.agree.arrangements import against
-from masquerade.service.agree.offers import Refusal
 from masquerade.service.agree.signing import SignedContract, draw_up, verify_signatures
-from masquerade.service.agree.terms import Deal
+from masquerade.service.agree.terms import Deal, Refusal
 from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.coordinator.parties import Comeback
 from masquerade.service.coordinator.session_moves import contract_of, move, tell, tell_problem

@@ -23,16 +23,15 @@ from masquerade.protocol.method import ASSEMBLER
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.arrangements import RULES
 from masquerade.service.agree.objections import against_requester
-from masquerade.service.agree.offers import Load, Offer, Refusal
 from masquerade.service.agree.request import Request
 from masquerade.service.agree.signing import SignedContract
-from masquerade.service.agree.terms import Deal
+from masquerade.service.agree.terms import Deal, Offer, Refusal
 from masquerade.service.clock import Clock, seconds_since_1970
 from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log
 from masquerade.service.node.datasets import Dataset, KeptReadings, TableReading
 from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 
 # --- approvals ----------------------------------------------------------------------------------------------
 # Contracts that wait for a person, and what the person said.
@@ -74,7 +73,7 @@ def deal_id(deal: Deal) -> str:
 class Approvals:
     """The folders of contracts that wait, and of deals that were approved or refused."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: StateFolder) -> None:
         self._state = state
 
     def approved(self, deal: str) -> bool:
@@ -207,7 +206,7 @@ class Admission:
     def __init__(
         self,
         settings: NodeSettings,
-        state: State,
+        state: StateFolder,
         approvals: Approvals,
         readings: KeptReadings,
         datasets: Callable[[], Mapping[str, Dataset]],
@@ -225,8 +224,8 @@ class Admission:
         """Answer a request by the policy of a dataset; the table that an offer names is kept for a while
         if `keep`.
 
-        With `source` the release of those terms is to be rolled up. The load is not looked at: sessions queue at the
-        coordinator.
+        With `source` the release of those terms is to be rolled up. How many sessions run does not matter: they queue
+        at the coordinator.
         """
         dataset = self._datasets().get(name)
         if dataset is None:
@@ -237,8 +236,8 @@ class Admission:
         ledger = self._ledger()
         if ledger is None:
             return self._refusal(_unknown_past(name))
-        load, schema = Load(0, self._now()), reading.table.schema
-        given = answer(dataset.policy, request, reading.card, ledger, load, schema, source)
+        schema = reading.table.schema
+        given = answer(dataset.policy, request, reading.card, ledger, self._now(), schema, source)
         against = self._against_requester(dataset, request)
         if against:
             more = given.reasons if isinstance(given, Refusal) else ()
@@ -290,9 +289,8 @@ class Admission:
         ledger = self._ledger()
         if ledger is None:
             return (_unknown_past(dataset.name),)
-        load = Load(0, self._now())
         card, schema = reading.card, reading.table.schema
-        reasons = accepts(dataset.policy, contract.deal, card, ledger, load, schema, runs=runs)
+        reasons = accepts(dataset.policy, contract.deal, card, ledger, self._now(), schema, runs=runs)
         try:
             request = contract.deal.asked
         except ParameterError:  # among the reasons
@@ -389,7 +387,7 @@ def decide(
 
     `operator` says who decided.
     """
-    state = State(settings.state)
+    state = StateFolder(settings.state)
     approvals = Approvals(state)
     deal = approvals.known(word)
     before = approvals.decided(deal)

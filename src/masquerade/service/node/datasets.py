@@ -34,7 +34,7 @@ from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log
 from masquerade.service.node.settings import DatasetSettings, NodeSettings
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 from masquerade.service.snapshot import take_snapshot
 from masquerade.service.wire.control import PublishedDataset
 
@@ -129,9 +129,8 @@ class Dataset:
             except BadInput as error:
                 now = self._clock.monotonic()
                 self._failed = _Failed(error, stamp, now + max(FRESH, _PAUSES * (now - moment)))
-                if (
-                    failed is None and not quiet
-                ):  # its text may show a cell: its kind is told, its text is not
+                # Its text may show a cell: its kind is told, its text is not
+                if failed is None and not quiet:
                     kind = type(error).__name__
                     log().warning(
                         "a table cannot be read; `party card` shows why", dataset=self.name, kind=kind
@@ -300,7 +299,9 @@ class Dataset:
         return ()
 
 
-def open_datasets(settings: NodeSettings, state: State, clock: Clock = SYSTEM_CLOCK) -> dict[str, Dataset]:
+def open_datasets(
+    settings: NodeSettings, state: StateFolder, clock: Clock = SYSTEM_CLOCK
+) -> dict[str, Dataset]:
     """Read and check all datasets and the ledger; ParameterError with every problem at once."""
     ledger = Ledger.load(state.ledger)
     datasets = {}
@@ -318,7 +319,7 @@ def open_datasets(settings: NodeSettings, state: State, clock: Clock = SYSTEM_CL
 
 
 def reopen_datasets(
-    party: str, settings: NodeSettings, state: State, before: Mapping[str, Dataset], clock: Clock
+    party: str, settings: NodeSettings, state: StateFolder, before: Mapping[str, Dataset], clock: Clock
 ) -> dict[str, Dataset]:
     """The datasets of a changed configuration, not read yet; ParameterError when a policy does not fit its columns.
 
@@ -354,7 +355,7 @@ def read_all(datasets: Mapping[str, Dataset]) -> None:
 def _reopened(
     party: str,
     settings: DatasetSettings,
-    state: State,
+    state: StateFolder,
     before: Mapping[str, Dataset],
     clock: Clock,
     *,

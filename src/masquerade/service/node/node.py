@@ -36,7 +36,6 @@ from masquerade.methods import method_of
 from masquerade.protocol.common_records import refuse_unknown_to
 from masquerade.protocol.own_rows import why_whole
 from masquerade.service.agree.objections import verified_signer
-from masquerade.service.agree.offers import Offer, Refusal
 from masquerade.service.agree.request import read_request
 from masquerade.service.agree.signing import (
     Nonces,
@@ -46,15 +45,15 @@ from masquerade.service.agree.signing import (
     sign,
     verify_signatures,
 )
+from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.ledger import append, decline, record_of
 from masquerade.service.logs import log
 from masquerade.service.node.admission import Admission, Admitted, Approvals, deal_id, unreadable
 from masquerade.service.node.datasets import Dataset, KeptReadings, TableReading
-from masquerade.service.node.session import PartyInput, PartySession, ReadRows
-from masquerade.service.node.sessions import Ending, OpenSessions
+from masquerade.service.node.session import Ending, OpenSessions, PartyInput, PartySession, ReadRows
 from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 from masquerade.service.wire.control import (
     AskOffer,
     AskSignature,
@@ -69,8 +68,7 @@ from masquerade.service.wire.control import (
     Signature,
     Start,
 )
-from masquerade.service.wire.control_answers import health_of
-from masquerade.service.wire.peers import TLS, Network
+from masquerade.service.wire.peers import TLS, Network, health_of
 
 # --- notify -------------------------------------------------------------------------------------------------
 # Tell a person that a contract waits: a command of the steward's own is run, such as one that sends an
@@ -138,7 +136,7 @@ class PartyNode:
     def __init__(
         self,
         settings: NodeSettings,
-        state: State,
+        state: StateFolder,
         audit: AuditLog,
         datasets: Mapping[str, Dataset],
         clock: Clock = SYSTEM_CLOCK,

@@ -36,7 +36,7 @@ from masquerade.service.api.middleware import HEADERS, NOTHING
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.node.admission import Approvals, Waiting, deal_id, decide
 from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def _headers() -> dict[str, str]:
 
 
 def _drawn(settings: NodeSettings, told: str) -> str:
-    waiting = Approvals(State(settings.state)).waiting()
+    waiting = Approvals(StateFolder(settings.state)).waiting()
     deals = [
         {"name": each.deal, "title": _title(settings, each), "lines": _lines(settings, each)}
         for each in waiting

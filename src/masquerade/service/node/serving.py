@@ -28,7 +28,7 @@ from masquerade.service.logs import log
 from masquerade.service.node.datasets import open_datasets, read_all, reopen_datasets
 from masquerade.service.node.node import PartyNode
 from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import State
+from masquerade.service.node.state import StateFolder
 from masquerade.service.wire.control import (
     AskOffer,
     AskSignature,
@@ -39,8 +39,7 @@ from masquerade.service.wire.control import (
     Start,
     read_said,
 )
-from masquerade.service.wire.control_answers import audited, no_route, problem, said
-from masquerade.service.wire.peers import TLS, Network, caller
+from masquerade.service.wire.peers import TLS, Network, audited, caller, no_route, problem, said
 from masquerade.service.wire.problems import status_of
 
 # --- control server -----------------------------------------------------------------------------------------
@@ -303,7 +302,7 @@ async def running(
     At the end running sessions tell their peers that they were stopped, and the audit log is sealed.
     """
     network.check_free(settings.address)  # before anything is written, and before tables are read
-    state = State(settings.state)
+    state = StateFolder(settings.state)
     state.make()
     look = looked_at(watched(settings))  # what changes while the tables are read is seen
     with state.locked():

@@ -52,7 +52,7 @@ class Snapshots(msgspec.Struct, frozen=True):
         return Snapshots(now, tuple(kept[-_MOST_REPLACED:]))
 
 
-class State:
+class StateFolder:
     """The folder's files."""
 
     def __init__(self, folder: Path) -> None:
@@ -225,7 +225,7 @@ def hand_out(
     if provision.dataset not in known:
         listed = f"{hint(provision.dataset, known)}; there are {', '.join(known)}"
         raise ParameterError(f'{settings.path}: there is no dataset "{provision.dataset}"{listed}')
-    dataset, state = known[provision.dataset], State(settings.state)
+    dataset, state = known[provision.dataset], StateFolder(settings.state)
     section, base = dataset.section, dataset.base
     if table is not None:
         section, base = section.model_copy(update={"source": table, "query": None}), Path()

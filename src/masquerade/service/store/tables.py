@@ -23,8 +23,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
+from masquerade.service.resources import TokenKind
 from masquerade.service.session_states import Status
-from masquerade.service.token_scopes import TokenKind
 
 NAME = 128  # the longest name of a user or a party
 HASH = 64  # a SHA-256 in hexadecimal digits

@@ -12,12 +12,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, NotFound, shown
-from masquerade.service.resources import Role, User
+from masquerade.service.resources import Role, Scope, TokenKind, User
 from masquerade.service.store import database as checks
 from masquerade.service.store.database import Database, insert_if_new
 from masquerade.service.store.records import ApiToken, SignInFailures
 from masquerade.service.store.tables import GuardRow, TokenRow, UserRow
-from masquerade.service.token_scopes import Scope, TokenKind
 
 _TOUCH_AFTER = timedelta(minutes=1)  # "last used" is not worth a write for every request
 _EVERYBODY = ""  # in place of a source's digest

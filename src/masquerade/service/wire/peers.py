@@ -11,21 +11,29 @@ import contextlib
 import os
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
+import msgspec
 import structlog
 import uvicorn
+from cryptography import x509
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
-from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused, PeerUnreachable
+from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused, PeerUnreachable, Problem
 from masquerade.net.channel import Node
 from masquerade.net.connect import Listener, listen
 from masquerade.net.identity import Identity, TrustStore, out_of_date
-from masquerade.service.wire.control import ControlLink, ControlNotes
+from masquerade.service.clock import Clock
+from masquerade.service.wire.control import ControlLink, ControlNotes, Health
+from masquerade.service.wire.problems import MEDIA_TYPE, rendered
 from masquerade.service.wire.serving import (
     ConnectionLimits,
     Connections,
@@ -148,9 +156,8 @@ def tls_context(kind: int, identity: Identity, trust: TrustStore, *peers: str) -
     context = ssl.SSLContext(kind)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
-    context.verify_flags |= (
-        ssl.VERIFY_X509_PARTIAL_CHAIN
-    )  # a pinned certificate is an anchor, whatever its issuer
+    # A pinned certificate is an anchor, whatever its issuer
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.load_verify_locations(cadata="".join(trust.pin(peer).decode() for peer in peers))
     _load_own(context, identity)
     return context
@@ -301,9 +308,8 @@ class PeerHttp(ControlLink):
 
     async def _read(self, response: httpx.Response) -> bytes:
         data = bytearray()
-        async for (
-            chunk
-        ) in response.aiter_raw():  # as sent: a compressed answer is not decoded, and refused as JSON
+        # As sent: a compressed answer is not decoded, and refused as JSON
+        async for chunk in response.aiter_raw():
             data += chunk
             if len(data) > MOST_BYTES:
                 raise PeerBrokeProtocol(self.peer, f"answered more than {MOST_BYTES:,} bytes")
@@ -369,3 +375,59 @@ class Network:
 
 
 TLS = Network(link=PeerHttp, serve=serve, listen=listen, check_free=check_free)
+
+
+# --- answers ------------------------------------------------------------------------------------------------
+# What both servers of `control.py` share: answers in JSON, problem documents (RFC 9457), and their audit.
+
+
+def said(content: Any) -> Response:
+    """Return a JSON answer."""
+    return Response(msgspec.json.encode(content), media_type="application/json")
+
+
+def problem(status: int, *problems: Problem | str) -> Response:
+    """Return a problem document."""
+    return Response(rendered(status, problems), status, media_type=MEDIA_TYPE)
+
+
+def health_of(identity: Identity, clock: Clock) -> Health:
+    """Report this process's identity and clock."""
+    until = x509.load_pem_x509_certificate(identity.certificate).not_valid_after_utc
+    return Health(identity.name, version("masquerade"), clock.now().timestamp(), int(until.timestamp()))
+
+
+async def audited(
+    notes: ControlNotes | None,
+    sender: str,
+    request: Request,
+    answer: Callable[[bytes], Awaitable[Response]],
+) -> Response:
+    """Read a message and answer it; raise NotNoted when either cannot be entered in the audit log."""
+    method, path = request.method, request.scope["path"]
+    body = await _body(request)
+    if notes is not None:
+        await notes.note("received", sender, method, path, body)
+    response = await answer(body)
+    if notes is not None:
+        await notes.note("sent", sender, method, path, bytes(response.body), response.status_code)
+    return response
+
+
+async def _body(request: Request) -> bytes:
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > MOST_BYTES:
+            raise ParameterError(f"a message has at most {MOST_BYTES:,} bytes")
+    return bytes(data)
+
+
+async def no_route(request: Request, error: Exception) -> Response:
+    """Answer unknown routes and methods with the usual problem document."""
+    assert isinstance(error, HTTPException)
+    what = f"{request.method} {request.scope['path']}"
+    told = f"{what}: there is no such address" if error.status_code == 404 else f"{what}: not a method of it"
+    answer = problem(error.status_code, told)
+    answer.headers.update(error.headers or {})  # the allowed methods
+    return answer
