@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
 from alembic import op
+
+from masquerade.service.store.tables import Base, DeclineRow
 
 revision = "0002"
 down_revision = "0001"
 
+_NEW = [DeclineRow.metadata.tables[DeclineRow.__tablename__]]
+
 
 def upgrade() -> None:
     """Forwards."""
-    op.create_table(
-        "declines",
-        sa.Column("contract_hash", sa.String(length=64), nullable=False),
-        sa.Column("party", sa.String(length=128), nullable=False),
-        sa.ForeignKeyConstraint(["party"], ["providers.party"], name="fk_declines_party"),
-        sa.PrimaryKeyConstraint("contract_hash", "party", name="pk_declines"),
-    )
+    Base.metadata.create_all(op.get_bind(), _NEW, checkfirst=False)
 
 
 def downgrade() -> None:
     """Backwards."""
-    op.drop_table("declines")
+    Base.metadata.drop_all(op.get_bind(), _NEW, checkfirst=False)
