@@ -16,7 +16,7 @@ import numpy as np
 import _adult
 import masquerade as mq
 from _figures import Figure, Say, save_chart, tell
-from masquerade.protocol.games import Game, Strategy, honest, obliging, play
+from _games import Game, Strategy, honest, obliging, play
 from masquerade.report.charts import Reference, Series, line_chart
 from masquerade.utility.classification import Classification
 

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 import masquerade as mq
 from _figures import Figure, Say, save_chart, tell
-from masquerade.data.taxonomy import Branch
-from masquerade.protocol.games import (
+from _games import (
     Game,
     Repeated,
     Strategy,
@@ -34,6 +33,7 @@ from masquerade.protocol.games import (
     under_declares,
     weighted,
 )
+from masquerade.data.taxonomy import Branch
 from masquerade.report.charts import Reference, Series, line_chart
 
 RECORDS, GAMES, SEED = 400, 100, 7

@@ -17,6 +17,7 @@ import numpy as np
 
 import _adult
 from _figures import Figure, Say, duration, tell
+from _ssi import Scheme, new_key, ssi_by_circuit, ssi_first, ssi_second
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.homomorphic import SecretKey, whole
 from masquerade.net.memory import Wire, run_together
@@ -24,7 +25,6 @@ from masquerade.net.script import Script
 from masquerade.protocol.pairs import Pair, prepare_pair
 from masquerade.protocol.sensitive.back_ends import shared_tests
 from masquerade.protocol.sensitive.histogram import Bounds
-from masquerade.protocol.ssi import Scheme, new_key, ssi_by_circuit, ssi_first, ssi_second
 
 DOMAIN = _adult.TRAINING_RECORDS  # the paper's M
 K = 50

@@ -160,7 +160,7 @@ DATA_INTEGRATION = Paper(
                     "in repeated play nobody gains by deviating, if the future counts enough",
                     by_goals("In a single mashup a party that gives nothing can still gain."),
                     charts=("games-theorem", "games-repeated-k20"),
-                    code="protocol/games.py",
+                    code="benchmarks/_games.py",
                 ),
             ),
             {"GAMES": 10, "PARTIES": (2, 3)},

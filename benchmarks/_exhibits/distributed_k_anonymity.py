@@ -66,7 +66,7 @@ DISTRIBUTED_K_ANONYMITY = Paper(
                     "§6.4",
                     "19.5 s for the encryptions of one SSI_t",
                     lambda results, rows: Verdict(BETTER, "the joint histogram answers all tests at once"),
-                    code="protocol/ssi.py",
+                    code="benchmarks/_ssi.py",
                 ),
             ),
             {"DOMAIN": 2000},

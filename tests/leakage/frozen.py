@@ -30,6 +30,8 @@ from masquerade.net.script import Message
 
 FILE = Path(__file__).with_name("messages.toml")
 CLASSES = ("open", "masked", "public")
+# Where structs that travel are defined: in the package, and in a protocol that only experiments play.
+OURS = ("masquerade.", "benchmarks._ssi")
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def import_all() -> None:
 
 def _below(base: type) -> Iterator[type]:
     for each in base.__subclasses__():
-        if each.__module__.startswith("masquerade.") and each is not Message:
+        if each.__module__.startswith(OURS) and each is not Message:
             yield each
         yield from _below(each)
 
@@ -139,7 +141,7 @@ def _closure(struct: type, found: dict[str, type]) -> None:
     found[kind] = struct
     for hint in typing.get_type_hints(struct).values():
         for part in _parts(hint):
-            ours = isinstance(part, type) and part.__module__.startswith("masquerade.")
+            ours = isinstance(part, type) and part.__module__.startswith(OURS)
             if ours and (issubclass(part, msgspec.Struct) or dataclasses.is_dataclass(part)):
                 _closure(part, found)
 

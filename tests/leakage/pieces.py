@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from experiments import of_experiments
 from leakage.coins import Tapes
 from leakage.masked import NAMES, REPEAT, Piece
 from masquerade.crypto.circuits_library import BidWords
@@ -43,7 +44,8 @@ from masquerade.protocol.sensitive.homomorphic import homomorphic_rows, looked_u
 from masquerade.protocol.sensitive.sorted_histogram import Sorting, sorted_histogram
 from masquerade.protocol.sensitive.split_counts import Groups, plant_values, split_rows
 from masquerade.protocol.sensitive.verdict import every_group_satisfies
-from masquerade.protocol.ssi import Scheme, new_key, ssi_first, ssi_second
+
+ssi = of_experiments("_ssi")
 
 N = 4  # records
 BOUNDS = Bounds(N, (2, 2))
@@ -137,10 +139,10 @@ def encryption(setup: Any, number: int, me: int, world: int) -> Script[Any]:
 
 
 @cache
-def key(scheme: Scheme) -> SecretKey:
+def key(scheme: ssi.Scheme) -> SecretKey:
     """One key for all repetitions, as it takes long to make one."""
     with Tapes("key").dealt():
-        return new_key(scheme)
+        return ssi.new_key(scheme)
 
 
 def intersection(setup: Any, number: int, me: int, world: int) -> Script[Any]:
@@ -148,8 +150,8 @@ def intersection(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     common = np.array([[1, 0, 0, 0], [0, 1, 1, 0]][world], np.uint8)
     own = np.array([1, 1, 0, 1], np.uint8) if number == me else common
     if number == 0:
-        return np.uint8((yield from ssi_first(setup, own, 3, key("okamoto-uchiyama"))))
-    return np.uint8((yield from ssi_second(setup, own, 3, 1)) or 0)
+        return np.uint8((yield from ssi.ssi_first(setup, own, 3, key("okamoto-uchiyama"))))
+    return np.uint8((yield from ssi.ssi_second(setup, own, 3, 1)) or 0)
 
 
 def join(setup: Any, number: int, me: int, world: int) -> Script[Any]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
+from experiments import of_experiments
 from masquerade.crypto.bits import Bits
 from masquerade.data.column import Column
 from masquerade.net.memory import run_together
@@ -19,8 +20,9 @@ from masquerade.protocol.dka.side import BottomUpSide, DataflySide, play
 from masquerade.protocol.pairs import prepare_pair
 from masquerade.protocol.sensitive.back_ends import shared_tests
 from masquerade.protocol.sensitive.histogram import Bounds
-from masquerade.protocol.ssi import new_key, ssi_by_circuit, ssi_first, ssi_second
 from papers.test_datafly_example import AREA, NAMES, PEOPLE, POSITION, SALARY
+
+ssi = of_experiments("_ssi")
 
 K = 3
 PARTIES = ("p1", "p2")
@@ -96,7 +98,7 @@ def test_chi_of_the_first_round_and_of_the_second() -> None:
 
 @pytest.mark.parametrize("way", ["homomorphic", "circuit"])
 def test_the_same_chi_by_the_papers_set_intersection(way: str) -> None:
-    key = new_key() if way == "homomorphic" else None
+    key = ssi.new_key() if way == "homomorphic" else None
     bits = [int(bit) for bit in "100111011110"]  # ω2 of the paper
 
     def part(me: int) -> Script[list[Any]]:
@@ -104,11 +106,11 @@ def test_the_same_chi_by_the_papers_set_intersection(way: str) -> None:
         shares = []
         for own, bit in zip(theta(GAMMA_1[me]), bits, strict=True):
             if key is None:
-                share = yield from ssi_by_circuit(pair, own, K, bit if me == 1 else None)
+                share = yield from ssi.ssi_by_circuit(pair, own, K, bit if me == 1 else None)
             elif me == 0:
-                share = yield from ssi_first(pair, own, K, key)
+                share = yield from ssi.ssi_first(pair, own, K, key)
             else:
-                share = yield from ssi_second(pair, own, K, bit)
+                share = yield from ssi.ssi_second(pair, own, K, bit)
             shares.append(share)
         return shares
 

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments import of_experiments
 from masquerade.errors import ParameterError
-from masquerade.protocol.games import coalition, never, quits, weighted
 from masquerade.protocol.tds.method import AlwaysTakePart, Participation, TakePartWhenEven
 from masquerade.utility.scores import FIXED_ONE, fixed
+
+games = of_experiments("_games")
 
 PARTIES = ["A", "B", "C"]
 
@@ -71,26 +73,26 @@ def test_nobody_gets_further_ahead_than_one_gift(winners: list[float], epsilon: 
 
 
 def test_never_and_quitting() -> None:
-    assert after(never().participation(PARTIES), (0, 0.1)) == [False, False, False]
-    quitting = quits(2).participation(PARTIES)
+    assert after(games.never().participation(PARTIES), (0, 0.1)) == [False, False, False]
+    quitting = games.quits(2).participation(PARTIES)
     assert after(quitting) == [True, True, True]
     assert after(quitting, (0, 0.3)) == [False, True, True]
     assert after(quitting, (1, 0.3)) == [False, False, False]
 
 
 def test_a_coalition_counts_as_one() -> None:
-    members = coalition(["A", "B"]).participation(PARTIES)
+    members = games.coalition(["A", "B"]).participation(PARTIES)
     assert after(members) == [True, True, True]
     assert after(members, (0, 0.3)) == [False, False, False]  # B stops too, though it gave nothing
     assert after(members, (2, 0.5)) == [True, True, True]
     assert after(members, (1, 0.25))[:2] == [False, False]
     with pytest.raises(ParameterError, match=r'coalition: no party "X"; there are A, B, C'):
-        coalition(["X"]).participation(PARTIES)
+        games.coalition(["X"]).participation(PARTIES)
 
 
 def test_gifts_are_measured_by_capability() -> None:
-    unequal = weighted({"A": 1, "B": 2, "C": 1}).participation(PARTIES)
+    unequal = games.weighted({"A": 1, "B": 2, "C": 1}).participation(PARTIES)
     assert after(unequal, (1, 0.2), (0, 0.1), (2, 0.1)) == [True, True, True]
     assert after(unequal, (0, 0.1)) == [False, True, True]
     with pytest.raises(ParameterError, match=r"weighted: party C needs a capability above 0"):
-        weighted({"A": 1, "B": 2}).participation(PARTIES)
+        games.weighted({"A": 1, "B": 2}).participation(PARTIES)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from examples import examples
+from experiments import of_experiments
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.homomorphic import SecretKey
 from masquerade.errors import ParameterError, PeerBrokeProtocol
@@ -19,16 +20,17 @@ from masquerade.net.script import Script
 from masquerade.protocol.pairs import Pair, prepare_pair
 from masquerade.protocol.sensitive.back_ends import shared_tests
 from masquerade.protocol.sensitive.histogram import Bounds
-from masquerade.protocol.ssi import Scheme, new_key, ssi_by_circuit, ssi_first, ssi_second
 from protocol.tampering import cut_short
+
+ssi = of_experiments("_ssi")
 
 NAMES = ("anna", "berta")
 sets = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12)
 
 
 @pytest.fixture(scope="module")
-def keys() -> dict[Scheme, SecretKey]:
-    return {"okamoto-uchiyama": new_key(), "paillier": new_key("paillier")}
+def keys() -> dict[ssi.Scheme, SecretKey]:
+    return {"okamoto-uchiyama": ssi.new_key(), "paillier": ssi.new_key("paillier")}
 
 
 def first(own: Bits, threshold: int, key: SecretKey | None) -> Script[Any]:
@@ -36,25 +38,29 @@ def first(own: Bits, threshold: int, key: SecretKey | None) -> Script[Any]:
     return (yield from _part(pair, own, threshold, key, None, "okamoto-uchiyama"))
 
 
-def second(own: Bits, threshold: int, bit: int, scheme: Scheme | None) -> Script[Any]:
+def second(own: Bits, threshold: int, bit: int, scheme: ssi.Scheme | None) -> Script[Any]:
     pair = yield from prepare_pair(1, NAMES, b"ssi")
     return (yield from _part(pair, own, threshold, None, bit, scheme))
 
 
 def _part(
-    pair: Pair, own: Bits, threshold: int, key: SecretKey | None, bit: int | None, scheme: Scheme | None
+    pair: Pair, own: Bits, threshold: int, key: SecretKey | None, bit: int | None, scheme: ssi.Scheme | None
 ) -> Script[Any]:
     if pair.me == 0 and key is not None:
-        return (yield from ssi_first(pair, own, threshold, key))
+        return (yield from ssi.ssi_first(pair, own, threshold, key))
     if bit is not None and scheme is not None:
-        return (yield from ssi_second(pair, own, threshold, bit, scheme))
-    return (yield from ssi_by_circuit(pair, own, threshold, bit))
+        return (yield from ssi.ssi_second(pair, own, threshold, bit, scheme))
+    return (yield from ssi.ssi_by_circuit(pair, own, threshold, bit))
 
 
 @settings(max_examples=examples(6), deadline=None)
 @given(sets, st.integers(0, 13), st.integers(0, 1), st.sampled_from(["okamoto-uchiyama", "paillier"]))
 def test_algorithm_2(
-    keys: dict[Scheme, SecretKey], places: list[tuple[bool, bool]], threshold: int, bit: int, scheme: Scheme
+    keys: dict[ssi.Scheme, SecretKey],
+    places: list[tuple[bool, bool]],
+    threshold: int,
+    bit: int,
+    scheme: ssi.Scheme,
 ) -> None:
     left, right = np.array(places, np.uint8).T
     results = run_together(
@@ -93,7 +99,7 @@ def test_the_joint_histogram_gives_the_same_bits(pairs: list[tuple[int, int]], k
         by_record = []
         for record in range(n):
             bit = record % 2
-            share = yield from ssi_by_circuit(pair, theta(labels[me], record), k, bit if me else None)
+            share = yield from ssi.ssi_by_circuit(pair, theta(labels[me], record), k, bit if me else None)
             by_record.append(bit if share is None else share)
         at_once = yield from shared_tests(pair, labels[me], k, Bounds(n, (4, 4)))
         return by_record, at_once
@@ -105,7 +111,7 @@ def test_the_joint_histogram_gives_the_same_bits(pairs: list[tuple[int, int]], k
     assert np.array_equal(fails, 1 ^ left_bits ^ right_bits)
 
 
-def test_views_have_the_same_shape_whatever_the_sets(keys: dict[Scheme, SecretKey]) -> None:
+def test_views_have_the_same_shape_whatever_the_sets(keys: dict[ssi.Scheme, SecretKey]) -> None:
     shapes = set()
     for left, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
         wire = Wire()
@@ -121,7 +127,9 @@ def test_views_have_the_same_shape_whatever_the_sets(keys: dict[Scheme, SecretKe
 
 
 @pytest.mark.parametrize(("kind", "guilty"), [("ssi-set", "anna"), ("ssi-share", "berta")])
-def test_a_short_message_is_its_senders_fault(keys: dict[Scheme, SecretKey], kind: str, guilty: str) -> None:
+def test_a_short_message_is_its_senders_fault(
+    keys: dict[ssi.Scheme, SecretKey], kind: str, guilty: str
+) -> None:
     bits = np.ones(4, np.uint8)
     scripts = {
         "anna": first(bits, 2, keys["okamoto-uchiyama"]),
@@ -144,4 +152,4 @@ def test_the_random_bit_is_the_second_partys() -> None:
 
 def _without_a_bit() -> Script[Any]:
     pair = yield from prepare_pair(1, NAMES, b"ssi")
-    return (yield from ssi_by_circuit(pair, np.ones(2, np.uint8), 1))
+    return (yield from ssi.ssi_by_circuit(pair, np.ones(2, np.uint8), 1))
