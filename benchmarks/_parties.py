@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from masquerade.net.channel import Agreement, Node
+from masquerade.net.channel import Agreement, PartyAddress
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity, TrustStore, make_trial
 from masquerade.net.script import Script
@@ -51,7 +51,7 @@ def main(script: Callable[..., Script[dict[str, Any]]]) -> None:
         identity, trust = Identity.load(folder / me), TrustStore.load(folder / me / "trust")
         async with listen(identity, trust) as listener:
             print(listener.address, flush=True)
-            peers = [Node(**node) for node in json.loads(sys.stdin.readline())]
+            peers = [PartyAddress(**node) for node in json.loads(sys.stdin.readline())]
             async with listener.connect(peers, Agreement(bytes(32))) as channels:
                 return await run_script(script(names.index(me), names, *sys.argv[4:]), channels)
 

@@ -30,7 +30,7 @@ from masquerade.data.table import Table
 from masquerade.errors import ParameterError
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script
-from masquerade.protocol.joint_keys import Scale, joint_ratios
+from masquerade.protocol.joint_keys import RatioScale, joint_ratios
 from masquerade.protocol.providers.shared_counts import prepare
 from masquerade.report.charts import Series, line_chart
 from masquerade.risk.keys import exact_key, greedy_key
@@ -318,7 +318,7 @@ def _of_parties(say: Say) -> list[Figure]:
     groups = draw.integers(0, COMMON // 10, (2, COMMON))
     names, figures = ("one", "other"), []
     for measure in MEASURES:
-        scale, wire = Scale(COMMON, measure), Wire()
+        scale, wire = RatioScale(COMMON, measure), Wire()
         started = time.process_time()
         opened = run_together(
             {name: _party(at, names, groups[at], scale) for at, name in enumerate(names)}, wire
@@ -341,7 +341,7 @@ def _of_parties(say: Say) -> list[Figure]:
     return figures
 
 
-def _party(me: int, names: tuple[str, ...], own: NDArray[np.int64], scale: Scale) -> Script[list[int]]:
+def _party(me: int, names: tuple[str, ...], own: NDArray[np.int64], scale: RatioScale) -> Script[list[int]]:
     shared = yield from prepare(me, names, b"bench")
     return (yield from joint_ratios(shared, [own], scale))
 

@@ -16,7 +16,7 @@ import numpy as np
 from _figures import Figure, Say, save_chart, tell
 from m_privacy_verification import PROVIDERS, SEED, STRATEGIES, M, Records
 from masquerade.privacy.m_privacy.constraint import VERIFICATION_WEIGHT, score
-from masquerade.privacy.m_privacy.strategies import Group
+from masquerade.privacy.m_privacy.strategies import ProviderGroup
 from masquerade.report.charts import Series, line_chart
 
 GROUPS = 5
@@ -70,18 +70,18 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     return {"figures": tell(say, figures), **results}
 
 
-def _groups(records: Records, n: int, size: int, falling: float) -> list[Group]:
+def _groups(records: Records, n: int, size: int, falling: float) -> list[ProviderGroup]:
     return [records.group(n, size, seed, falling=falling) for seed in range(SEED, SEED + GROUPS)]
 
 
-def _checks(groups: list[Group]) -> Checks:
+def _checks(groups: list[ProviderGroup]) -> Checks:
     """The mean checks of each strategy; all must agree on every group."""
     outcomes = {way: [STRATEGIES[way](group, M) for group in groups] for way in WAYS}
     assert len({tuple(each.private for each in seen) for seen in outcomes.values()}) == 1
     return {way: fmean(each.checks for each in seen) for way, seen in outcomes.items()}
 
 
-def _fitness(group: Group) -> float:
+def _fitness(group: ProviderGroup) -> float:
     """The mean fitness score of the records that each provider has in the group (Equation 1)."""
     return float(score(group.constraints, group.matrices, VERIFICATION_WEIGHT).mean())
 

@@ -20,8 +20,8 @@ from _figures import Figure, Say, duration, save_chart, tell
 from masquerade.data.table import Table
 from masquerade.engine.counts import pair_counts
 from masquerade.privacy.m_privacy.constraint import constraint_of
-from masquerade.privacy.m_privacy.search import Outcome, TooManyCoalitions
-from masquerade.privacy.m_privacy.strategies import STRATEGIES, Group, adaptive
+from masquerade.privacy.m_privacy.search import MPrivacyOutcome, TooManyCoalitions
+from masquerade.privacy.m_privacy.strategies import STRATEGIES, ProviderGroup, adaptive
 from masquerade.report.charts import Series, line_chart
 
 K, L, M, PROVIDERS, GROUPS, SEED = 50, 4, 5, 15, 10, 7
@@ -38,7 +38,7 @@ class Records:
         self.codes, self.labels = coded.codes, coded.labels
         self.whole = coded.histogram()
 
-    def group(self, n: int, size: int, seed: int, k: int = K, falling: float = 3) -> Group:
+    def group(self, n: int, size: int, seed: int, k: int = K, falling: float = 3) -> ProviderGroup:
         """A group of `size` records of n providers, each with at least one; shares fall exponentially, or by 0 not."""
         random = np.random.default_rng(seed)
         weights = np.exp(-falling * np.arange(n) / n)
@@ -46,7 +46,7 @@ class Records:
         counts = pair_counts(providers, random.choice(self.codes, size), n, len(self.labels))
         sizes = constraint_of(mq.KAnonymity("q", k), self.whole.sum(axis=1, keepdims=True), ())
         values = constraint_of(mq.LDiversity("q", L, "occupation"), self.whole, self.labels)
-        return Group([sizes, values], [counts.sum(axis=1, keepdims=True), counts])
+        return ProviderGroup([sizes, values], [counts.sum(axis=1, keepdims=True), counts])
 
 
 def run(say: Say, save: Path | None) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _means(
     records: Records, n: int, size: int, m: int, ways: Iterable[str] = STRATEGIES, groups: int = GROUPS
 ) -> Means:
     """The mean checks and seconds of each strategy; all must agree on every group."""
-    outcomes: dict[str, list[tuple[Outcome, float]]] = {way: [] for way in ways}
+    outcomes: dict[str, list[tuple[MPrivacyOutcome, float]]] = {way: [] for way in ways}
     for seed in range(SEED, SEED + groups):
         for way, seen in outcomes.items():
             seen.append(
@@ -101,11 +101,13 @@ def _means(
     }
 
 
-def _timed(verify: Callable[[Group], Outcome], group: Group) -> tuple[Outcome, float]:
+def _timed(
+    verify: Callable[[ProviderGroup], MPrivacyOutcome], group: ProviderGroup
+) -> tuple[MPrivacyOutcome, float]:
     """The outcome, and the best time of three (slow ones once); a group's sums are made anew each time."""
     best, repeats = float("inf"), 3
     while repeats:
-        fresh = Group(group.constraints, group.matrices)
+        fresh = ProviderGroup(group.constraints, group.matrices)
         started = time.perf_counter()
         outcome = verify(fresh)
         best = min(best, time.perf_counter() - started)
@@ -212,7 +214,7 @@ def _adaptive(save: Path | None, records: Records, results: dict[str, Any]) -> I
             )
 
 
-def _halved(records: Records, total: int) -> Iterator[Group]:
+def _halved(records: Records, total: int) -> Iterator[ProviderGroup]:
     size = total
     while size >= 2 * 30:
         for number in range(min(total // size, 20)):

@@ -26,7 +26,7 @@ from masquerade.engine.counts import value_counts
 from masquerade.engine.local import LocalEngine
 from masquerade.net.memory import run_together
 from masquerade.protocol.common_records import on_engine
-from masquerade.protocol.mondrian.own_cuts import Cuts, OwnGroups
+from masquerade.protocol.mondrian.own_cuts import OwnGroups, PartsOfGroups
 from masquerade.protocol.tds.party import JointSchema, mashup
 from masquerade.utility.scores import score_named
 
@@ -122,6 +122,6 @@ def _cut_level(sides: Sequence[OwnGroups]) -> None:
             cuts = each.of(won == me)
             n_parts[won == me] = cuts.n_parts
             part_of_row[np.repeat(won == me, batch.sizes)] = cuts.part_of_row
-    made = Cuts(n_parts[is_cut], part_of_row[np.repeat(is_cut, batches[0].sizes)])
+    made = PartsOfGroups(n_parts[is_cut], part_of_row[np.repeat(is_cut, batches[0].sizes)])
     for me, side in enumerate(sides):
         side.cut(made, is_cut, best[me], won == me)

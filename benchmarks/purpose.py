@@ -33,7 +33,7 @@ from masquerade.errors import ParameterError
 from masquerade.jobs.weights import from_accuracy, from_information
 from masquerade.utility.accuracy import (
     Category,
-    Number,
+    NumericFeature,
     bayes_accuracy,
     equal_width,
     naive_bayes_accuracy,
@@ -215,8 +215,8 @@ def _range_accuracy(task: mq.Table, names: Sequence[str], released: Sequence[Gen
     for name in names:
         raw = raw_feature(task, name)
         seen = released_feature(generalised[name], ordered=True) if name in generalised else raw
-        assert isinstance(raw, Number)
-        assert isinstance(seen, Number)
+        assert isinstance(raw, NumericFeature)
+        assert isinstance(seen, NumericFeature)
         within = equal_width(np.append(seen.values, [raw.values.min(), raw.values.max()]), FEATURE_RANGES)
         features.append(Category(within[:-2].astype(np.int32), FEATURE_RANGES))
     classes = task.coded(PREDICTED)

@@ -18,10 +18,10 @@ from itertools import count
 from typing import Any, Self
 
 from masquerade.errors import ParameterError, PeerRefused, PeerUnreachable
-from masquerade.net.channel import Node
+from masquerade.net.channel import PartyAddress
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity, TrustStore
-from masquerade.net.probe import Diagnosis, Finding
+from masquerade.net.probe import Diagnosis, ProbeResult
 from masquerade.net.stream_channel import StreamBroke
 from masquerade.net.transport import Handler, Transport
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
@@ -96,7 +96,7 @@ class MemoryNetwork:
         timeout: float = 30.0,
         notes: ControlNotes | None = None,
     ) -> MemoryLink:
-        return MemoryLink(self, peer, Node(peer, address).address, identity, trust, timeout, notes)
+        return MemoryLink(self, peer, PartyAddress(peer, address).address, identity, trust, timeout, notes)
 
     @asynccontextmanager
     async def _serve(
@@ -132,7 +132,7 @@ class MemoryNetwork:
 
     # --- streams ---
 
-    def _dial(self, peer: Node, identity: Identity, trust: TrustStore) -> End:
+    def _dial(self, peer: PartyAddress, identity: Identity, trust: TrustStore) -> End:
         place = self.found(peer.address, identity)
         pipe = Pipe(self, identity, peer.name)
         if place is None or place.talk is None or not knows(place, peer.name, identity, trust):
@@ -141,15 +141,17 @@ class MemoryNetwork:
             place.begin(_answered(place.talk, pipe))
         return pipe.dialled
 
-    async def _probe(self, peer: Node, identity: Identity, trust: TrustStore) -> Diagnosis:
+    async def _probe(self, peer: PartyAddress, identity: Identity, trust: TrustStore) -> Diagnosis:
         place = self.found(peer.address, identity)
         if place is None:
-            return Diagnosis(Finding.NOBODY)
+            return Diagnosis(ProbeResult.NOBODY)
         if peer.name in self.frozen:
-            return Diagnosis(Finding.MUTE)
+            return Diagnosis(ProbeResult.MUTE)
         if place.identity.certificate != trust.pin(peer.name):
-            return Diagnosis(Finding.STRANGER, place.identity.certificate)
-        return Diagnosis(Finding.FINE if knows(place, peer.name, identity, trust) else Finding.REFUSES_US)
+            return Diagnosis(ProbeResult.STRANGER, place.identity.certificate)
+        return Diagnosis(
+            ProbeResult.FINE if knows(place, peer.name, identity, trust) else ProbeResult.REFUSES_US
+        )
 
     async def _accept(
         self, address: str, identity: Identity, trust: TrustStore, talk: Handler

@@ -26,13 +26,13 @@ from masquerade.anonymize.cheapest_box import (
 from masquerade.anonymize.cheapest_box import (
     space as hopeless,
 )
-from masquerade.anonymize.cheapest_box.groups import NONE, Groups
+from masquerade.anonymize.cheapest_box.groups import NONE, GrowingGroups
 from masquerade.anonymize.cheapest_box.method import cheapest_boxes
 from masquerade.anonymize.cheapest_box.space import (
-    Boxes,
-    Found,
+    BoxIndex,
+    DistinctRecords,
+    LargeBoxes,
     Levels,
-    Records,
     Remaining,
     distinct_records,
     levels_of,
@@ -78,7 +78,7 @@ def test_classes_keep_boxes_pure() -> None:
     assert released(mixed, 2, mq.CheapestBox(target=CLASS))[:6] == ["a", "a", "b", "b", "b", "b"]
 
 
-def brute_force(levels: list[Levels], records: Records, k: int) -> int | None:
+def brute_force(levels: list[Levels], records: DistinctRecords, k: int) -> int | None:
     """The cost of the cheapest box of all vectors with at least k rows."""
     cheapest = None
     for vector in product(*(range(each.n_levels) for each in levels)):
@@ -107,12 +107,12 @@ def test_each_group_is_the_cheapest_box_of_what_was_left(table: mq.Table, k: int
     judge = Judge([mq.KAnonymity(table.schema.names, k)], {}, len(table))
     records = distinct_records(levels, np.arange(len(table)), judge, None)
     searched = vectors.vectors_of(levels, records, k)
-    groups, n_groups = cheapest_boxes(records, Boxes(levels, records, searched), judge, 0.0)
-    spans = Groups(levels, records, groups, n_groups)
+    groups, n_groups = cheapest_boxes(records, BoxIndex(levels, records, searched), judge, 0.0)
+    spans = GrowingGroups(levels, records, groups, n_groups)
     left = np.ones(records.n, bool)
     for group in range(n_groups):
         some = np.flatnonzero(left)
-        rest = Records(
+        rest = DistinctRecords(
             records.ranks[:, some], records.sizes[some], records.counts, None, np.arange(some.size)
         )
         cheapest = brute_force(levels, rest, k)
@@ -190,7 +190,7 @@ def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     looks: list[int] = []
     look = Remaining.large_boxes
 
-    def counted(remaining: Remaining, vector: int) -> Found | None:
+    def counted(remaining: Remaining, vector: int) -> LargeBoxes | None:
         looks.append(vector)
         return look(remaining, vector)
 

@@ -20,7 +20,7 @@ import masquerade as mq
 from masquerade.crypto.group import hash_texts
 from masquerade.data.column import Coded
 from masquerade.errors import DataError
-from masquerade.net.memory import Heard, Wire, run_together
+from masquerade.net.memory import SentMessage, Wire, run_together
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.common_records import _digest
 from masquerade.protocol.contract import Contract
@@ -49,7 +49,7 @@ def held(classes: str) -> mq.Table:
     )
 
 
-def heard_after_alignment(wire: Wire, party: str) -> list[Heard]:
+def heard_after_alignment(wire: Wire, party: str) -> list[SentMessage]:
     """All but the alignment's lists and its one test with each peer."""
     heard = [
         each

@@ -22,7 +22,7 @@ from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.protocol.sensitive.back_ends import rows_satisfy
 from masquerade.protocol.sensitive.checks import RemoteChecks, prepare_checks
-from masquerade.protocol.sensitive.split_counts import Groups
+from masquerade.protocol.sensitive.split_counts import PublicGroups
 from protocol.seats import seated
 from protocol.test_mashup import SCHEMA, contract_of
 
@@ -68,7 +68,7 @@ class DishonestBank:
                 view.candidates.append(found[0])
             return found
 
-        def forged(_: RemoteChecks, groups: Groups, *honest: Any) -> Any:
+        def forged(_: RemoteChecks, groups: PublicGroups, *honest: Any) -> Any:
             parts = np.full(PEOPLE, groups.most, np.uint64)  # counted nowhere
             for number, people in enumerate(self.questions[len(self.told)]):
                 parts[np.isin(groups.rows, [place[each] for each in people])] = number

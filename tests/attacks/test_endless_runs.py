@@ -17,7 +17,7 @@ from masquerade.service.agree.terms import Refusal
 from masquerade.service.node.admission import NO_APPROVAL, Approvals, deal_id
 from masquerade.service.node.session import PartySession
 from masquerade.service.node.state import StateFolder
-from masquerade.service.wire.control import Pending, Ready, Signature
+from masquerade.service.wire.control import Pending, ReadyAt, Signature
 from service.party_nodes import Coordinator, Folder, now, run, wish, world
 
 ATTEMPTS = 2
@@ -84,7 +84,7 @@ def test_sessions_that_were_prepared_at_once_are_counted_when_they_begin(folder:
             both = [await coordinator.sign(coordinator.draw_up(deal)) for _ in range(2)]
             book = {"coordinator": "nowhere:1", "bank": "nowhere:2"}
             for each in both:
-                assert isinstance(await coordinator.prepare("clinic", each), Ready)
+                assert isinstance(await coordinator.prepare("clinic", each), ReadyAt)
             await coordinator.start("clinic", both[0], book)
             with pytest.raises(Conflict, match="as often as was approved"):
                 await coordinator.start("clinic", both[1], book)

@@ -8,7 +8,7 @@ import pytest
 
 from masquerade.net import connect as gathering
 from masquerade.net import tls_stream
-from masquerade.net.channel import Node, Timings
+from masquerade.net.channel import PartyAddress, Timings
 from masquerade.net.connect import Hello, Listener, encode, listen
 from masquerade.net.tls_stream import ClientStream
 from net.nodes import AGREED, PEOPLE, TRUST
@@ -39,7 +39,9 @@ def test_an_uninvited_node_neither_ends_nor_joins_a_session(greeting: bytes) -> 
 
             coming = asyncio.create_task(one_after_the_other())
             try:
-                async with listener.connect([Node("bank", "127.0.0.1:9")], AGREED, TIMINGS) as channels:
+                async with listener.connect(
+                    [PartyAddress("bank", "127.0.0.1:9")], AGREED, TIMINGS
+                ) as channels:
                     await coming
                     await bank.end()
                     return tuple(channels)
@@ -64,13 +66,14 @@ def test_a_node_that_says_nothing_does_not_keep_the_places_of_others(monkeypatch
             ]
             await asyncio.gather(*(stream._connected() for stream in silent))
 
-            async def joined(listener: Listener, peer: Node) -> tuple[str, ...]:
+            async def joined(listener: Listener, peer: PartyAddress) -> tuple[str, ...]:
                 async with listener.connect([peer], AGREED, TIMINGS) as channels:
                     return tuple(channels)
 
             try:
                 return await asyncio.gather(
-                    joined(loans, Node("bank", bank.address)), joined(bank, Node("loans", loans.address))
+                    joined(loans, PartyAddress("bank", bank.address)),
+                    joined(bank, PartyAddress("loans", loans.address)),
                 )
             finally:
                 for stream in silent:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from masquerade.audit.log import AuditLog
-from masquerade.audit.verify import Verification, verify
+from masquerade.audit.verify import LogVerification, verify
 from masquerade.net.identity import Identity
 from net.nodes import PEOPLE
 
@@ -40,7 +40,7 @@ def events(path: Path) -> list[str]:
     return [record["event"] for record in records(path)]
 
 
-def judged(folder: Path, data: bytes, **options: Any) -> Verification:
+def judged(folder: Path, data: bytes, **options: Any) -> LogVerification:
     """What is found in a log of these bytes."""
     (folder / "judged.jsonl").write_bytes(data)
     return verify(folder / "judged.jsonl", **options)

@@ -19,7 +19,7 @@ from cli.command import MASQUERADE, Answer, files, forked, here, process, withou
 from forked import Forked
 from library.live_api import TABLE, LiveApi, eventually, live_api
 from masquerade.cli.client import Teller, written_lines
-from masquerade.cli.output import Progress
+from masquerade.cli.output import ProgressDisplay
 from masquerade.client import Client
 from masquerade.client.calls import Me
 from masquerade.service.resources import Event, Role
@@ -69,7 +69,7 @@ LOST: dict[str, Any] = {
 }
 
 
-class Lines(Progress):
+class Lines(ProgressDisplay):
     """Keeps what is told of a session."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ import pytest
 from cli.command import forked, here
 from cli.test_mashup import alive, mashup_here, rows
 from forked import forked_servers
-from masquerade.cli.output import Progress
+from masquerade.cli.output import ProgressDisplay
 from masquerade.data.people import generate_people, people_taxonomies
 from masquerade.net.transcript import read_transcript
 from masquerade.progress import Stage
@@ -193,15 +193,15 @@ def test_a_killed_provider_is_named_and_nothing_is_written(
     """In the midst of the cuts, of which the command hears before it lets any provider go."""
     deal(tmp_path, 1200)
     killed: list[int] = []
-    told = Progress.party
+    told = ProgressDisplay.party
 
-    def kill_one(shown: Progress, name: str, stage: Stage) -> None:
+    def kill_one(shown: ProgressDisplay, name: str, stage: Stage) -> None:
         if stage.name == "cutting" and not killed:
             killed.append(parties_of(os.getpid())[-1])
             os.kill(killed[0], signal.SIGKILL)
         told(shown, name, stage)
 
-    monkeypatch.setattr(Progress, "party", kill_one)
+    monkeypatch.setattr(ProgressDisplay, "party", kill_one)
     with forked_servers():
         done = here(capsys, "mashup", tmp_path / "job.toml")
     assert done.code == 3, done.err

@@ -16,7 +16,7 @@ import pytest
 import masquerade as mq
 from cli.command import Answer, here
 from masquerade.cli.client import Teller
-from masquerade.cli.output import Progress
+from masquerade.cli.output import ProgressDisplay
 from masquerade.service.accounts import Accounts
 from masquerade.service.resources import Event
 from service_hospitals import Hospitals
@@ -246,7 +246,7 @@ def test_clients_in_python_ask_for_it_too(served: Served) -> None:
     assert {"offer", "contract", "progress", "status"} <= set(asyncio.run(asked()))
 
 
-class Lines(Progress):
+class Lines(ProgressDisplay):
     """Keeps what is told of the parties."""
 
     def __init__(self) -> None:

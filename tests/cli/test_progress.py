@@ -11,7 +11,7 @@ import typer
 
 from masquerade.cli import output
 from masquerade.cli.client import Teller
-from masquerade.cli.output import REPEAT_AFTER, REPEAT_AT_LEAST, Progress, progress
+from masquerade.cli.output import REPEAT_AFTER, REPEAT_AT_LEAST, ProgressDisplay, progress
 from masquerade.service.resources import Event
 
 Capture = pytest.CaptureFixture[str]
@@ -26,7 +26,7 @@ class Clock:
         return self.now
 
 
-def waited(shown: Progress, clock: Clock, seconds: int) -> None:
+def waited(shown: ProgressDisplay, clock: Clock, seconds: int) -> None:
     """Let time pass in which nothing happens."""
     for _ in range(seconds):
         clock.now += 1
@@ -35,7 +35,7 @@ def waited(shown: Progress, clock: Clock, seconds: int) -> None:
 
 def test_waiting_for_a_person_is_told_every_few_seconds(capsys: Capture) -> None:
     clock = Clock()
-    shown = Progress(clock)
+    shown = ProgressDisplay(clock)
     tell = Teller(shown)
     tell(Event(session="s", number=1, time=datetime.now(UTC), kind="approval", data={"party": "clinic"}))
     waited(shown, clock, 16)
@@ -46,13 +46,13 @@ def test_waiting_for_a_person_is_told_every_few_seconds(capsys: Capture) -> None
 def test_work_that_has_not_come_to_its_first_stage_is_told(capsys: Capture) -> None:
     """A job with thousands of attributes takes a while to read."""
     clock = Clock()
-    waited(Progress(clock), clock, 6)
+    waited(ProgressDisplay(clock), clock, 6)
     assert capsys.readouterr().err == "5 s: starting\n"
 
 
 def test_a_long_wait_fills_no_disk(capsys: Capture) -> None:
     clock = Clock()
-    shown = Progress(clock)
+    shown = ProgressDisplay(clock)
     shown.stage("queued")
     waited(shown, clock, 86_400)
     times = [int(line.split(" s: ")[0]) for line in capsys.readouterr().err.splitlines()]
@@ -64,7 +64,7 @@ def test_a_long_wait_fills_no_disk(capsys: Capture) -> None:
 
 def test_news_is_told_once_and_then_repeated(capsys: Capture) -> None:
     clock = Clock()
-    shown = Progress(clock)
+    shown = ProgressDisplay(clock)
     for seconds, stage in ((3, "negotiating"), (3, "running"), (1, "assembling")):
         clock.now += seconds
         shown.stage(stage)
@@ -92,6 +92,6 @@ def test_a_reader_that_has_gone_is_no_failure(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(output, "REPEAT_AFTER", 0.0)
     monkeypatch.setattr(output, "_TICK", 0.0)
     monkeypatch.setattr(typer, "echo", broken)
-    shown = Progress()
+    shown = ProgressDisplay()
     shown.stage("queued")
     shown.keep_repeating()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from masquerade.console.draft import Column, Draft, as_toml, refilled
+from masquerade.console.draft import OfferedColumn, RequestDraft, as_toml, refilled
 from masquerade.service.agree.request import read_request
 
 COLUMNS = [
-    Column("bank", "people", "job", "attribute", True),
-    Column("clinic", "people", "age", "attribute", True),
-    Column("clinic", "people", "disease", "sensitive", True),
+    OfferedColumn("bank", "people", "job", "attribute", True),
+    OfferedColumn("clinic", "people", "age", "attribute", True),
+    OfferedColumn("clinic", "people", "disease", "sensitive", True),
 ]
 
 
-def draft() -> Draft:
-    made = Draft(COLUMNS, purpose="research")
+def draft() -> RequestDraft:
+    made = RequestDraft(COLUMNS, purpose="research")
     for column in COLUMNS:
         made.choose(column, True)
     return made

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from examples import examples
 from masquerade.console.draft import (
-    Column,
-    Draft,
+    OfferedColumn,
+    RequestDraft,
     Wish,
     as_json,
     as_toml,
@@ -29,16 +29,16 @@ from masquerade.protocol.method import Proposal
 from masquerade.service.agree.arrangements import RULES
 from masquerade.service.agree.request import read_request
 
-JOB = Column("bank", "customers", "job", "attribute")
-AGE = Column("clinic", "patients", "age", "attribute")
-SHOP_AGE = Column("shop", "club", "age", "attribute")
-DISEASE = Column("clinic", "patients", "disease", "sensitive")
-INCOME = Column("bank", "customers", "income", "class")
+JOB = OfferedColumn("bank", "customers", "job", "attribute")
+AGE = OfferedColumn("clinic", "patients", "age", "attribute")
+SHOP_AGE = OfferedColumn("shop", "club", "age", "attribute")
+DISEASE = OfferedColumn("clinic", "patients", "disease", "sensitive")
+INCOME = OfferedColumn("bank", "customers", "income", "class")
 ALL = [JOB, AGE, SHOP_AGE, DISEASE, INCOME]
 
 
-def filled(*columns: Column) -> Draft:
-    draft = Draft(ALL, purpose="research")
+def filled(*columns: OfferedColumn) -> RequestDraft:
+    draft = RequestDraft(ALL, purpose="research")
     for column in columns:
         draft.choose(column, True)
     return draft
@@ -46,7 +46,7 @@ def filled(*columns: Column) -> Draft:
 
 def test_an_empty_form_is_a_request_with_everything_missing() -> None:
     with pytest.raises(ParameterError) as error:
-        read_request(Draft(ALL).content())
+        read_request(RequestDraft(ALL).content())
     assert {problem.split(": ")[1] for problem in error.value.lines} >= {"purpose", "attributes"}
 
 
@@ -116,7 +116,7 @@ def test_an_error_of_nothing_is_a_wish_and_not_an_empty_field() -> None:
 # --- the same columns about different people ---
 
 POOLED = [
-    Column(party, "patients", name, role, party != "shop")
+    OfferedColumn(party, "patients", name, role, party != "shop")
     for party in ("north", "south", "west", "shop")
     for name, role in (
         ("age", "attribute"),
@@ -125,11 +125,11 @@ POOLED = [
         ("survived", "class"),
     )
     if (party, name) not in {("west", "disease"), ("south", "survived")}
-] + [Column("south", "wards", "beds", "attribute", True)]
+] + [OfferedColumn("south", "wards", "beds", "attribute", True)]
 
 
-def pooled(*names: str, **fields: Any) -> Draft:
-    draft = Draft(POOLED, kind="horizontal", purpose="research", **fields)
+def pooled(*names: str, **fields: Any) -> RequestDraft:
+    draft = RequestDraft(POOLED, kind="horizontal", purpose="research", **fields)
     for name in names:
         draft.choose_by_name(name, True)
     return draft
@@ -237,11 +237,11 @@ def test_a_request_for_a_model_has_nothing_that_is_of_tables() -> None:
 
 def test_the_roles_are_those_that_the_method_declares() -> None:
     both = ("north", "south")
-    columns = [Column(party, "patients", "age", "attribute", True, "continuous") for party in both]
-    columns += [Column(party, "patients", "died", "event", True) for party in both]
-    columns += [Column(party, "patients", "months", "duration", True, "continuous") for party in both]
-    columns += [Column(party, "patients", "survived", "class", True) for party in both]
-    draft = Draft(columns, kind="horizontal", purpose="research")
+    columns = [OfferedColumn(party, "patients", "age", "attribute", True, "continuous") for party in both]
+    columns += [OfferedColumn(party, "patients", "died", "event", True) for party in both]
+    columns += [OfferedColumn(party, "patients", "months", "duration", True, "continuous") for party in both]
+    columns += [OfferedColumn(party, "patients", "survived", "class", True) for party in both]
+    draft = RequestDraft(columns, kind="horizontal", purpose="research")
     assert draft.roles == {"class": ""}
     draft.name_role("class", "survived")
     draft.method = "cox"
@@ -311,9 +311,9 @@ words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 @settings(deadline=None, max_examples=examples(100))
 @given(st.lists(words, min_size=1, max_size=4, unique=True), words, st.booleans(), st.integers(1, 10**6))
 def test_toml_and_json_say_the_same(names: list[str], purpose: str, show: bool, k: int) -> None:
-    columns = [Column("bank", "customers", name, "attribute") for name in names]
-    columns += [Column("shop", "club", names[0], "attribute")]
-    draft = Draft(columns, purpose=purpose, show_progress=show)
+    columns = [OfferedColumn("bank", "customers", name, "attribute") for name in names]
+    columns += [OfferedColumn("shop", "club", names[0], "attribute")]
+    draft = RequestDraft(columns, purpose=purpose, show_progress=show)
     for column in columns[: len(names)]:
         draft.choose(column, True)
     draft.wishes[0].numbers["k"] = str(k)
@@ -341,9 +341,11 @@ def test_a_request_fills_the_form_in_again() -> None:
 
 def test_the_same_for_providers_of_the_same_columns() -> None:
     north, south, west = (
-        Column(name, "patients", "age", "attribute", True) for name in ("north", "south", "west")
+        OfferedColumn(name, "patients", "age", "attribute", True) for name in ("north", "south", "west")
     )
-    draft = Draft([north, south, west], kind="horizontal", purpose="research", m="2", left_out={"west"})
+    draft = RequestDraft(
+        [north, south, west], kind="horizontal", purpose="research", m="2", left_out={"west"}
+    )
     draft.choose(north, True)
     again = refilled(draft.offered, read_request(draft.content()).content(), "ana")
     assert again.content() == draft.content()

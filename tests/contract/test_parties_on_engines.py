@@ -28,7 +28,7 @@ from masquerade.data.records import Records
 from masquerade.engine.chunks import Engine
 from masquerade.engine.cluster import DaskEngine
 from masquerade.engine.local import LocalEngine
-from masquerade.net.memory import Heard, Wire
+from masquerade.net.memory import SentMessage, Wire
 from masquerade.net.script import Script, decode
 from masquerade.protocol import common_records
 from masquerade.protocol.contract import Contract
@@ -139,7 +139,7 @@ def shown(wire: Wire) -> list[Any]:
     return [(each.sender, each.receiver, each.kind, len(each.data), _open(each)) for each in wire.heard]
 
 
-def _open(heard: Heard) -> Any:
+def _open(heard: SentMessage) -> Any:
     if heard.kind == "columns":
         columns = decode(heard.data, [Columns])
         return msgspec.structs.asdict(columns) | {"seconds": sorted(columns.seconds)}  # type: ignore[attr-defined]

@@ -13,8 +13,8 @@ from masquerade.crypto.hashing import TweakedHash, random_blocks
 from masquerade.crypto.key_value_store import (
     DENSE,
     Buckets,
-    Positions,
-    Shape,
+    SlotPositions,
+    StoreLayout,
     decode,
     digest_items,
     encode,
@@ -35,7 +35,7 @@ def words(count: int, seed: int = 0) -> np.ndarray:
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 300), st.integers(0, 50), st.integers(0, 2**32))
 def test_every_item_finds_its_value(count: int, room: int, seed: int) -> None:
-    shape = Shape(count + room)
+    shape = StoreLayout(count + room)
     items = digest_items([b"%d %d" % (seed, at) for at in range(count)], b"key")
     at, values = shape.positions(items, FAMILY, 1), words(count, seed)
     store = encode(shape, at, values, words(shape.size, seed + 1))
@@ -45,7 +45,7 @@ def test_every_item_finds_its_value(count: int, room: int, seed: int) -> None:
 @pytest.mark.parametrize("n", [1, 2, 24, 64, 200, 1_000, 4_000])
 def test_few_items_do_not_peel(n: int) -> None:
     """Far fewer than the dense slots can make up for: 24, to leave 40 bits."""
-    shape = Shape(n)
+    shape = StoreLayout(n)
     for seed in range(20):
         items = digest_items([b"%d %d" % (seed, at) for at in range(n)], b"key")
         rounds, core = peel(shape.positions(items, FAMILY, 1).sparse, shape.third)
@@ -55,9 +55,9 @@ def test_few_items_do_not_peel(n: int) -> None:
 
 def test_what_does_not_peel_is_solved_for() -> None:
     """Thirty items in the same three slots: one equation for these, and the dense slots for the others."""
-    shape = Shape(30)
+    shape = StoreLayout(30)
     same = np.zeros(30, np.intp)
-    at = Positions((same, same + shape.third, same + 2 * shape.third), words(30))
+    at = SlotPositions((same, same + shape.third, same + 2 * shape.third), words(30))
     _, core = peel(at.sparse, shape.third)
     assert core.size == 30
     store = encode(shape, at, words(30, 1), words(shape.size, 2))
@@ -65,7 +65,7 @@ def test_what_does_not_peel_is_solved_for() -> None:
 
 
 def test_one_item_twice_is_one_item_and_two_values_of_it_are_refused() -> None:
-    shape = Shape(3)
+    shape = StoreLayout(3)
     items = digest_items([b"a", b"b", b"a"], b"key")
     at = shape.positions(items, FAMILY, 1)
     values = np.array([5, 6, 5], np.uint64)
@@ -75,7 +75,7 @@ def test_one_item_twice_is_one_item_and_two_values_of_it_are_refused() -> None:
 
 
 def test_too_many_items_are_refused() -> None:
-    shape = Shape(3)
+    shape = StoreLayout(3)
     at = shape.positions(digest_items([b"%d" % each for each in range(4)], b"key"), FAMILY, 1)
     with pytest.raises(ParameterError, match="a store for 3 items got 4"):
         encode(shape, at, words(4), words(shape.size))
@@ -85,7 +85,7 @@ def test_too_many_items_are_refused() -> None:
 
 def test_a_store_of_random_values_looks_random_whatever_the_items() -> None:
     """Every bit of it, and also which slots were set."""
-    shape = Shape(500)
+    shape = StoreLayout(500)
     at = shape.positions(digest_items([b"%d" % each for each in range(500)], b"key"), FAMILY, 1)
     store = encode(shape, at, random_blocks(500)[:, 0], random_blocks(shape.size)[:, 0])
     assert balanced(np.unpackbits(store.view(np.uint8)))

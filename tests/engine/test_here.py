@@ -11,7 +11,7 @@ import pytest
 
 import masquerade as mq
 from masquerade.data.records import Records, codes_of, gathered, placed, ranks_of, sent_back, with_products
-from masquerade.data.table import Product
+from masquerade.data.table import ProductColumn
 from masquerade.engine.chunks import Arrays, Chunk, Engine
 from masquerade.engine.here import Here
 from masquerade.engine.local import LocalEngine
@@ -98,7 +98,7 @@ def test_records_tell_how_many_rows_were_dropped() -> None:
 
 
 def test_a_product_is_numbered_as_on_the_table() -> None:
-    both = Product(["ill", "job"])
+    both = ProductColumn(["ill", "job"])
     records = with_products(Records.of(TABLE, ["age"], ["ill", "job"]), [both])
     assert records.coded[both].labels == TABLE.coded(both).labels
     assert arrays_of(records)[codes_of(both)].tolist() == TABLE.coded(both).codes.tolist()

@@ -25,7 +25,7 @@ from job.hospital import (
     plain_columns,
 )
 from masquerade.jobs.draft.profile import profile
-from masquerade.jobs.draft.roles import Proposal, propose_roles
+from masquerade.jobs.draft.roles import RoleProposal, propose_roles
 
 N = 240
 
@@ -38,7 +38,7 @@ Versichertennummer policy_number ip_address username phone2 insurance_no
 """
 
 
-def proposals(cells: dict[str, list[str]], sensitive: tuple[str, ...] = ()) -> dict[str, Proposal]:
+def proposals(cells: dict[str, list[str]], sensitive: tuple[str, ...] = ()) -> dict[str, RoleProposal]:
     columns = [profile(name, pa.chunked_array([each]), ["", "?"]) for name, each in cells.items()]
     return propose_roles(columns, None, sensitive)
 

@@ -14,7 +14,7 @@ from leakage.views import Made, Rows
 from masquerade.anonymize.boundaries import boundary_codes, reachable_rows
 from masquerade.crypto.bits import pack
 from masquerade.engine.counts import renumber
-from masquerade.protocol.boundaries import Start, testers
+from masquerade.protocol.boundaries import BoundaryStart, testers
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.sensitive.checks import holders_of
 from masquerade.protocol.tds.instruction_code import pack as packed
@@ -22,7 +22,7 @@ from masquerade.protocol.tds.instruction_code import pack as packed
 
 def within_boundaries(
     contract: Contract, own: dict[str, mq.Table], *, whole_columns: bool
-) -> tuple[Rows, Start]:
+) -> tuple[Rows, BoundaryStart]:
     """Who is left, and where they start: counted openly on the joined table."""
     holder, n_records = holders_of(contract), len(own[contract.parties[0]])
     columns = {name: own[holder[name]].column(name) for name in contract.bounded}
@@ -31,11 +31,11 @@ def within_boundaries(
     for name, column in columns.items():
         numbers, used = renumber(*boundary_codes(column.of_rows(rows), whole_columns=whole_columns))
         values[name] = numbers.astype(np.int64), int(used.size)
-    return rows, Start(values)
+    return rows, BoundaryStart(values)
 
 
 def told(
-    contract: Contract, rows: Rows, start: Start, n_records: int, recording: Recording
+    contract: Contract, rows: Rows, start: BoundaryStart, n_records: int, recording: Recording
 ) -> list[tuple[str, Made, tuple[str, ...]]]:
     """Each message of the start that has something open in it: its sender, itself, its receivers."""
     holder = holders_of(contract)

@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from masquerade.errors import PeerError
-from masquerade.net.memory import Heard, Wire, run_together
+from masquerade.net.memory import SentMessage, Wire, run_together
 from masquerade.net.script import Script
 
 Draws = dict[tuple[str, int], list[bytes]]  # by party and number of bytes: what it draws instead
@@ -80,7 +80,7 @@ class Recording:
     results: dict[str, Any] = field(default_factory=dict)
     error: Exception | None = None
 
-    def between(self, sender: str, receiver: str) -> list[Heard]:
+    def between(self, sender: str, receiver: str) -> list[SentMessage]:
         """All that one party told another, in order."""
         return [each for each in self.wire.heard if (each.sender, each.receiver) == (sender, receiver)]
 

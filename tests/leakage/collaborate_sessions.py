@@ -18,7 +18,7 @@ from masquerade.crypto.bits import pack
 from masquerade.methods import method_of
 from masquerade.protocol.contract import AttributeTerms, Contract, agreed_table
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
-from masquerade.protocol.providers.cuts import Cut
+from masquerade.protocol.providers.cuts import HolderGroups
 from masquerade.protocol.providers.messages import digest_of, stacked, write_schema
 from masquerade.protocol.providers.third_party import public_settings, third_party
 from masquerade.utility.comparison import compare
@@ -127,7 +127,7 @@ class Collaborate:
         recording: Recording,
     ) -> Made:
         """A provider's rows of the release as a trusted third party makes it, in a random order."""
-        labels = Cut(settings, groups).labels()
+        labels = HolderGroups(settings, groups).labels()
         own = np.flatnonzero([each == name for each in joined.arrow["provider"].to_pylist()])
         order = random_order(recording.tapes.drew(name, 8 * own.size, last=True))  # a triple's may be as long
         cells: dict[str, Any] = {
@@ -135,7 +135,7 @@ class Collaborate:
         }
         ills = joined.arrow["ill"].to_pylist()
         cells["ill"] = [ills[row] for row in own[order]]
-        alone = Cut(*of_rows(settings, groups, own))
+        alone = HolderGroups(*of_rows(settings, groups, own))
         return Made(
             "collaborate-rows",
             table=stream_of(cells),

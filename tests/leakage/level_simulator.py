@@ -10,11 +10,11 @@ import numpy as np
 from leakage.mashup_simulator import MashupSimulator
 from leakage.views import Made
 from masquerade.data.column import Generalised
-from masquerade.protocol.boundaries import Start
+from masquerade.protocol.boundaries import BoundaryStart
 from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.mondrian.method import JointMondrian, apart
-from masquerade.protocol.mondrian.own_cuts import Cuts, OwnGroups
+from masquerade.protocol.mondrian.own_cuts import OwnGroups, PartsOfGroups
 from masquerade.protocol.mondrian.party import own_groups
 from masquerade.protocol.sensitive.checks import holders_of, remote_parts
 from masquerade.protocol.tds.instruction_code import pack
@@ -63,7 +63,9 @@ class LevelSimulator(MashupSimulator):
         return next(each for each in made if each.name == column)
 
 
-def groups_of(contract: Contract, seen: dict[str, CommonRecords], start: Start) -> dict[str, OwnGroups]:
+def groups_of(
+    contract: Contract, seen: dict[str, CommonRecords], start: BoundaryStart
+) -> dict[str, OwnGroups]:
     """Each party's view of the groups of its QID, before the first level."""
     method = JointMondrian.of(contract)
     (parts,) = apart(contract.parts)
@@ -117,7 +119,7 @@ def levels(contract: Contract, groups: dict[str, OwnGroups]) -> Iterator[Level]:
             parts[np.repeat(mine, batch.sizes)] = cuts.part_of_row
             positions = [held[name][axis] for axis in best[name].axis[mine]]
             level.cuts.append((name, positions, cuts.n_parts.tolist(), cuts.part_of_row.tolist()))
-        everybodys = Cuts(n_parts[is_cut], parts[np.repeat(is_cut, batch.sizes)])
+        everybodys = PartsOfGroups(n_parts[is_cut], parts[np.repeat(is_cut, batch.sizes)])
         for name in names:
             mine = np.array([each == name for each in won])
             groups[name].cut(everybodys, is_cut, best[name], mine)

@@ -14,7 +14,7 @@ from leakage.mashup_simulator import common_of
 from leakage.views import Made
 from masquerade.anonymize.mondrian.method import CHOICES
 from masquerade.data.column import Generalised
-from masquerade.protocol.boundaries import Start
+from masquerade.protocol.boundaries import BoundaryStart
 from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.mondrian.groups import FinishedGroups
@@ -65,7 +65,7 @@ def union_of(
     contract: Contract, seen: dict[str, CommonRecords]
 ) -> tuple[list[int], dict[str, FinishedGroups]]:
     """How many groups are bid for on each level over the union of the QIDs, and the groups as each party sees them."""
-    groups = groups_of(contract, seen, Start())
+    groups = groups_of(contract, seen, BoundaryStart())
     waiting = [each for level in levels(contract, groups) for each in level.waiting]
     return waiting, {name: each.done() for name, each in groups.items()}
 

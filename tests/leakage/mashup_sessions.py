@@ -21,7 +21,7 @@ from leakage.views import Session, Views, Watched
 from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
 from masquerade.errors import DataError, RequirementUnreachable
 from masquerade.protocol.assemble import assemble
-from masquerade.protocol.boundaries import Start
+from masquerade.protocol.boundaries import BoundaryStart
 from masquerade.protocol.contract import Contract, terms_of
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.mondrian.levels import SCORE_BITS
@@ -208,7 +208,7 @@ class CutMashup(Mashup):
             seen = common_of(self.contract, own)
         except RequirementUnreachable:  # these people lack a disease
             return []
-        rows, start = np.arange(N), Start()
+        rows, start = np.arange(N), BoundaryStart()
         if self.contract.bounded:
             rows, start = within_boundaries(self.contract, own, whole_columns=False)
         groups = groups_of(self.contract, {name: each.only(rows) for name, each in seen.items()}, start)

@@ -19,7 +19,7 @@ from masquerade.anonymize.tds.groups import PublicState
 from masquerade.anonymize.tds.instruction import Instruction
 from masquerade.anonymize.tds.view import Candidate, LocalView
 from masquerade.data.column import Generalised
-from masquerade.protocol.boundaries import Start
+from masquerade.protocol.boundaries import BoundaryStart
 from masquerade.protocol.common_records import CommonRecords, known_sensitive, records_of, with_classes
 from masquerade.protocol.comparing.argmax import Bid
 from masquerade.protocol.contract import Contract
@@ -74,7 +74,7 @@ class MashupSimulator:
             self.made = aligned_views(self.parties, sizes, recording.results["rows"], recording.tapes)
         self.recording = recording
         self.seen = common_of(contract, own)
-        self.start = Start()
+        self.start = BoundaryStart()
         self.counted: set[str] = set()  # who made a joint histogram
         self.steps: list[tuple[int, str, mq.Step]] = []
 

@@ -32,7 +32,7 @@ from masquerade.protocol.align.oprf import (
 from masquerade.protocol.comparing import argmax as secure_argmax
 from masquerade.protocol.comparing.argmax import Bid
 from masquerade.protocol.dka.encrypted_join import join_first, join_second
-from masquerade.protocol.joint_keys import Scale, joint_ratios
+from masquerade.protocol.joint_keys import RatioScale, joint_ratios
 from masquerade.protocol.learn.frame import COUNTS, LearnedModel, as_counts, masked_counts, total_counts
 from masquerade.protocol.learn.shared_numbers import multiplied, prepare_shared_numbers
 from masquerade.protocol.learn.sums import Openings, prepare_aggregation
@@ -42,7 +42,7 @@ from masquerade.protocol.providers import shared_counts as shared_bits
 from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares
 from masquerade.protocol.sensitive.homomorphic import homomorphic_rows, looked_up_bits
 from masquerade.protocol.sensitive.sorted_histogram import Sorting, sorted_histogram
-from masquerade.protocol.sensitive.split_counts import Groups, plant_values, split_rows
+from masquerade.protocol.sensitive.split_counts import PublicGroups, plant_values, split_rows
 from masquerade.protocol.sensitive.verdict import every_group_satisfies
 
 ssi = of_experiments("_ssi")
@@ -99,7 +99,7 @@ def sorted_counts(setup: Any, number: int, me: int, world: int) -> Script[Any]:
 def split(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     """The shared counts of the first party's values in the second's parts of two groups."""
     own = labels(number, me, world)
-    groups = Groups(np.arange(N), np.array([2, 2]), np.array([2, 2]), 4)
+    groups = PublicGroups(np.arange(N), np.array([2, 2]), np.array([2, 2]), 4)
     trees = yield from plant_values(setup, own if number == 0 else None, N, 3)
     return (yield from split_rows(setup, trees, groups, own if number == 1 else None, 3))
 
@@ -213,7 +213,7 @@ def joint_key(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     if number != me:
         next_one = (me + 1) % 3 == number
         own = np.array([[[0, 0, 0, 0], [0, 0, 1, 2]], [[0, 1, 2, 2], [3, 1, 2, 2]]][world][next_one])
-    return np.array((yield from joint_ratios(setup, [own], Scale(N, "distinct"))))
+    return np.array((yield from joint_ratios(setup, [own], RatioScale(N, "distinct"))))
 
 
 def nothing(number: int) -> Script[Any]:

@@ -18,11 +18,11 @@ from masquerade.net.script import decode
 from masquerade.progress import Stage
 from masquerade.protocol.contract import AttributeTerms
 from masquerade.protocol.method import ASSEMBLER, Assembly
-from masquerade.protocol.providers.messages import Axes, Records, Rows, digest_of, write_schema
+from masquerade.protocol.providers.messages import Axes, ProviderRecords, Rows, digest_of, write_schema
 from masquerade.protocol.providers.provider import CUTTING_OWN
-from masquerade.protocol.providers.shared_counts import Alone, Order
+from masquerade.protocol.providers.shared_counts import Alone, TripleOrder
 from masquerade.protocol.providers.third_party import third_party
-from masquerade.protocol.shared_circuits import FROM_ONE, Masked, Outputs, Share
+from masquerade.protocol.shared_circuits import FROM_ONE, MaskedOperands, OpenedOutputs, Share
 from protocol.seats import seated
 from protocol.test_collaborate import (
     HOUSES,
@@ -50,7 +50,7 @@ AMONG_PROVIDERS = {
 def opened_on(wire: Wire, tables: dict[str, mq.Table]) -> list[Any]:
     """The bits of each opening: what the shares of all providers add up to, or the first provider says they do."""
     if len(tables) >= FROM_ONE:
-        told = heard_from(wire, next(iter(tables)), Outputs)
+        told = heard_from(wire, next(iter(tables)), OpenedOutputs)
         return [np.frombuffer(each.data, np.uint8) for each in told]
     shares = [heard_from(wire, name, Share) for name in tables]
     return [
@@ -158,7 +158,7 @@ def test_messages_among_providers_look_like_noise_and_are_as_long_whatever_the_r
         views.append([heard for heard in wire.seen_by("clinic") if heard.sender != ASSEMBLER])
     lengths = [sorted((heard.sender, heard.kind, len(heard.data)) for heard in view) for view in views]
     assert lengths[0] == lengths[1]
-    for kind, field in ((Order, "columns"), (Masked, "data")):
+    for kind, field in ((TripleOrder, "columns"), (MaskedOperands, "data")):
         for view in views:
             payloads = [
                 getattr(decode(heard.data, [kind]), field)
@@ -202,8 +202,8 @@ def test_a_trusted_third_party_gets_records_and_how_they_are_generalised_and_pro
         (ASSEMBLER, "abbey", "received"),
         (ASSEMBLER, "burgh", "received"),
     ]
-    handed = decode(wire.heard[0].data, [Records])
-    assert isinstance(handed, Records)
+    handed = decode(wire.heard[0].data, [ProviderRecords])
+    assert isinstance(handed, ProviderRecords)
     assert [each.name for each in handed.schema] == QID  # nothing of what is released as it is
 
 

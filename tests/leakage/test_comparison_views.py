@@ -12,7 +12,7 @@ import pytest
 
 from crypto.two_parties import balanced
 from leakage.test_mashup_views import handed_in, recorded, simulated_instructions
-from masquerade.net.memory import Heard, Wire, run_together
+from masquerade.net.memory import SentMessage, Wire, run_together
 from masquerade.net.script import Script, encode
 from masquerade.protocol.comparing.argmax import Bid, prepare
 from masquerade.protocol.contract import Contract
@@ -48,7 +48,7 @@ def winners_of(contract: Contract, wire: Wire) -> list[int | None]:
     return [*(contract.parties.index(party) for _, party in sorted(steps)), None]
 
 
-def simulated(contract: Contract, party: str, winners: Sequence[int | None]) -> list[Heard]:
+def simulated(contract: Contract, party: str, winners: Sequence[int | None]) -> list[SentMessage]:
     """A view of the comparisons from the winners alone: the winner bids nothing special, the others nothing."""
 
     def part(me: int) -> Script[list[int | None]]:
@@ -67,19 +67,19 @@ def simulated(contract: Contract, party: str, winners: Sequence[int | None]) -> 
     return wire.seen_by(party)
 
 
-def compares(heard: Heard) -> bool:
+def compares(heard: SentMessage) -> bool:
     return heard.kind.startswith("argmax-") or heard.kind in SETUP | set(BITS)
 
 
-def by_sender(view: Sequence[Heard]) -> dict[str, list[Heard]]:
-    found: dict[str, list[Heard]] = defaultdict(list)
+def by_sender(view: Sequence[SentMessage]) -> dict[str, list[SentMessage]]:
+    found: dict[str, list[SentMessage]] = defaultdict(list)
     for heard in view:
         if compares(heard):
             found[heard.sender].append(heard)
     return found
 
 
-def payloads(heard: Heard) -> list[bytes]:
+def payloads(heard: SentMessage) -> list[bytes]:
     fields = msgspec.msgpack.decode(heard.data).values()
     return [value for value in fields if isinstance(value, bytes) and value]
 
@@ -106,7 +106,7 @@ def test_a_view_of_hidden_scores_is_made_from_the_winners(holders: dict[str, str
             looks_random(one)
 
 
-def looks_random(messages: Sequence[Heard]) -> None:
+def looks_random(messages: Sequence[SentMessage]) -> None:
     """As many ones as zeros in every kind of message, and nothing ever said twice."""
     bits: dict[str, list[Any]] = defaultdict(list)
     long = []

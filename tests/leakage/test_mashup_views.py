@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.net.memory import Heard, Wire
+from masquerade.net.memory import SentMessage, Wire
 from masquerade.net.script import decode, encode
 from masquerade.protocol.comparing.argmax import BestScore
 from masquerade.protocol.contract import Contract
@@ -72,7 +72,7 @@ def test_a_partys_view_follows_from_the_release_and_the_order_of_steps(party: st
     contract = contract_of(REQUIREMENT, LOANS, argmax="plain")
     wire = recorded(contract, loan_table())
     view = [heard for heard in wire.seen_by(party) if heard.sender != ASSEMBLER]
-    by_kind: dict[str, list[Heard]] = {}
+    by_kind: dict[str, list[SentMessage]] = {}
     for heard in view:
         by_kind.setdefault(heard.kind, []).append(heard)
     # Nothing travels but what the page lists.

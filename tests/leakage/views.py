@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import masquerade as mq
 from leakage.coins import Leak, Recording, Tapes
 from leakage.frozen import Frozen
-from masquerade.net.memory import Heard
+from masquerade.net.memory import SentMessage
 
 Rows = NDArray[np.intp]
 
@@ -59,7 +59,7 @@ def compare(recording: Recording, simulated: Views, frozen: Frozen) -> None:
             _compare_fields(heard, expected, frozen)
 
 
-def _compare_fields(heard: Heard, expected: Made, frozen: Frozen) -> None:
+def _compare_fields(heard: SentMessage, expected: Made, frozen: Frozen) -> None:
     told = dict(msgspec.msgpack.decode(heard.data))
     told.pop("kind")
     for name, value in told.items():

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from forked import Forked, forked_servers
-from masquerade.console.draft import Draft, column_of
+from masquerade.console.draft import RequestDraft, column_of
 from masquerade.data.schema import Schema
 from masquerade.demo import demo
 from masquerade.demo import demo as module
@@ -213,7 +213,7 @@ def agreement(wish: Request, parties: list[Steward]) -> Deal:
 def test_the_form_asks_for_a_tree_and_a_net_as_the_analyst_does(name: str, scene: Path) -> None:
     parties = stewards(scene)
     offered = [column_of(each.card, column) for each in parties for column in each.card.columns]
-    draft = Draft(offered, purpose=PURPOSE, budget="200", method=MODELS[name], class_name="approved")
+    draft = RequestDraft(offered, purpose=PURPOSE, budget="200", method=MODELS[name], class_name="approved")
     written = tomllib.loads((scene / "analyst" / f"{name}.toml").read_text())["request"]
     for wanted in written["attributes"]:
         draft.choose(next(each for each in offered if each.name == wanted), True)

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import masquerade as mq
 from masquerade.files import PRIVATE
-from masquerade.net.channel import Agreement, Node
+from masquerade.net.channel import Agreement, PartyAddress
 from masquerade.net.connect import listen
 from masquerade.net.identity import TrustStore, trial_identities
 from masquerade.protocol.learn import projected
@@ -279,7 +279,7 @@ async def met(names: tuple[str, ...], part: Callable[[str, Any], Awaitable[Any]]
             listeners[name] = await stack.enter_async_context(listen(identities[name], trust))
 
         async def one(name: str) -> Any:
-            peers = [Node(other, listeners[other].address) for other in names if other != name]
+            peers = [PartyAddress(other, listeners[other].address) for other in names if other != name]
             async with listeners[name].connect(peers, Agreement(b"s" * 32, 1)) as channels:
                 return await part(name, channels)
 

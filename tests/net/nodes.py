@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
 
-from masquerade.net.channel import Agreement, Channel, Node, Timings
+from masquerade.net.channel import Agreement, Channel, PartyAddress, Timings
 from masquerade.net.connect import Listener, listen
 from masquerade.net.identity import Identity, TrustStore, issue, make_authority, self_signed
 
@@ -49,12 +49,12 @@ async def session(*parties: Party) -> dict[str, Any]:
             identity = party.identity or PEOPLE[party.name]
             manager = listen(identity, party.trust)
             listeners[party.name] = await stack.enter_async_context(manager)
-        nodes = {name: Node(name, listener.address) for name, listener in listeners.items()}
+        nodes = {name: PartyAddress(name, listener.address) for name, listener in listeners.items()}
 
         async def one(party: Party) -> Any:
             names = party.knows if party.knows is not None else tuple(nodes)
             peers = [
-                Node(name, party.addresses.get(name) or nodes[name].address)
+                PartyAddress(name, party.addresses.get(name) or nodes[name].address)
                 for name in names
                 if name != party.name
             ]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from masquerade.cli.main import prepare
 from masquerade.errors import MasqueradeError
-from masquerade.net.channel import Agreement, Node, Timings
+from masquerade.net.channel import Agreement, PartyAddress, Timings
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity, TrustStore
 from masquerade.net.script import Message, Receive, Script, Send
@@ -36,7 +36,7 @@ async def main(folder: Path, n: int, silence: float) -> None:
     identity, trust = Identity.load(folder), TrustStore.load(folder / "trust")
     async with listen(identity, trust) as listener:
         print(listener.address, flush=True)  # noqa: T201
-        peers = [Node(**node) for node in json.loads(sys.stdin.readline())]
+        peers = [PartyAddress(**node) for node in json.loads(sys.stdin.readline())]
         timings = Timings(silence=silence)
         async with listener.connect(peers, Agreement(bytes(32)), timings) as channels:
             await run_script(rounds(tuple(channels), n), channels)

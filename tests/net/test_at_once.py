@@ -11,7 +11,7 @@ import pytest
 
 from homes import home
 from masquerade.errors import DataError
-from masquerade.net.channel import Channel, Node, Timings
+from masquerade.net.channel import Channel, PartyAddress, Timings
 from masquerade.net.connect import Gathering, Hello, HelloRefused, Reason, connect, decode, encode, listen
 from masquerade.net.identity import Identity
 from masquerade.net.stream_channel import StreamBroke, StreamChannel
@@ -19,7 +19,7 @@ from masquerade.net.tls_stream import ClientStream, ServerStream, TlsServer, ser
 from net.nodes import AGREED, PEOPLE, TRUST, Party, session
 
 HELLO = encode(Hello("bank", AGREED.version, AGREED.session))
-BANK = Node("bank", "127.0.0.1:9")
+BANK = PartyAddress("bank", "127.0.0.1:9")
 QUICK = Timings(connect=900, silence=900, patience=900, grace=0.1)
 
 
@@ -73,7 +73,7 @@ def test_of_two_streams_that_a_peer_opens_at_once_one_is_hung_up_on(monkeypatch:
 
 
 async def _greeted_by_nobody(listener: Any) -> None:
-    async with listener.connect([BANK, Node("shop", "127.0.0.1:9")], AGREED, QUICK):
+    async with listener.connect([BANK, PartyAddress("shop", "127.0.0.1:9")], AGREED, QUICK):
         raise AssertionError("the shop is never there")
 
 

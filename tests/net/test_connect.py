@@ -21,7 +21,7 @@ from masquerade.errors import (
     PeerUnreachable,
 )
 from masquerade.net import tls_stream
-from masquerade.net.channel import Agreement, Channel, Node, Timings
+from masquerade.net.channel import Agreement, Channel, PartyAddress, Timings
 from masquerade.net.connect import Gathering, Listener, connect, listen
 from masquerade.net.identity import Identity, TrustStore, issue, self_signed
 from masquerade.net.probe import probe
@@ -72,11 +72,11 @@ def test_neither_end_keeps_a_short_message_back() -> None:
     async def delays() -> list[int]:
         async with listen(PEOPLE["bank"], TRUST) as bank, listen(PEOPLE["loans"], TRUST) as loans:
             both = (
-                ("bank", bank, Node("loans", loans.address)),
-                ("loans", loans, Node("bank", bank.address)),
+                ("bank", bank, PartyAddress("loans", loans.address)),
+                ("loans", loans, PartyAddress("bank", bank.address)),
             )
 
-            async def option(listener: Listener, peer: Node) -> int:
+            async def option(listener: Listener, peer: PartyAddress) -> int:
                 async with listener.connect([peer], AGREED, QUICK) as channels:
                     stream: Any = channels[peer.name]
                     found = stream._stream._transport.get_extra_info("socket")
@@ -95,14 +95,17 @@ def test_silent_connections_do_not_keep_a_session_apart(monkeypatch: pytest.Monk
         async with listen(PEOPLE["bank"], TRUST) as bank, listen(PEOPLE["loans"], TRUST) as loans:
             host, port = loans.address.split(":")
 
-            async def part(listener: Listener, peer: Node) -> str:
+            async def part(listener: Listener, peer: PartyAddress) -> str:
                 async with listener.connect([peer], AGREED, QUICK) as channels:
                     return await idle(channels)
 
             with ExitStack() as silent:
                 for _ in range(40):
                     silent.enter_context(socket.create_connection((host, int(port))))
-                both = part(bank, Node("loans", loans.address)), part(loans, Node("bank", bank.address))
+                both = (
+                    part(bank, PartyAddress("loans", loans.address)),
+                    part(loans, PartyAddress("bank", bank.address)),
+                )
                 return await asyncio.gather(*both)
 
     assert run(crowded()) == ["done", "done"]
@@ -154,12 +157,12 @@ def test_self_signed_certificates_do_as_well() -> None:
 def test_a_node_may_come_late() -> None:
     async def test(address: str) -> list[str]:
         async def early(listener: Any) -> str:
-            async with listener.connect([Node("loans", address)], AGREED, QUICK) as channels:
+            async with listener.connect([PartyAddress("loans", address)], AGREED, QUICK) as channels:
                 return await idle(channels)
 
         async def late(other: str) -> str:
             await asyncio.sleep(0.7)
-            peers = [Node("bank", other)]
+            peers = [PartyAddress("bank", other)]
             async with connect(PEOPLE["loans"], TRUST, address, peers, AGREED, QUICK) as channels:
                 return await idle(channels)
 
@@ -174,7 +177,7 @@ def test_one_listener_serves_sessions_one_after_another() -> None:
     async def test() -> list[str]:
         async with listen(PEOPLE["bank"], TRUST) as bank, listen(PEOPLE["loans"], TRUST) as loans:
 
-            async def sessions(me: Any, peer: Node) -> list[str]:
+            async def sessions(me: Any, peer: PartyAddress) -> list[str]:
                 heard = []
                 for number in range(3):
                     async with me.connect([peer], AGREED, QUICK) as channels:
@@ -183,7 +186,8 @@ def test_one_listener_serves_sessions_one_after_another() -> None:
                 return heard
 
             first, second = await asyncio.gather(
-                sessions(bank, Node("loans", loans.address)), sessions(loans, Node("bank", bank.address))
+                sessions(bank, PartyAddress("loans", loans.address)),
+                sessions(loans, PartyAddress("bank", bank.address)),
             )
             return first + second
 
@@ -236,7 +240,7 @@ def test_an_expired_certificate_is_named_by_both(late: str) -> None:
     async def test() -> tuple[Any, Any]:
         async with listen(PEOPLE[other], trusting(**{late: old})) as listener:
             with pytest.raises(PeerRefused) as refused:
-                async with listener.connect([Node(late, "127.0.0.1:1")], AGREED, QUICK):
+                async with listener.connect([PartyAddress(late, "127.0.0.1:1")], AGREED, QUICK):
                     pass
         with pytest.raises(ParameterError) as own:
             async with listen(old, TRUST):
@@ -300,7 +304,7 @@ def closed_port() -> Iterator[str]:
 @pytest.mark.parametrize(("me", "missing"), [("bank", "loans"), ("loans", "bank")])
 def test_nobody_at_the_address(me: str, missing: str, capfd: Capture) -> None:
     with closed_port() as address, pytest.raises(PeerUnreachable) as caught:
-        run(_alone(me, Node(missing, address)))
+        run(_alone(me, PartyAddress(missing, address)))
     assert caught.value.peer == missing
     assert (
         str(caught.value) == f"party {missing}: at {address}: nobody answers, tried for 0.5 s; is it running?"
@@ -310,7 +314,7 @@ def test_nobody_at_the_address(me: str, missing: str, capfd: Capture) -> None:
 
 def test_a_port_that_accepts_and_says_nothing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute, pytest.raises(PeerUnreachable) as caught:
-        run(_alone("bank", Node("loans", f"127.0.0.1:{mute.getsockname()[1]}")))
+        run(_alone("bank", PartyAddress("loans", f"127.0.0.1:{mute.getsockname()[1]}")))
     assert "accepts the connection, then says nothing" in str(caught.value)
 
 
@@ -323,7 +327,7 @@ def test_a_port_that_answers_without_tls() -> None:
 
         async with await asyncio.start_server(chatter, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            await _alone("bank", Node("loans", f"127.0.0.1:{port}"), patience=30)
+            await _alone("bank", PartyAddress("loans", f"127.0.0.1:{port}"), patience=30)
 
     with pytest.raises(PeerRefused, match="does not speak TLS; is another program at this address"):
         run(test())
@@ -334,7 +338,7 @@ def test_a_node_that_is_there_but_does_not_join(monkeypatch: pytest.MonkeyPatch)
 
     async def test() -> None:
         async with listen(PEOPLE["loans"], TRUST) as asleep:
-            await _alone("bank", Node("loans", asleep.address))
+            await _alone("bank", PartyAddress("loans", asleep.address))
 
     with pytest.raises(PeerUnreachable, match=r"is there, but has not joined the session within 0.5 s"):
         run(test())
@@ -354,10 +358,10 @@ def test_a_port_that_is_taken() -> None:
 )
 def test_addresses_are_checked(address: str) -> None:
     with pytest.raises(ParameterError, match="is not an address host:port"):
-        Node("bank", address)
+        PartyAddress("bank", address)
 
 
-async def _alone(me: str, peer: Node, patience: float = 0.5) -> None:
+async def _alone(me: str, peer: PartyAddress, patience: float = 0.5) -> None:
     timings = Timings(connect=patience)
     async with connect(PEOPLE[me], TRUST, "127.0.0.1:0", [peer], AGREED, timings):
         pytest.fail("nobody is there")
@@ -401,7 +405,7 @@ def test_one_who_cannot_connect_does_not_leave_the_others_waiting(monkeypatch: p
     """bank and shop have come together; loans is nowhere: whoever gives up first tells the other who is missing."""
     dial = Gathering._dial
 
-    async def after_shop(bank: Gathering, peer: Node) -> None:
+    async def after_shop(bank: Gathering, peer: PartyAddress) -> None:
         if peer.name == "loans":
             await asyncio.wait([bank.joined["shop"]])
             bank.timings = replace(bank.timings, connect=0.1)

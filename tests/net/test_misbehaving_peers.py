@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from examples import examples
 from homes import home
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
-from masquerade.net.channel import Channel, Node, Timings
+from masquerade.net.channel import Channel, PartyAddress, Timings
 from masquerade.net.connect import Hello, encode, listen
 from masquerade.net.probe import probe
 from masquerade.net.stream_channel import CHUNK, Outbound, StreamBroke
@@ -33,7 +33,7 @@ async def against_dialler(behaviour: Behaviour, part: Any = wait_for_all, timing
         stream = ClientStream(listener.address, PEOPLE["bank"], "loans", TRUST.pin("loans"))
         misbehaving = asyncio.create_task(behaviour(stream))
         try:
-            async with listener.connect([Node("bank", "127.0.0.1:9")], AGREED, timings) as channels:
+            async with listener.connect([PartyAddress("bank", "127.0.0.1:9")], AGREED, timings) as channels:
                 return await part(channels)
         except Exception as error:
             return error
@@ -52,7 +52,9 @@ async def against_listener(behaviour: Behaviour, part: Any = wait_for_all) -> An
     async with asyncio.timeout(900), listen(PEOPLE["bank"], TRUST) as listener:
         server, port = await serve("127.0.0.1:0", PEOPLE["loans"], TRUST, talk)
         try:
-            async with listener.connect([Node("loans", f"127.0.0.1:{port}")], AGREED, QUICK) as channels:
+            async with listener.connect(
+                [PartyAddress("loans", f"127.0.0.1:{port}")], AGREED, QUICK
+            ) as channels:
                 return await part(channels)
         except Exception as error:
             return error
@@ -212,7 +214,7 @@ def test_who_should_be_dialled_may_not_dial() -> None:
             stream = ClientStream(listener.address, PEOPLE["loans"], "bank", TRUST.pin("bank"))
             greeting = asyncio.create_task(stream.write(HELLO["loans"]))
             try:
-                async with listener.connect([Node("loans", "127.0.0.1:9")], AGREED, QUICK):
+                async with listener.connect([PartyAddress("loans", "127.0.0.1:9")], AGREED, QUICK):
                     pytest.fail("nobody is there")
             except PeerError as error:
                 return error
@@ -234,7 +236,7 @@ def test_a_second_connection_is_turned_away_and_the_first_goes_on() -> None:
                 ClientStream(listener.address, PEOPLE["bank"], "loans", TRUST.pin("loans")) for _ in range(2)
             )
             joining = asyncio.create_task(_greet(first))
-            async with listener.connect([Node("bank", "127.0.0.1:9")], AGREED, QUICK) as channels:
+            async with listener.connect([PartyAddress("bank", "127.0.0.1:9")], AGREED, QUICK) as channels:
                 await joining
                 await second.write(HELLO["bank"])
                 answers.append(await second.read())
@@ -324,7 +326,7 @@ def test_a_listener_that_is_no_node_of_ours_is_told_nothing(monkeypatch: pytest.
             await asyncio.start_server(chatter, "127.0.0.1", 0, ssl=context) as server,
             listen(PEOPLE["bank"], TRUST) as bank,
         ):
-            peer = Node("loans", f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+            peer = PartyAddress("loans", f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
             with pytest.raises(PeerError) as caught:
                 async with bank.connect([peer], AGREED, Timings(connect=0.3)):
                     pytest.fail("nobody is there")

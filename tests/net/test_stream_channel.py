@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
-from masquerade.net.channel import Agreement, Cause, LeaveMessage, Node, Timings
+from masquerade.net.channel import Agreement, Cause, LeaveMessage, PartyAddress, Timings
 from masquerade.net.stream_channel import CHUNK, Inbound, Outbound, StreamChannel
 from net.streams import MemoryStream, stream_pair
 from virtual_time import run_in_virtual_time
@@ -21,7 +21,7 @@ PEERS = ("loans", "shop")
 
 def channel(stream: MemoryStream, timings: Timings = TIMINGS, most: int = 10 * CHUNK) -> StreamChannel:
     return StreamChannel(
-        Node("loans", "10.0.0.1:7"), stream, Agreement(bytes(32), most_bytes=most), timings, PEERS
+        PartyAddress("loans", "10.0.0.1:7"), stream, Agreement(bytes(32), most_bytes=most), timings, PEERS
     )
 
 

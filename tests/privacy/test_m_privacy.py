@@ -17,7 +17,7 @@ from masquerade.errors import ParameterError
 from masquerade.privacy.m_privacy.constraint import Constraint, constraint_of
 from masquerade.privacy.m_privacy.groups import GroupCheck
 from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.privacy.m_privacy.strategies import STRATEGIES, Group
+from masquerade.privacy.m_privacy.strategies import STRATEGIES, ProviderGroup
 from masquerade.privacy.requirement import GroupRequirement
 from privacy.definitions import QID, SENSITIVE, WRAPPED, leftovers, private, satisfied
 
@@ -308,6 +308,6 @@ def test_specialization_makes_m_private_releases() -> None:
 
 def test_groups_without_a_provider_are_left_out() -> None:
     constraint = constraint_of(mq.KAnonymity(QID, 2), np.array([[9]]), ())
-    group = Group([constraint], [np.array([[0], [3], [0], [2]])])
+    group = ProviderGroup([constraint], [np.array([[0], [3], [0], [2]])])
     assert group.providers.tolist() == [1, 3]
     assert (group.n, group.power(5), group.power(0)) == (2, 1, 0)

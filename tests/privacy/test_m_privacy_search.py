@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.table import Product, Table
+from masquerade.data.table import ProductColumn, Table
 from masquerade.errors import ParameterError
 from masquerade.privacy import recursive_l_diversity, t_closeness
 from masquerade.privacy.m_privacy import constraint as branch_and_bound_module
@@ -24,16 +24,16 @@ from masquerade.privacy.m_privacy import strategies
 from masquerade.privacy.m_privacy.constraint import constraint_of, score, worst_coalition
 from masquerade.privacy.m_privacy.groups import GroupCheck
 from masquerade.privacy.m_privacy.search import bits, joined, members, of_size, single, within
-from masquerade.privacy.m_privacy.strategies import STRATEGIES, Group, exact, strategy_named
+from masquerade.privacy.m_privacy.strategies import STRATEGIES, ProviderGroup, exact, strategy_named
 from masquerade.privacy.recursive_l_diversity import largest_ratios
 from privacy.definitions import QID, ROWS, SENSITIVE, WRAPPED
 
 
-def group_of(matrix: np.ndarray, k: int = 1, l: int = 1) -> Group:  # noqa: E741 # the papers' name
+def group_of(matrix: np.ndarray, k: int = 1, l: int = 1) -> ProviderGroup:  # noqa: E741 # the papers' name
     whole = matrix.sum(axis=0, keepdims=True)
     sizes = constraint_of(mq.KAnonymity("q", k), whole.sum(axis=1, keepdims=True), ())
     values = constraint_of(mq.LDiversity("q", l, "d"), whole, tuple(map(str, range(matrix.shape[1]))))
-    return Group([sizes, values], [matrix.sum(axis=1, keepdims=True), matrix])
+    return ProviderGroup([sizes, values], [matrix.sum(axis=1, keepdims=True), matrix])
 
 
 # --- coalitions as bits ---
@@ -128,7 +128,7 @@ def test_exact_agrees_with_every_search_on_larger_groups(matrix: np.ndarray, mak
     matrix[:, 0] += matrix.sum(axis=1) == 0
     whole = matrix.sum(axis=0, keepdims=True) + 2
     constraints = [constraint_of(make(QID), whole, tuple("abcd")) for make in makes]
-    group = Group(constraints, [matrix] * len(constraints))
+    group = ProviderGroup(constraints, [matrix] * len(constraints))
     expected = exact(group, m).private
     for name in ("direct", "top-down", "bottom-up", "binary", "adaptive"):
         assert STRATEGIES[name](group, m).private == expected, name
@@ -209,7 +209,7 @@ def test_too_many_coalitions_are_refused_or_left_to_exact() -> None:
     assert not exact(group, 26).private
 
 
-def large_group(part: mq.Requirement, n: int, n_values: int, records: int) -> Group:
+def large_group(part: mq.Requirement, n: int, n_values: int, records: int) -> ProviderGroup:
     random = np.random.default_rng(0)
     matrix = np.zeros((n, n_values), np.int64)
     shares = random.dirichlet(np.full(n_values, 3))
@@ -217,7 +217,7 @@ def large_group(part: mq.Requirement, n: int, n_values: int, records: int) -> Gr
         matrix, (random.permutation(np.arange(records) % n), random.choice(n_values, records, p=shares)), 1
     )
     whole = 3 * matrix.sum(axis=0, keepdims=True) + 1
-    return Group([constraint_of(part, whole, tuple(map(str, range(n_values))))], [matrix])
+    return ProviderGroup([constraint_of(part, whole, tuple(map(str, range(n_values))))], [matrix])
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_a_box_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     def tried(t: float) -> str:
         constraint = constraint_of(mq.TCloseness("q", t, "d"), whole, tuple("abcdefghijkl"))
         try:
-            return str(strategies.direct(Group([constraint], [matrix]), 2).private)
+            return str(strategies.direct(ProviderGroup([constraint], [matrix]), 2).private)
         except ParameterError as error:
             return str(error)
 
@@ -395,7 +395,7 @@ def test_fitness_of_groups_for_a_split() -> None:
 
 def test_a_product_is_coded_in_the_order_of_its_members() -> None:
     table = Table(pa.table({"n": [10, 2, 10, 2], "s": ["b", "a", "a", "a"]}))
-    product = Product(("n", "s"))
+    product = ProductColumn(("n", "s"))
     coded = table.coded(product)
     assert [(label, label.values, label.places) for label in coded.labels] == [  # type: ignore[attr-defined]
         ("2 × a", ("2", "a"), (0, 0)),
@@ -403,7 +403,7 @@ def test_a_product_is_coded_in_the_order_of_its_members() -> None:
         ("10 × b", ("10", "b"), (1, 1)),
     ]
     assert coded.codes.tolist() == [2, 0, 1, 0]
-    assert table.coded(Product(("n",))).labels == ("2", "10")
+    assert table.coded(ProductColumn(("n",))).labels == ("2", "10")
     assert type(table.coded("n").labels[0]) is str
     again = pickle.loads(pickle.dumps((product, coded.labels[0])))
     assert again == (product, coded.labels[0])

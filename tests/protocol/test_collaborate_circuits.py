@@ -15,7 +15,7 @@ import masquerade as mq
 from examples import examples
 from masquerade.crypto.circuit import evaluate
 from masquerade.protocol.providers import circuits
-from masquerade.protocol.providers.criterion import Criterion, Whole
+from masquerade.protocol.providers.criterion import Criterion, WholeCounts
 from masquerade.protocol.providers.tree import providers_apart
 from privacy.definitions import private
 
@@ -201,7 +201,7 @@ def test_counts_of_values_against_the_definition(part: Any, m: int, n: int, seed
     labels = ("0", "1", "2")
     made = Criterion.of(n, m, [part])
     counts, tallies = matrices.sum(axis=2), [matrices]
-    found = made.good(counts, tallies, [Whole(everything.sum(axis=0, keepdims=True), labels)])
+    found = made.good(counts, tallies, [WholeCounts(everything.sum(axis=0, keepdims=True), labels)])
     table = [label for label, count in zip(labels, everything.sum(axis=0), strict=True) for _ in range(count)]
     right = [
         bool(matrix.any())

@@ -16,10 +16,10 @@ from masquerade.net.script import Message, kind_of
 from masquerade.protocol.hand_in import write_columns
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.pairs import BaseTransfers, SessionNonce
-from masquerade.protocol.providers.messages import Axes, Records, Rows, Size, Values
-from masquerade.protocol.providers.shared_counts import Alone, Delivery, Order, Seed
+from masquerade.protocol.providers.messages import Axes, ProviderRecords, Rows, Size, Values
+from masquerade.protocol.providers.shared_counts import Alone, Seed, TripleDelivery, TripleOrder
 from masquerade.protocol.providers.third_party import third_party
-from masquerade.protocol.shared_circuits import Masked, Opened, Outputs, Share
+from masquerade.protocol.shared_circuits import MaskedOperands, Opened, OpenedOutputs, Share
 from protocol.seats import seated
 from protocol.tampering import changing
 from protocol.test_collaborate import contract_of, requirement_of
@@ -30,9 +30,9 @@ SHORT = [
         (SessionNonce, "data"),
         (BaseTransfers, "data"),
         (Seed, "data"),
-        (Order, "columns"),
+        (TripleOrder, "columns"),
     ),
-    *((Delivery, "corrections"), (Masked, "data"), (Share, "data"), (Rows, "table")),
+    *((TripleDelivery, "corrections"), (MaskedOperands, "data"), (Share, "data"), (Rows, "table")),
 ]
 
 FORGED = {"ranges": 0, "verdicts": 3, "narrowing": 12}  # which of the opened outputs have all bits turned
@@ -61,7 +61,7 @@ def test_a_short_message_is_named(kind: type[Message], field: str) -> None:
     assert caught.value.peer == "burgh"
 
 
-@pytest.mark.parametrize("kind", [Opened, Outputs], ids=kind_of)
+@pytest.mark.parametrize("kind", [Opened, OpenedOutputs], ids=kind_of)
 def test_who_combines_the_shares_is_named(kind: type[Message]) -> None:
     made = scripts()
     made["abbey"] = changing(made["abbey"], kind_of(kind), data=lambda data: data + b"\0")
@@ -75,7 +75,7 @@ def test_an_answer_that_denies_our_records_ends_the_session(number: int) -> None
     made, sent = scripts(), count()
     made["abbey"] = changing(
         made["abbey"],
-        kind_of(Outputs),
+        kind_of(OpenedOutputs),
         data=lambda data: bytes(each ^ 0xFF for each in data) if next(sent) == number else data,
     )
     with pytest.raises(PeerBrokeProtocol, match="contradicts our records") as caught:
@@ -133,7 +133,7 @@ NOT_RECORDS: dict[str, tuple[dict[str, Any], str]] = {
 )
 def test_records_that_do_not_fit_are_named_without_a_cell(choose: str, name: str) -> None:
     cells, reason = NOT_RECORDS[name]
-    made = with_one(Records, scripts("trusted", choose=choose), table=lambda _: table_with(**cells))
+    made = with_one(ProviderRecords, scripts("trusted", choose=choose), table=lambda _: table_with(**cells))
     with pytest.raises(PeerBrokeProtocol, match=reason) as caught:
         run_together(made)
     assert caught.value.peer == "burgh"
@@ -142,5 +142,5 @@ def test_records_that_do_not_fit_are_named_without_a_cell(choose: str, name: str
 
 def test_records_that_cannot_be_read_are_named() -> None:
     with pytest.raises(PeerBrokeProtocol, match="cannot be read") as caught:
-        run_together(with_one(Records, scripts("trusted"), table=lambda data: data[: len(data) // 2]))
+        run_together(with_one(ProviderRecords, scripts("trusted"), table=lambda data: data[: len(data) // 2]))
     assert caught.value.peer == "burgh"

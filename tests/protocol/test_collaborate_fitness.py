@@ -15,7 +15,7 @@ from examples import examples
 from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.providers.criterion import Criterion
-from masquerade.protocol.providers.cuts import Cut
+from masquerade.protocol.providers.cuts import HolderGroups
 from masquerade.protocol.providers.messages import stacked
 from masquerade.protocol.providers.third_party import public_settings
 from masquerade.protocol.providers.third_party_counts import CountingJudge
@@ -44,7 +44,7 @@ def by_counting(contract: Contract, tables: dict[str, mq.Table]) -> pa.Table:
     joined = mq.Table(stacked({name: each.arrow for name, each in tables.items()}, "provider"), SCHEMA)
     ((asked, judges),) = public_settings(contract, joined)
     groups = result_of(partition(asked, judges, judges, None))
-    return pa.table({**Cut(asked, groups).labels(), "provider": joined.arrow["provider"]})
+    return pa.table({**HolderGroups(asked, groups).labels(), "provider": joined.arrow["provider"]})
 
 
 @settings(

@@ -29,7 +29,7 @@ from masquerade.net.script import Receive, Send
 from masquerade.progress import Stage
 from masquerade.protocol.contract import AttributeTerms, Contract, Contribution
 from masquerade.protocol.method import ASSEMBLER, Assembly
-from masquerade.protocol.providers.messages import Axes, Records, Rows
+from masquerade.protocol.providers.messages import Axes, ProviderRecords, Rows
 from masquerade.protocol.providers.third_party import third_party
 from protocol.seats import seated
 from protocol.test_collaborate import HOUSES, JOBS, SCHEMA, contract_of, requirement_of, rows, table_of
@@ -347,7 +347,7 @@ def test_a_provider_can_be_ended_wherever_it_is(third: str) -> None:
             except StopIteration as end:
                 return end.value
             moves += 1
-            is_handing_in = isinstance(move, Send) and isinstance(move.message, Records | Rows)
+            is_handing_in = isinstance(move, Send) and isinstance(move.message, ProviderRecords | Rows)
             if moves == last or is_handing_in:
                 script.close()
                 ended.append(moves)

@@ -19,7 +19,7 @@ from examples import examples
 from masquerade.crypto.bits import unpack
 from masquerade.data.column import Column
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
-from masquerade.net.memory import Heard, Wire, run_together
+from masquerade.net.memory import SentMessage, Wire, run_together
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.contract import AttributeTerms, Contract, Contribution, written_requirement
 from masquerade.protocol.dka import side as rounds
@@ -248,15 +248,17 @@ def test_full_domain_has_one_level_for_all_values_of_an_attribute() -> None:
 # Simulators. A view is what a party gets: kinds and sizes of messages, and bits that look random.
 
 
-def shape(heard: list[Heard]) -> list[tuple[str, int]]:
+def shape(heard: list[SentMessage]) -> list[tuple[str, int]]:
     return [(each.kind, len(each.data)) for each in heard]
 
 
-def shares_of(heard: list[Heard]) -> list[bytes]:
+def shares_of(heard: list[SentMessage]) -> list[bytes]:
     return [each.data for each in heard if each.kind == "dka-chi"]
 
 
-def real_view(table: mq.Table, k: int, me: int) -> tuple[list[Heard], list[np.ndarray[Any, Any]], list[Any]]:
+def real_view(
+    table: mq.Table, k: int, me: int
+) -> tuple[list[SentMessage], list[np.ndarray[Any, Any]], list[Any]]:
     """What party `me` hears in the rounds of DkA-Datafly, every χ, and its own labels in each round."""
     wire, chis, labels = Wire(), [], []
 

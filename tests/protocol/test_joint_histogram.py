@@ -17,7 +17,7 @@ from examples import examples
 from masquerade.crypto.circuit import Circuit
 from masquerade.crypto.count_circuits import row_bounded, row_distinct
 from masquerade.errors import ParameterError, PeerBrokeProtocol
-from masquerade.net.memory import Heard, Wire, run_together
+from masquerade.net.memory import SentMessage, Wire, run_together
 from masquerade.net.script import Script
 from masquerade.progress import Stage, silent
 from masquerade.protocol.pairs import Pair, prepare_pair
@@ -136,7 +136,7 @@ def test_one_bit_for_all_groups(
     assert left == right == [expected for _, expected in cases]
 
 
-def heard_by(name: str, labels: tuple[Labels, Labels], bounds: Bounds, k: int) -> list[Heard]:
+def heard_by(name: str, labels: tuple[Labels, Labels], bounds: Bounds, k: int) -> list[SentMessage]:
     wire = Wire()
     together(lambda me: lambda pair: shared_tests(pair, labels[me], k, bounds), wire)
     return wire.seen_by(name)

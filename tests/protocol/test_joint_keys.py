@@ -20,7 +20,7 @@ from masquerade.methods import method_of
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script
 from masquerade.protocol.contract import Contract, Contribution
-from masquerade.protocol.joint_keys import MOST_SETS, JointKeys, JointRatios, Scale, joint_ratios
+from masquerade.protocol.joint_keys import MOST_SETS, JointKeys, JointRatios, RatioScale, joint_ratios
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.protocol.providers.shared_counts import prepare
 from protocol.tampering import changing, cut_short
@@ -103,7 +103,7 @@ def test_ratios_are_those_of_the_joined_labels(
 ) -> None:
     draw = np.random.default_rng(seed)
     groups = draw.integers(0, draw.integers(1, n + 1, (parties, 2))[:, :, None], (parties, 2, n))
-    names, scale = tuple("abc"[:parties]), Scale(n, measure, steps)
+    names, scale = tuple("abc"[:parties]), RatioScale(n, measure, steps)
 
     def part(me: int) -> Script[Any]:
         shared = yield from prepare(me, names, b"test")

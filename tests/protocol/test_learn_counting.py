@@ -19,22 +19,22 @@ from masquerade.net.memory import run_together
 from masquerade.net.script import Script
 from masquerade.protocol.learn import counting
 from masquerade.protocol.learn import counting as counting_sites
-from masquerade.protocol.learn.counting import Question, SplitColumns, precision_for
+from masquerade.protocol.learn.counting import CountQuery, SplitColumns, precision_for
 from masquerade.protocol.learn.frame import alone_at
 from masquerade.protocol.learn.shared_numbers import RING, prepare_shared_numbers
 
 NAMES = ("anna", "berta", "carla", "doris")
 SIZES = {"a": 2, "b": 3, "c": 2, "d": 3}
 QUESTIONS = [
-    Question(("d", "a")),
-    Question(("b", "c", "a")),
-    Question(("d",), (("a", 1),)),
-    Question(("a", "d"), (("b", 2), ("c", 0))),
-    Question(("c", "d"), (("a", 0), ("b", 1))),
+    CountQuery(("d", "a")),
+    CountQuery(("b", "c", "a")),
+    CountQuery(("d",), (("a", 1),)),
+    CountQuery(("a", "d"), (("b", 2), ("c", 0))),
+    CountQuery(("c", "d"), (("a", 0), ("b", 1))),
 ]
 
 
-def plain(codes: dict[str, Any], question: Question) -> list[int]:
+def plain(codes: dict[str, Any], question: CountQuery) -> list[int]:
     """The counts in the clear, by looking at each record."""
     table = np.zeros([SIZES[name] for name in question.attributes], int)
     for row in range(len(codes["a"])):

@@ -27,7 +27,7 @@ from masquerade.protocol.learn.cox import (
     pooled_cox,
     survival_curves,
 )
-from masquerade.protocol.learn.identified import Columns
+from masquerade.protocol.learn.identified import DesignColumns
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
 from masquerade.protocol.learn.sums import prepare_aggregation
 from protocol.tampering import changing
@@ -203,7 +203,7 @@ def test_a_category_of_which_nobody_dies_is_named(town: int) -> None:
     records = patients(60, seed=3)
     towns = np.arange(60) % 3
     x = np.column_stack([records.x[:, 0], towns == 1, towns == 2]).astype(float)
-    columns = Columns(("age", "town"), {"town": ("A", "B", "C")})
+    columns = DesignColumns(("age", "town"), {"town": ("A", "B", "C")})
     nobody = Survival(x, records.steps, records.died & (towns != town))
     assert both_ways(nobody, columns=columns) == [["town"], ["town"]]
     everybody = Survival(x, records.steps, records.died | (towns == town))

@@ -18,7 +18,7 @@ from masquerade.net.script import Script
 from masquerade.protocol import pairs as pair
 from masquerade.protocol.learn import counting
 from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, TwoParties, WholeRecords
-from masquerade.protocol.learn.id3 import Node, decision_tree
+from masquerade.protocol.learn.id3 import DecisionNode, decision_tree
 from masquerade.protocol.learn.shared_numbers import plain_weighted_logarithms
 from masquerade.protocol.pairs import prepare_pair
 
@@ -54,14 +54,14 @@ def uncertain(records: Sequence[Record], name: str) -> int:
     return total(values) - total(cells)
 
 
-def as_pooled(node: Node) -> Any:
+def as_pooled(node: DecisionNode) -> Any:
     if node.attribute is None:
         return node.label
     return node.attribute, [as_pooled(child) for child in node.children]
 
 
 def between(sides: Sequence[SharedCounts], attributes: list[str], wire: Wire | None = None) -> list[Any]:
-    def whole(me: int) -> Script[Node]:
+    def whole(me: int) -> Script[DecisionNode]:
         pair = yield from prepare_pair(me, NAMES, b"test")
         return (yield from decision_tree(TwoParties(pair), sides[me], attributes, "class", PRECISION))
 

@@ -17,7 +17,7 @@ from masquerade.crypto.secure_sum import unmask_sum
 from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script, Send
-from masquerade.protocol.learn.identified import Columns
+from masquerade.protocol.learn.identified import DesignColumns
 from masquerade.protocol.learn.linear import (
     Coefficients,
     LinearModel,
@@ -42,7 +42,7 @@ def patients(n: int, seed: int) -> tuple[Numbers, Numbers]:
 
 
 def learned(
-    parts: Sequence[tuple[Numbers, Numbers]], loss: Loss, columns: Columns | None = None
+    parts: Sequence[tuple[Numbers, Numbers]], loss: Loss, columns: DesignColumns | None = None
 ) -> list[LinearModel]:
     def whole(me: int, names: Sequence[str]) -> Script[LinearModel]:
         sums = yield from prepare_aggregation(me, names, b"test")
@@ -113,7 +113,7 @@ def test_a_column_that_does_not_vary_is_named(value: float, ridge: float) -> Non
     assert refused(np.column_stack([x, np.full(60, value)]), y, ridge=ridge) == ["x4"]
 
 
-def refused(x: Numbers, y: Numbers, ridge: float = 0.0, columns: Columns | None = None) -> list[str]:
+def refused(x: Numbers, y: Numbers, ridge: float = 0.0, columns: DesignColumns | None = None) -> list[str]:
     """The columns that a refusal names, of two sites' logistic regression."""
     with pytest.raises(AnswerIsNo) as caught:
         learned(split(x, y, (25, len(x) - 25)), Logistic(ridge), columns)
@@ -130,17 +130,17 @@ def test_a_column_that_follows_from_others_is_named() -> None:
 
 
 @pytest.fixture
-def towns() -> tuple[Numbers, Numbers, Columns]:
+def towns() -> tuple[Numbers, Numbers, DesignColumns]:
     """The patients' age, and a town of which all, some or none of the patients have an outcome."""
     x, y = patients(90, seed=4)
     x = np.column_stack([x[:, 0], *(np.arange(90) % 3 == at for at in (1, 2))]).astype(float)
-    return x, y, Columns(("age", "town"), {"town": ("A", "B", "C")})
+    return x, y, DesignColumns(("age", "town"), {"town": ("A", "B", "C")})
 
 
 @pytest.mark.parametrize("outcome", [-1.0, 1.0])
 @pytest.mark.parametrize("town", [0, 1, 2])
 def test_a_category_of_one_class_is_named(
-    towns: tuple[Numbers, Numbers, Columns], town: int, outcome: float
+    towns: tuple[Numbers, Numbers, DesignColumns], town: int, outcome: float
 ) -> None:
     x, y, columns = towns
     y[np.arange(90) % 3 == town] = outcome
@@ -152,23 +152,25 @@ def test_a_category_of_one_class_is_named(
 
 def test_of_many_categories_of_one_class_some_are_named_in_one_line() -> None:
     x, y = np.eye(40)[np.arange(120) % 40][:, 1:], np.tile([1.0, -1.0], 60)
-    columns = Columns(("town",), {"town": tuple(f"t{at}" for at in range(40))})
+    columns = DesignColumns(("town",), {"town": tuple(f"t{at}" for at in range(40))})
     with pytest.raises(AnswerIsNo) as caught:
         learned(split(x, y, (60, 60)), Logistic(), columns)
     (line,) = caught.value.lines
     assert '"t0" have one class (and with "t1", "t2", "t3", "t4", "t5", …)' in line
 
 
-def test_categories_that_coincide_are_named(towns: tuple[Numbers, Numbers, Columns]) -> None:
+def test_categories_that_coincide_are_named(towns: tuple[Numbers, Numbers, DesignColumns]) -> None:
     x, y, columns = towns
     x = np.column_stack([x, x[:, 2]])
-    columns = Columns((*columns.attributes, "region"), {**columns.categories, "region": ("north", "south")})
+    columns = DesignColumns(
+        (*columns.attributes, "region"), {**columns.categories, "region": ("north", "south")}
+    )
     assert refused(x, y, columns=columns) == ["region"]
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
 def test_a_category_that_no_record_has_is_not_in_the_model(
-    towns: tuple[Numbers, Numbers, Columns], missing: int
+    towns: tuple[Numbers, Numbers, DesignColumns], missing: int
 ) -> None:
     """As a taxonomy may list some; the first that occurs is what the others differ from."""
     x, y, columns = towns

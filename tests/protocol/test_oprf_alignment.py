@@ -21,7 +21,7 @@ from masquerade.protocol.align import align as aligning
 from masquerade.protocol.align.align import ListSize, align
 from masquerade.protocol.align.oprf import (
     Items,
-    Values,
+    PrfOutputs,
     find_by_query,
     find_by_values,
     lead,
@@ -191,8 +191,8 @@ def test_values_are_as_long_as_chance_demands() -> None:
 def test_values_with_the_same_first_word_are_told_apart() -> None:
     first = np.array([7, 7, 9, 7], np.uint64)
     own, theirs = (
-        Values(first, np.array([1, 2, 3, 9], np.uint64)),
-        Values(first, np.arange(4, dtype=np.uint64)),
+        PrfOutputs(first, np.array([1, 2, 3, 9], np.uint64)),
+        PrfOutputs(first, np.arange(4, dtype=np.uint64)),
     )
     theirs = theirs.take(theirs.order())
     assert theirs.ascend()
@@ -201,11 +201,11 @@ def test_values_with_the_same_first_word_are_told_apart() -> None:
         (1, 1)
     ]
     packed = theirs.packed(11)
-    again = Values.unpacked(packed, 11)
+    again = PrfOutputs.unpacked(packed, 11)
     assert len(packed) == 44
     assert np.array_equal(again.first, theirs.first)
     assert np.array_equal(again.second, theirs.second)
-    assert not Values(first, first).ascend()
+    assert not PrfOutputs(first, first).ascend()
 
 
 # A peer that breaks the protocol is named, whatever it changes.

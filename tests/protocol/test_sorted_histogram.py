@@ -16,7 +16,7 @@ import masquerade as mq
 from crypto.two_parties import looks_random
 from examples import examples
 from masquerade.errors import MasqueradeError, PeerBrokeProtocol
-from masquerade.net.memory import Heard, Wire, run_together
+from masquerade.net.memory import SentMessage, Wire, run_together
 from masquerade.net.script import Script
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.method import ASSEMBLER
@@ -138,7 +138,7 @@ def test_the_table_has_hardly_more_rows_than_there_may_be_groups(n: int, k: int)
     assert sorting.rows(n) <= n / k * (1 + 1 / (sorting.block)) + sorting.whole + 1
 
 
-def heard_by(name: str, labels: tuple[Labels, Labels], bounds: Bounds) -> list[Heard]:
+def heard_by(name: str, labels: tuple[Labels, Labels], bounds: Bounds) -> list[SentMessage]:
     wire = Wire()
     together(lambda me: lambda pair: shared_tests(pair, labels[me], 20, bounds), wire)
     return wire.seen_by(name)

@@ -16,7 +16,7 @@ from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.script import decode, encode
 from masquerade.protocol.providers.messages import (
-    Records,
+    ProviderRecords,
     WrittenAttribute,
     WrittenTaxonomy,
     difference,
@@ -70,8 +70,8 @@ def attributes(draw: st.DrawFn, name: str) -> mq.Attribute:
 
 def sent(written: tuple[WrittenAttribute, ...]) -> tuple[WrittenAttribute, ...]:
     """As it arrives."""
-    message = decode(encode(Records(b"", (), written)), [Records])
-    assert isinstance(message, Records)
+    message = decode(encode(ProviderRecords(b"", (), written)), [ProviderRecords])
+    assert isinstance(message, ProviderRecords)
     return message.schema
 
 
@@ -241,11 +241,11 @@ def test_other_attributes_than_agreed_are_refused(told: list[str]) -> None:
 def test_half_characters_never_arrive_and_never_leave() -> None:
     """A lone surrogate is no UTF-8: a message with one is malformed, and our own is refused at home."""
     good = encode(
-        Records(b"", (), (WrittenAttribute("age", "categorical", WrittenTaxonomy((("@@@", -1),))),))
+        ProviderRecords(b"", (), (WrittenAttribute("age", "categorical", WrittenTaxonomy((("@@@", -1),))),))
     )
     assert good.count(b"@@@") == 1
     with pytest.raises(ValueError, match="not a well-formed collaborate-records message"):
-        decode(good.replace(b"@@@", "\ud800".encode("utf-8", "surrogatepass")), [Records])
+        decode(good.replace(b"@@@", "\ud800".encode("utf-8", "surrogatepass")), [ProviderRecords])
     for attribute in (
         mq.Attribute("age", taxonomy=Taxonomy(Branch("all", (Branch("\ud800"), Branch("b"))))),
         mq.Attribute("age", taxonomy=Taxonomy(Branch("all"), "\ud800")),
@@ -291,4 +291,4 @@ def test_other_shapes_are_no_message() -> None:
             {"kind": "collaborate-records", "table": b"", "left_out": [], "schema": schema}
         )
         with pytest.raises(ValueError, match="not a well-formed"):
-            decode(data, [Records])
+            decode(data, [ProviderRecords])

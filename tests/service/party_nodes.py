@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from masquerade.anonymize.release import VerifiedRelease
-from masquerade.net.channel import Agreement, Channel, Node
+from masquerade.net.channel import Agreement, Channel, PartyAddress
 from masquerade.net.connect import Listener
 from masquerade.net.identity import Identity, TrustStore, issue, make_authority
 from masquerade.net.session import run_script
@@ -36,7 +36,7 @@ from masquerade.service.wire.control import (
     Pending,
     Prepare,
     Progress,
-    Ready,
+    ReadyAt,
     Signature,
     Start,
 )
@@ -213,10 +213,10 @@ class Coordinator:
 
     async def prepare(
         self, party: str, contract: SignedContract, token: str | None = None
-    ) -> Ready | Refusal:
+    ) -> ReadyAt | Refusal:
         ask = Prepare("s1", contract, token or self.token(party, contract))
-        answer: Ready | Refusal = await self.https[party].call(
-            "POST", "/v1/sessions", ask, answer=Ready | Refusal
+        answer: ReadyAt | Refusal = await self.https[party].call(
+            "POST", "/v1/sessions", ask, answer=ReadyAt | Refusal
         )
         return answer
 
@@ -224,7 +224,7 @@ class Coordinator:
         addresses = {}
         for party in contract.parties:
             ready = await self.prepare(party, contract)
-            assert isinstance(ready, Ready), ready
+            assert isinstance(ready, ReadyAt), ready
             addresses[party] = ready.address
         return addresses
 
@@ -276,7 +276,7 @@ class Coordinator:
     async def connected(
         self, contract: SignedContract, listener: Listener, addresses: Mapping[str, str]
     ) -> AsyncIterator[dict[str, Channel]]:
-        peers = [Node(party, addresses[party]) for party in contract.parties]
+        peers = [PartyAddress(party, addresses[party]) for party in contract.parties]
         async with listener.connect(peers, Agreement(contract.hash, contract.deal.terms.version)) as channels:
             yield channels
 

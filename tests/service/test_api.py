@@ -15,7 +15,7 @@ from full_disk import no_file_above
 from homes import home
 from masquerade.errors import ParameterError
 from masquerade.service.agree.request import Request, read_request
-from masquerade.service.api.health import Health
+from masquerade.service.api.health import CachedHealth
 from masquerade.service.api.request_body import EXAMPLE, SCHEMA
 from masquerade.service.resources import TokenKind
 from masquerade.service.session_states import Status
@@ -378,7 +378,7 @@ def test_health_names_no_party(place: Room) -> None:
 
 
 def test_health_is_503_while_no_file_can_be_written(place: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(home(Health), "_FRESH", 0.0)
+    monkeypatch.setattr(home(CachedHealth), "_FRESH", 0.0)
     with no_file_above(4096):
         ready = place.get("/health/ready")
     assert (ready.status_code, ready.json()["files"]) == (503, "cannot be written")

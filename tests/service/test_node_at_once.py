@@ -14,7 +14,7 @@ from masquerade.service.node import admission as approvals
 from masquerade.service.node.admission import deal_id
 from masquerade.service.node.datasets import Dataset
 from masquerade.service.node.session import PartySession
-from masquerade.service.wire.control import Published, Ready
+from masquerade.service.wire.control import Published, ReadyAt
 from service.gates import PATIENCE, Gate
 from service.party_nodes import Folder, now, run, wish, world
 
@@ -59,7 +59,7 @@ def test_a_session_that_is_called_off_while_its_table_is_read_keeps_no_place(
                 ("the session was cancelled while it was prepared",),
                 False,
             )
-            assert isinstance(await coordinator.prepare("bank", second), Ready)
+            assert isinstance(await coordinator.prepare("bank", second), ReadyAt)
 
     run(part())
 

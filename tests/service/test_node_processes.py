@@ -18,7 +18,7 @@ from forked import MASQUERADE, Forked
 from forked import run as run_forked
 from masquerade.audit.verify import verify
 from masquerade.errors import PeerError, Problem
-from masquerade.net.channel import Agreement, Node
+from masquerade.net.channel import Agreement, PartyAddress
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.agree.terms import Refusal
 from masquerade.service.ledger import Ledger
@@ -101,7 +101,7 @@ def test_a_killed_node_is_named_and_starts_again(folder: Folder, started: dict[s
             async with coordinator.listening() as listener:
                 addresses = await coordinator.prepare_all(contract)
                 await coordinator.start_all(contract, listener, addresses)
-                peers = [Node(party, addresses[party]) for party in contract.parties]
+                peers = [PartyAddress(party, addresses[party]) for party in contract.parties]
                 async with listener.connect(peers, Agreement(contract.hash)) as channels:
                     await handed_in(coordinator, contract)
                     assert started["bank"].end(signal.SIGKILL) == -signal.SIGKILL
@@ -148,7 +148,7 @@ def test_a_node_that_is_stopped_says_so(
             async with coordinator.listening() as listener:
                 addresses = await coordinator.prepare_all(contract)
                 await coordinator.start_all(contract, listener, addresses)
-                peers = [Node(party, addresses[party]) for party in contract.parties]
+                peers = [PartyAddress(party, addresses[party]) for party in contract.parties]
                 async with listener.connect(peers, Agreement(contract.hash)) as channels:
                     await handed_in(coordinator, contract)
                     code = await asyncio.to_thread(started["bank"].end, number)

@@ -36,7 +36,7 @@ from masquerade.service.agree.signing import SignedContract, TokenIssuer, sign
 from masquerade.service.agree.terms import Refusal
 from masquerade.service.ledger import Ledger, append, record_of
 from masquerade.service.node.datasets import Dataset
-from masquerade.service.wire.control import Ready
+from masquerade.service.wire.control import ReadyAt
 from service.party_nodes import COMMON, PEOPLE, WISH, Coordinator, Folder, now, run, wish, world
 from service_house import Ports
 
@@ -252,7 +252,7 @@ def test_a_changed_snapshot_is_refused(folder: Folder) -> None:
             assert isinstance(refusal, Refusal)
             assert not refusal.busy
             assert "customers has changed: the contract is about another snapshot of it" in refusal.reasons
-            assert isinstance(await here.coordinator.prepare("clinic", contract), Ready)  # its own has not
+            assert isinstance(await here.coordinator.prepare("clinic", contract), ReadyAt)  # its own has not
 
     run(part())
     assert "customers has changed" in str(audited(folder, "bank", "refusal"))
@@ -264,7 +264,7 @@ def test_tokens(folder: Folder) -> None:
             coordinator = here.coordinator
             contract, other = await coordinator.signed(), await coordinator.signed()
             used = coordinator.token("bank", contract)
-            assert isinstance(await coordinator.prepare("bank", contract, used), Ready)
+            assert isinstance(await coordinator.prepare("bank", contract, used), ReadyAt)
             forged = TokenIssuer(self_signed("coordinator")).issue("bank", contract.hash.hex())
             for token, reason in (
                 (used, "it was used before"),
@@ -336,14 +336,14 @@ def test_so_many_sessions_at_once(folder: Folder) -> None:
         async with world(folder) as here:
             coordinator = here.coordinator
             first, second = await coordinator.signed(), await coordinator.signed()
-            assert isinstance(await coordinator.prepare("bank", first), Ready)
+            assert isinstance(await coordinator.prepare("bank", first), ReadyAt)
             token = coordinator.token("bank", second)
             refusal = await coordinator.prepare("bank", second, token)
             assert isinstance(refusal, Refusal)
             assert refusal.busy
             assert refusal.reasons == ("1 sessions are running, and no more are allowed",)
             assert (await coordinator.cancel("bank", first)).state == "cancelled"
-            assert isinstance(await coordinator.prepare("bank", second, token), Ready)  # it was not used up
+            assert isinstance(await coordinator.prepare("bank", second, token), ReadyAt)  # it was not used up
 
     run(part())
 
@@ -354,7 +354,7 @@ def test_a_session_that_nobody_starts_is_dropped(folder: Folder) -> None:
     async def part() -> None:
         async with world(folder) as here:
             contract = await here.coordinator.signed()
-            assert isinstance(await here.coordinator.prepare("bank", contract), Ready)
+            assert isinstance(await here.coordinator.prepare("bank", contract), ReadyAt)
             clock.tick(seconds=179)
             assert (await here.coordinator.progress("bank", contract)).state == "ready"
             clock.tick(seconds=1)
@@ -363,7 +363,7 @@ def test_a_session_that_nobody_starts_is_dropped(folder: Folder) -> None:
             assert "nobody started the session" in end.problems[0].text
             with pytest.raises(Conflict):
                 await here.coordinator.start("bank", contract, {})
-            assert isinstance(await here.coordinator.prepare("bank", contract), Ready)
+            assert isinstance(await here.coordinator.prepare("bank", contract), ReadyAt)
 
     run(part())
 
@@ -460,7 +460,7 @@ def test_ports_are_kept_to(folder: Folder) -> None:
         folder.write_conf("bank", extra=f'session_ports = [{port}, {port}]\nsession_host = "localhost"')
         async with world(folder) as both:
             first, second = await both.coordinator.signed(), await both.coordinator.signed()
-            assert await both.coordinator.prepare("bank", first) == Ready(f"localhost:{port}")
+            assert await both.coordinator.prepare("bank", first) == ReadyAt(f"localhost:{port}")
             refusal = await both.coordinator.prepare("bank", second)
             assert isinstance(refusal, Refusal)
             assert (refusal.busy, refusal.reasons) == (True, ("no port is free for one more session",))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from masquerade.utility.accuracy import Category, Number, naive_bayes_accuracy
+from masquerade.utility.accuracy import Category, NumericFeature, naive_bayes_accuracy
 from masquerade.utility.classification import training_splits
 
 RANDOM = np.random.default_rng(3)
@@ -21,7 +21,9 @@ def test_numbers_as_in_scikit_learn() -> None:
         right += int(
             (GaussianNB().fit(values[train], CLASSES[train]).predict(values[test]) == CLASSES[test]).sum()
         )
-    ours = naive_bayes_accuracy([Number(values[:, 0]), Number(values[:, 1])], CLASSES, 3, SPLITS)
+    ours = naive_bayes_accuracy(
+        [NumericFeature(values[:, 0]), NumericFeature(values[:, 1])], CLASSES, 3, SPLITS
+    )
     assert ours == pytest.approx(right / 400, abs=0.006)  # priors are smoothed here
 
 
@@ -43,5 +45,5 @@ def test_without_features_the_most_frequent_class_is_told() -> None:
 
 def test_a_constant_tells_nothing_and_breaks_nothing() -> None:
     classes = np.array([0] * 30 + [1] * 10, np.int32)
-    constant = Number(np.full(40, 5.0))
+    constant = NumericFeature(np.full(40, 5.0))
     assert naive_bayes_accuracy([constant], classes, 2, training_splits(40, None, 4, 7)) == 0.75

@@ -20,7 +20,7 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.publish import Anonymised, anonymised, verified
 from masquerade.data.query_log import kept_query_log
 from masquerade.data.records import Records
-from masquerade.data.released import Choice, Failed, OnStep, Outcome, Tried
+from masquerade.data.released import Choice, FailedMethod, OnStep, Outcome, Tried
 from masquerade.data.schema import Schema
 from masquerade.data.table import Missing, Table
 from masquerade.errors import ParameterError, Problem, RequirementUnreachable, RequirementViolated
@@ -57,7 +57,7 @@ class Candidates:
 
     fitting: tuple[TableMethod, ...]
     refused: dict[str, tuple[Problem, ...]]  # by the name of a method none of whose settings fits
-    failed: tuple[Failed, ...]  # methods of other packages that failed when they were asked
+    failed: tuple[FailedMethod, ...]  # methods of other packages that failed when they were asked
 
 
 def candidates(
@@ -77,12 +77,12 @@ def candidates(
     parts = without_redundant(requirement.parts)
     fitting: list[TableMethod] = []
     refused: dict[str, tuple[Problem, ...]] = {}
-    failed: list[Failed] = []
+    failed: list[FailedMethod] = []
     for method in methods:
         try:
             found, problems = _settings_of(method, parts, schema, target, workload, in_chunks)
         except (Exception, SystemExit) as error:  # code of others may fail in any way
-            failed.append(Failed({"name": method.name}, failure_of(method, error)))
+            failed.append(FailedMethod({"name": method.name}, failure_of(method, error)))
             continue
         fitting += found
         if not found:
@@ -265,7 +265,7 @@ class BestRelease(TableMethod):
             except RequirementUnreachable as error:
                 unreachable = unreachable or error
             except (Exception, SystemExit) as error:  # code of others may fail in any way
-                failed.append(Failed(method.settings(), failure_of(type(method), error)))
+                failed.append(FailedMethod(method.settings(), failure_of(type(method), error)))
             else:
                 tried.append((Tried(method.settings(), *figures), method, outcome))
         if not tried:
@@ -345,7 +345,7 @@ def _about(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 1 else "less than a second"
 
 
-def _problem(failed: Failed) -> Problem:
+def _problem(failed: FailedMethod) -> Problem:
     return Problem(f"{failed.method['name']} {failed.reason}")
 
 
@@ -373,7 +373,7 @@ _HEADLINE = (NCP, "information_kept", QUERY_ERROR, CLASSIFICATION_ERROR, *NEEDIN
 
 
 @dataclass(frozen=True)
-class Row:
+class MethodResult:
     """One method with its settings, and what came of it."""
 
     method: Mapping[str, Any]  # its name and parameters
@@ -414,15 +414,15 @@ class Row:
 class SideBySide:
     """All rows, the methods that could not take part with the reasons, and the measure that matters most."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[MethodResult, ...]
     refused: Mapping[str, tuple[Problem, ...]]  # by method
     measure: str
     source: str  # the table's name
 
     @property
-    def best(self) -> tuple[Row, ...]:
+    def best(self) -> tuple[MethodResult, ...]:
         """The best row by the measure, for each k."""
-        found: dict[int | None, tuple[float, Row]] = {}
+        found: dict[int | None, tuple[float, MethodResult]] = {}
         for row in self.rows:
             value = row.metrics[self.measure]
             if value is not None and (row.k not in found or cost(self.measure, value) < found[row.k][0]):
@@ -471,7 +471,7 @@ def side_by_side(
     `RequirementUnreachable` when that is so of all of them; a `ParameterError` when every method refuses.
     """
     refused: dict[str, tuple[Problem, ...]] = {}
-    rows: list[Row] = []
+    rows: list[MethodResult] = []
     first: RequirementUnreachable | None = None
     measurer: Measurer | None = None
     log = kept_query_log(workload) if workload is not None else None
@@ -498,15 +498,15 @@ def side_by_side(
     return SideBySide(tuple(rows), refused, _measure(rows, target is not None), table.origin.name)
 
 
-def _measure(rows: Sequence[Row], has_class: bool) -> str:
+def _measure(rows: Sequence[MethodResult], has_class: bool) -> str:
     """Return the measure that names the best: the usual one, or where no row has it one that some have."""
     ordered = (usual_measure(has_class), CLASSIFICATION_METRIC, NCP)
     return next((name for name in ordered if any(row.metrics.get(name) is not None for row in rows)), NCP)
 
 
-def _row(made: Anonymised, method: TableMethod, requirement: Requirement, measurer: Measurer) -> Row:
+def _row(made: Anonymised, method: TableMethod, requirement: Requirement, measurer: Measurer) -> MethodResult:
     comparison = made.comparison
-    return Row(
+    return MethodResult(
         method.settings(),
         _k_of(requirement),
         measurer.figures(comparison),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from masquerade.anonymize.blocks import blocks
 from masquerade.anonymize.cheapest_box.groups import NONE, join_cheapest, merged_by_cells, with_everybody
 from masquerade.anonymize.cheapest_box.method import refuse_not_monotone
-from masquerade.anonymize.cheapest_box.space import ONE, GridLevels, Levels, Records, TreeLevels
+from masquerade.anonymize.cheapest_box.space import ONE, DistinctRecords, GridLevels, Levels, TreeLevels
 from masquerade.anonymize.method import TableMethod, WholeTableMethod
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, judge_of
 from masquerade.anonymize.mondrian.partition import released_column
@@ -427,11 +427,11 @@ def _clustered(task: Prepared, judge: Judge, seed: int, *, everybody: bool) -> t
     return groups, lo, hi
 
 
-def _records(task: Prepared, judge: Judge, rows: Rows) -> Records:
+def _records(task: Prepared, judge: Judge, rows: Rows) -> DistinctRecords:
     """Return these rows as records of their own: equal ones may be in different clusters."""
     everyone, ones = np.arange(rows.size), np.ones(rows.size, np.int64)
     ranks = np.stack([column.ranks.take(rows) for column in task.columns]).astype(np.int64)
-    return Records(ranks, ones, judge.count(lambda: everyone, rows, ones), None, everyone)
+    return DistinctRecords(ranks, ones, judge.count(lambda: everyone, rows, ones), None, everyone)
 
 
 def _still_satisfying(task: Prepared, groups: Counts, n_groups: int) -> Rows:

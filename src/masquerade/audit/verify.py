@@ -38,7 +38,7 @@ from masquerade.net.identity import fingerprint, party_of
 
 
 @dataclass(frozen=True)
-class Verification:
+class LogVerification:
     """The result of verifying a log. When a line is bad, everything else is about the lines before it.
 
     `sealed_up_to` is the last record that a seal covers whose signature was checked; None without certificates.
@@ -68,7 +68,7 @@ class Verification:
             raise AnswerIsNo(f"{self.path}: line {self.first_bad}: {self.problem}")
 
 
-def verify(path: Path, anchors: Sequence[Anchor] = (), certificates: Sequence[bytes] = ()) -> Verification:
+def verify(path: Path, anchors: Sequence[Anchor] = (), certificates: Sequence[bytes] = ()) -> LogVerification:
     """Check every line of a log, the presence of the anchored records, and its seals against certificates (PEM).
 
     A party that renewed its certificate has several: give all that it sealed this log with. DataError when the file is
@@ -88,7 +88,7 @@ def verify(path: Path, anchors: Sequence[Anchor] = (), certificates: Sequence[by
         except LineError as error:
             first_bad, problem = check.last.number + 1, str(error)
             is_missing = isinstance(error, MissingLine)
-    return Verification(
+    return LogVerification(
         path=path,
         records=check.last.number,
         first_bad=first_bad,

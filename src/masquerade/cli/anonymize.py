@@ -14,7 +14,7 @@ from masquerade.cli.table_options import Encoding, Query, Separator, table_file,
 from masquerade.errors import ParameterError, shown
 
 if TYPE_CHECKING:
-    from masquerade.anonymize.auto import Row, SideBySide
+    from masquerade.anonymize.auto import MethodResult, SideBySide
     from masquerade.jobs.mashup import Mashup
     from masquerade.jobs.release import Release
     from masquerade.jobs.run import Written
@@ -358,7 +358,7 @@ def _compare_lines(found: SideBySide) -> list[str]:
     return lines
 
 
-def _cells(row: Row, names: Sequence[str]) -> list[str]:
+def _cells(row: MethodResult, names: Sequence[str]) -> list[str]:
     measured, *figures = (
         "" if (value := row.metrics.get(name)) is None else f"{value:.4f}" for name in names
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.output import Json, Progress, print_json, progress, say
+from masquerade.cli.output import Json, ProgressDisplay, print_json, progress, say
 from masquerade.errors import AnswerIsNo, ParameterError, one_line
 from masquerade.service.session_states import Decision
 
@@ -55,7 +55,7 @@ def again(command: str, session: str, conf: Path | None) -> str:
     return f"masquerade {command.replace('SESSION', shlex.quote(session))}{option}"
 
 
-def wait_for(client: Client, session: str, shown: Progress, conf: Path | None) -> Session:
+def wait_for(client: Client, session: str, shown: ProgressDisplay, conf: Path | None) -> Session:
     """Wait for the end of a session, whatever it is; `insist` judges it.
 
     Whoever stops waiting reads how to go on: the session runs without us.
@@ -76,7 +76,7 @@ def wait_for(client: Client, session: str, shown: Progress, conf: Path | None) -
 class Teller:
     """Shows on standard error what happens in a session."""
 
-    def __init__(self, shown: Progress) -> None:
+    def __init__(self, shown: ProgressDisplay) -> None:
         self._shown = shown
 
     def __call__(self, event: Event) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.output import Json, Progress, print_json, progress, say
+from masquerade.cli.output import Json, ProgressDisplay, print_json, progress, say
 
 if TYPE_CHECKING:
     from masquerade.demo.demo import Demo
@@ -101,7 +101,7 @@ def _requirement(verdict: dict[str, Any]) -> str:
     return f"{verdict['model']} ({parameters}) over {over} (worst group: {verdict['value']})"
 
 
-def _show(shown: Progress, event: Event) -> None:
+def _show(shown: ProgressDisplay, event: Event) -> None:
     if event.status is not None:
         shown.stage(f"session {event.status}")
     elif event.kind == "offer":

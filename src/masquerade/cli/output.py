@@ -86,7 +86,7 @@ def print_json(summary: Mapping[str, Any]) -> None:
     say(as_json(summary))
 
 
-class Progress:
+class ProgressDisplay:
     """Shows on standard error what is going on."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -151,9 +151,9 @@ class Progress:
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
+def progress() -> Iterator[ProgressDisplay]:
     """A spinner on a terminal; in a log, a line every few seconds."""
-    shown = Progress()
+    shown = ProgressDisplay()
     if sys.stderr is None or not sys.stderr.isatty():
         repeating = threading.Thread(target=shown.keep_repeating, daemon=True)
         repeating.start()

@@ -12,7 +12,7 @@ from typing import Any
 from nicegui.element import Element
 
 from masquerade.audit.chained_file import head_path
-from masquerade.audit.verify import Verification, verify
+from masquerade.audit.verify import LogVerification, verify
 from masquerade.console.elements import button, choice, copied, facts, link, table, tag, text_field
 from masquerade.console.frame import View, page, problem_place
 from masquerade.console.guard import PREFIX
@@ -194,7 +194,7 @@ class _Checked:
                 ]
             )
 
-    def _verified(self, admin: User) -> Verification:
+    def _verified(self, admin: User) -> LogVerification:
         require(admin, Role.ADMIN)
         settings = self._view.coordinator.settings
         if not settings.audit.exists() and not head_path(settings.audit).exists():

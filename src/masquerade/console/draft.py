@@ -25,7 +25,7 @@ from masquerade.service.resources import Provider
 
 
 @dataclass(frozen=True)
-class Number:
+class NumericParameter:
     """A numeric parameter of a requirement: its usual symbol, an initial value, and whether it must be an integer."""
 
     symbol: str
@@ -33,22 +33,22 @@ class Number:
     is_whole: bool
 
 
-def numbers_of(model: str) -> dict[str, Number]:
+def numbers_of(model: str) -> dict[str, NumericParameter]:
     """Return the numeric parameters that a model declares, by name."""
-    limits, numbers = limits_of(REQUIREMENTS[model]), dict[str, Number]()
+    limits, numbers = limits_of(REQUIREMENTS[model]), dict[str, NumericParameter]()
     for each in parameters_of(REQUIREMENTS[model]):
         kind, limit = each.rule.json_schema.get("type"), limits.get(each.name)
         if limit is not None:
-            numbers[each.name] = Number(limit.symbol, str(limit.example), kind == "integer")
+            numbers[each.name] = NumericParameter(limit.symbol, str(limit.example), kind == "integer")
         elif kind in ("integer", "number"):
             example = "" if each.required else str(each.default)
-            numbers[each.name] = Number(each.name, example, kind == "integer")
+            numbers[each.name] = NumericParameter(each.name, example, kind == "integer")
     return numbers
 
 
-def all_numbers() -> dict[str, Number]:
+def all_numbers() -> dict[str, NumericParameter]:
     """Return the numeric parameters of all models, by name; the first model to declare a name defines it."""
-    found: dict[str, Number] = {}
+    found: dict[str, NumericParameter] = {}
     for model in REQUIREMENTS.plain:
         for name, number in numbers_of(model).items():
             found.setdefault(name, number)
@@ -84,7 +84,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Column:
+class OfferedColumn:
     """A column that can be requested, with the party and dataset that hold it."""
 
     party: str
@@ -96,7 +96,7 @@ class Column:
 
 
 # Which columns can have a role in a request, by what their party says of them.
-_FITTING: Mapping[RoleName, Callable[[Column], bool]] = {
+_FITTING: Mapping[RoleName, Callable[[OfferedColumn], bool]] = {
     "class": lambda column: column.role in ("class", "sensitive"),
     "duration": lambda column: column.kind == "continuous" and column.role in ("duration", "attribute"),
     "event": lambda column: column.role != "duration" and column.kind == "categorical",
@@ -104,15 +104,15 @@ _FITTING: Mapping[RoleName, Callable[[Column], bool]] = {
 
 
 @dataclass
-class Draft:
+class RequestDraft:
     """Everything that can be filled in; empty fields are left out of the request.
 
     Fields that the chosen kind does not use are left out too, but kept here in case the kind is changed back.
     """
 
-    offered: Sequence[Column] = ()
+    offered: Sequence[OfferedColumn] = ()
     kind: Arrangement = DEFAULT_ARRANGEMENT
-    chosen: list[Column] = field(default_factory=list)
+    chosen: list[OfferedColumn] = field(default_factory=list)
     purpose: str = ""
     class_name: str = ""
     class_from: str = ""
@@ -136,7 +136,7 @@ class Draft:
         default_factory=set
     )  # parties that could publish with the others but are unticked
 
-    def choose(self, column: Column, wanted: bool) -> None:
+    def choose(self, column: OfferedColumn, wanted: bool) -> None:
         """Tick or untick a column; ticking it for one party unticks it for any other."""
         self.chosen = [each for each in self.chosen if each.name != column.name]
         if wanted:
@@ -164,18 +164,18 @@ class Draft:
         return KINDS[self.kind]
 
     @property
-    def _of_kind(self) -> list[Column]:
+    def _of_kind(self) -> list[OfferedColumn]:
         """The columns that a request of this kind can ask for."""
         return [each for each in self.offered if each.pooled or not self.view.every_party_holds_all]
 
     @property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[OfferedColumn]:
         """The chosen columns that enough parties hold."""
         least = self.view.least_holders
         return [each for each in self.chosen if len(self.holders(each.name)) >= least]
 
     @property
-    def in_qids(self) -> list[Column]:
+    def in_qids(self) -> list[OfferedColumn]:
         """The requested columns that are generalised, and so can be in a QID."""
         return [each for each in self.columns if each.role == "attribute"]
 
@@ -414,14 +414,14 @@ def _kinds(parameter: Parameter) -> Sequence[Mapping[str, Any]]:
     return (schema, *schema.get("anyOf", ()))
 
 
-def columns_of(found: Sequence[Provider]) -> list[Column]:
+def columns_of(found: Sequence[Provider]) -> list[OfferedColumn]:
     """Return every column that can be requested."""
     return [column_of(card, each) for one in found for card in one.datasets for each in card.columns]
 
 
-def column_of(card: SchemaCard, column: ColumnCard) -> Column:
+def column_of(card: SchemaCard, column: ColumnCard) -> OfferedColumn:
     """Describe a column of a dataset for the form."""
-    return Column(card.party, card.dataset, column.name, column.role, card.horizontal, column.kind)
+    return OfferedColumn(card.party, card.dataset, column.name, column.role, card.horizontal, column.kind)
 
 
 def as_json(content: Mapping[str, Any]) -> str:
@@ -490,9 +490,9 @@ def _cents(text: str) -> Any:
 # A request that was made before, as a draft to change.
 
 
-def refilled(offered: Sequence[Column], request: Mapping[str, Any], user: str) -> Draft:
+def refilled(offered: Sequence[OfferedColumn], request: Mapping[str, Any], user: str) -> RequestDraft:
     """Return a draft that makes the same request, as far as its columns are still offered."""
-    draft = Draft(offered, kind=kind_of(request).name)
+    draft = RequestDraft(offered, kind=kind_of(request).name)
     givers: Mapping[str, str] = request.get("providers") or {}
     for name in request.get("attributes") or ():
         held = [each for each in offered if each.name == name]

@@ -213,7 +213,7 @@ def focus(control: Element) -> None:
     control.client.run_javascript(script)
 
 
-class Place:
+class Region:
     """A part of a page that is redrawn only when its content changes, so that input in it is not disturbed."""
 
     def __init__(self) -> None:

@@ -11,8 +11,8 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from masquerade.console.draft import (
-    Column,
-    Draft,
+    OfferedColumn,
+    RequestDraft,
     Wish,
     all_numbers,
     as_json,
@@ -24,7 +24,7 @@ from masquerade.console.draft import (
     refilled,
 )
 from masquerade.console.elements import (
-    Place,
+    Region,
     Ticks,
     bullets,
     button,
@@ -72,8 +72,8 @@ _FIELDS = {
 class Boundaries:
     """A folded list with the fields of each chosen column; `changed` is called after each change."""
 
-    def __init__(self, draft: Draft, changed: Callable[[], None]) -> None:
-        self._draft, self._changed, self._place = draft, changed, Place()
+    def __init__(self, draft: RequestDraft, changed: Callable[[], None]) -> None:
+        self._draft, self._changed, self._place = draft, changed, Region()
 
     def refresh(self) -> None:
         """Show the columns that are chosen now."""
@@ -110,20 +110,20 @@ class Boundaries:
 # The columns in the request form: by party if columns are joined, otherwise each once with its holders.
 
 
-class Columns:
+class ColumnCheckboxes:
     """The column checkboxes; `changed` is called after each tick."""
 
-    def __init__(self, draft: Draft, found: Sequence[Provider], changed: Callable[[], None]) -> None:
+    def __init__(self, draft: RequestDraft, found: Sequence[Provider], changed: Callable[[], None]) -> None:
         self._draft, self._found, self._changed = draft, found, changed
-        self._boxes: dict[str, list[tuple[Column, Element]]] = {}  # by name, if each party has its own
+        self._boxes: dict[str, list[tuple[OfferedColumn, Element]]] = {}  # by name, if each party has its own
         with tag("fieldset"):
             tag("legend", "Columns")
-            self._ticks = Place()
+            self._ticks = Region()
         with tag("fieldset") as self._together:
             tag("legend", "Who takes part")
             self._explained = tag("p", "", "quiet")
             self._parties = Ticks()
-            self._lacking = Place()
+            self._lacking = Region()
 
     def refresh(self) -> None:
         """Show the current choice. Checkboxes stay in place until the kind changes."""
@@ -149,11 +149,11 @@ class Columns:
                         for column in _for_tables(card):
                             self._draw_box(column_of(card, column), _told(column))
 
-    def _draw_box(self, column: Column, note: str) -> None:
+    def _draw_box(self, column: OfferedColumn, note: str) -> None:
         box = tick(column.name, column in self._draft.chosen, self._chooser(column), note=note)
         self._boxes.setdefault(column.name, []).append((column, box))
 
-    def _chooser(self, column: Column) -> Callable[[bool], None]:
+    def _chooser(self, column: OfferedColumn) -> Callable[[bool], None]:
         def change(wanted: bool) -> None:
             self._draft.choose(column, wanted)
             if wanted:
@@ -162,7 +162,7 @@ class Columns:
 
         return change
 
-    def _untick(self, column: Column) -> None:
+    def _untick(self, column: OfferedColumn) -> None:
         """Untick the column for all other parties, since only one contributes it."""
         for other, box in self._boxes[column.name]:
             if other != column:
@@ -207,7 +207,7 @@ class Columns:
         return change
 
 
-def _who_can(draft: Draft) -> str:
+def _who_can(draft: RequestDraft) -> str:
     if not draft.columns:
         return "Choose columns first."
     if not draft.able:
@@ -238,9 +238,9 @@ def _held(column: Shared) -> str:
 class Wishes:
     """All requested requirements; `changed` is called after each change."""
 
-    def __init__(self, draft: Draft, changed: Callable[[], None], say: Callable[[str], None]) -> None:
+    def __init__(self, draft: RequestDraft, changed: Callable[[], None], say: Callable[[str], None]) -> None:
         self._draft, self._changed, self._say = draft, changed, say
-        self._all = Place()
+        self._all = Region()
         self._parts: list[_Part] = []
         button("Add a requirement", self._add)
 
@@ -280,18 +280,18 @@ class Wishes:
 class _Part:
     """One requirement. All number fields exist from the start; only those of the chosen model are visible."""
 
-    def __init__(self, draft: Draft, wish: Wish, changed: Callable[[], None]) -> None:
+    def __init__(self, draft: RequestDraft, wish: Wish, changed: Callable[[], None]) -> None:
         self._draft, self.wish, self._changed = draft, wish, changed
         self.model: Element
         with tag("div", look="cols"):
-            self._model = Place()
+            self._model = Region()
             self._numbers = {
                 name: field_of(
                     text_field(number.symbol, wish.number(name), self._typer(name), inputmode="decimal")
                 )
                 for name, number in all_numbers().items()
             }
-            self._sensitive = Place()
+            self._sensitive = Region()
         with tag("fieldset", look="plainly"):
             tag("legend", "Quasi-identifier (QID)")
             self._none = tag("p", "Choose columns first.", "quiet")
@@ -363,7 +363,7 @@ async def request_page(view: View) -> None:
     if not found:
         tag("p", "No party lets you ask for anything yet. Their stewards decide who may ask.")
         return
-    draft = Draft(columns_of(found))
+    draft = RequestDraft(columns_of(found))
     if earlier := view.query.get("again"):
         session = await view.ask(view.coordinator.session, earlier)
         draft = refilled(columns_of(found), session.request, view.user.name)
@@ -386,7 +386,7 @@ async def request_page(view: View) -> None:
 
 
 class _Form:
-    def __init__(self, view: View, found: list[Provider], draft: Draft, place: Element) -> None:
+    def __init__(self, view: View, found: list[Provider], draft: RequestDraft, place: Element) -> None:
         self._view, self._place = view, place
         self._found = found
         self._draft = draft
@@ -401,7 +401,7 @@ class _Form:
                 "submit", js_handler="(event) => event.preventDefault()"
             ):
                 radios("What the parties hold", kinds, self._draft.kind, self._choose_kind)
-                self._columns = Columns(self._draft, self._found, self._chosen)
+                self._columns = ColumnCheckboxes(self._draft, self._found, self._chosen)
                 self._draw_purpose()
                 with tag("fieldset") as self._privacy:
                     tag("legend", "Privacy requirement")
@@ -412,8 +412,8 @@ class _Form:
                     )
                     self._wishes = Wishes(self._draft, self._changed, self._view.say)
                 self._boundaries = Boundaries(self._draft, self._changed)
-                self._limits_place = Place()
-                self._protocol_place = Place()
+                self._limits_place = Region()
+                self._protocol_place = Region()
             # After the form, also on a phone: what will happen is read before it is sent.
             with tag("aside", aria_label="Preview"), tag("section"):
                 tag("h2", "Preview")
@@ -433,8 +433,8 @@ class _Form:
             tag("legend", "What for")
             with tag("div", look="cols"):
                 self._draw_purposes()
-                self._roles_place = Place()
-                self._sharer_place = Place()
+                self._roles_place = Region()
+                self._sharer_place = Region()
 
     def _draw_purposes(self) -> None:
         """Draw a list of what the parties allow; where one of them allows anything, a field that suggests them."""

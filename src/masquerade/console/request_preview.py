@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from masquerade.arrangement import Arrangement
-from masquerade.console.draft import Draft, Wish, columns_of
+from masquerade.console.draft import RequestDraft, Wish, columns_of
 from masquerade.console.elements import bullets, button, facts, folded, link, table, tag
 from masquerade.console.guard import PREFIX
 from masquerade.console.words import KINDS
 from masquerade.jobs.draft.draft import DEFAULT_K, DIVERSITY
-from masquerade.jobs.draft.roles import ANOTHER_CLASS, DescribedColumn, Proposal, propose_by_name
+from masquerade.jobs.draft.roles import ANOTHER_CLASS, DescribedColumn, RoleProposal, propose_by_name
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.service.agree.policy import ANY
@@ -33,7 +33,7 @@ BINDS = (
 def draw_preview(
     shown: RequestPreview,
     problems: list[str],
-    draft: Draft,
+    draft: RequestDraft,
     money: Money,
     reduce: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
@@ -128,7 +128,7 @@ def _purposes(shown: RequestPreview) -> str:
     return "They have no purpose in common: ask for the columns of fewer parties."
 
 
-def _ledger(shown: RequestPreview, draft: Draft) -> str:
+def _ledger(shown: RequestPreview, draft: RequestDraft) -> str:
     if not draft.has_groups:
         made = draft.chosen_method.makes.name
         return f"Each party notes the columns, the method and who gets the {made}, before anything leaves."
@@ -202,7 +202,7 @@ class Proposed:
 
     name: str
     holders: tuple[str, ...]
-    proposal: Proposal
+    proposal: RoleProposal
 
     @property
     def is_asked_for(self) -> bool:
@@ -226,7 +226,7 @@ def proposed_columns(found: Sequence[Provider], kind: Arrangement) -> list[Propo
     ]
     chosen = proposed_class(proposed)
     return [
-        replace(each, proposal=Proposal("class", ANOTHER_CLASS))
+        replace(each, proposal=RoleProposal("class", ANOTHER_CLASS))
         if each.proposal.role == "class" and each.name != chosen
         else each
         for each in proposed
@@ -239,9 +239,9 @@ def proposed_class(columns: Sequence[Proposed]) -> str:
     return max(offered, key=lambda each: len(each.holders)).name if offered else ""
 
 
-def proposed_draft(found: Sequence[Provider], kind: Arrangement) -> Draft:
+def proposed_draft(found: Sequence[Provider], kind: Arrangement) -> RequestDraft:
     """Return a draft that asks for the columns proposed, k-anonymous and diverse, and for a class if there is one."""
-    draft = Draft(columns_of(found), kind=kind)
+    draft = RequestDraft(columns_of(found), kind=kind)
     columns = proposed_columns(found, kind)
     wanted = [each for each in columns if each.is_asked_for]
     for each in wanted:

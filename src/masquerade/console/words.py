@@ -17,7 +17,7 @@ from masquerade.service.resources import RequestPreview
 from masquerade.service.session_states import Status
 
 if TYPE_CHECKING:
-    from masquerade.console.draft import Draft
+    from masquerade.console.draft import RequestDraft
 
 Facts = list[tuple[str, object]]
 
@@ -51,10 +51,10 @@ class KindView(ABC):
         return []
 
     @abstractmethod
-    def content(self, draft: Draft) -> dict[str, Any]:
+    def content(self, draft: RequestDraft) -> dict[str, Any]:
         """Return the keys that only requests of this kind have."""
 
-    def problems(self, draft: Draft) -> list[str]:
+    def problems(self, draft: RequestDraft) -> list[str]:
         """Return the problems that do not show in the request itself."""
         return []
 
@@ -84,7 +84,7 @@ class JoinedColumns(KindView):
         """All that hold the class, where there is a choice."""
         return holders if len(holders) > 1 else []
 
-    def content(self, draft: Draft) -> dict[str, Any]:
+    def content(self, draft: RequestDraft) -> dict[str, Any]:
         """Who contributes what several parties hold."""
         providers = {each.name: each.party for each in draft.chosen if len(draft.holders(each.name)) > 1}
         if draft.class_from in draft.sharers:
@@ -122,11 +122,11 @@ class PooledRecords(KindView):
     least_holders = 2
     every_party_holds_all = True
 
-    def content(self, draft: Draft) -> dict[str, Any]:
+    def content(self, draft: RequestDraft) -> dict[str, Any]:
         """Who takes part, and how many may collude."""
         return {"parties": draft.together, **({"m": draft.number("m")} if draft.has_groups else {})}
 
-    def problems(self, draft: Draft) -> list[str]:
+    def problems(self, draft: RequestDraft) -> list[str]:
         """Nobody is left to publish."""
         if draft.able and not draft.together:
             return ["parties: none is ticked; at least two must take part"]

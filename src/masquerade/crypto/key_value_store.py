@@ -193,7 +193,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True)
-class Positions:
+class SlotPositions:
     """Where items lie: one sparse slot in each third, and the dense slots by a bit each."""
 
     sparse: tuple[Places, Places, Places]
@@ -204,7 +204,7 @@ class Positions:
 
 
 @dataclass(frozen=True)
-class Shape:
+class StoreLayout:
     """The layout of a store for up to `capacity` items: three thirds, then the dense slots."""
 
     capacity: int
@@ -224,7 +224,7 @@ class Shape:
         """All slots."""
         return self.sparse + DENSE
 
-    def positions(self, items: Blocks, family: TweakedHash, tweak: int) -> Positions:
+    def positions(self, items: Blocks, family: TweakedHash, tweak: int) -> SlotPositions:
         """Hash items to their slots; a `tweak`, and the one after it, for each use of the same items."""
         first = family.hash(items, _same(tweak, len(items)))
         second = family.hash(items, _same(tweak + 1, len(items)))
@@ -234,7 +234,7 @@ class Shape:
             ((half * third) >> _HALF).astype(np.intp) + number * self.third
             for number, half in enumerate(halves)
         ]
-        return Positions((places[0], places[1], places[2]), np.ascontiguousarray(second[:, 0]))
+        return SlotPositions((places[0], places[1], places[2]), np.ascontiguousarray(second[:, 0]))
 
 
 def expansion(n: int) -> float:
@@ -242,7 +242,7 @@ def expansion(n: int) -> float:
     return 1.223 + 49.2 / (4.144 * math.pow(max(n, 64), 0.55)) + 0.03
 
 
-def encode(shape: Shape, at: Positions, values: Words, filling: Words) -> Words:
+def encode(shape: StoreLayout, at: SlotPositions, values: Words, filling: Words) -> Words:
     """Return the store in which each item has its value; slots that no item needs are those of `filling`.
 
     Items are different, or have the same value. ParameterError if there are too many.
@@ -260,7 +260,7 @@ def encode(shape: Shape, at: Positions, values: Words, filling: Words) -> Words:
     return store
 
 
-def decode(shape: Shape, store: Words, at: Positions) -> Words:
+def decode(shape: StoreLayout, store: Words, at: SlotPositions) -> Words:
     """Return the value of each item; slots may be words or rows of words."""
     if len(store) < shape.size:
         raise ParameterError(f"a store of {shape.size} slots got {len(store)}")

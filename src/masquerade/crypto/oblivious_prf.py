@@ -33,7 +33,7 @@ from masquerade.crypto import BadMessage
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
 from masquerade.crypto.bits import DIGEST_BYTES, WIDTH, BitMatrix, Columns, bit_columns, digests, transpose
 from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, TweakedHash, derive_key, expand
-from masquerade.crypto.key_value_store import Shape, Words, decode, encode, selected
+from masquerade.crypto.key_value_store import StoreLayout, Words, decode, encode, selected
 from masquerade.errors import ParameterError
 
 COLUMNS = 464
@@ -49,7 +49,7 @@ class Layout:
     """The slots of one store as they are extended: the store, then random ones, in whole blocks of 128."""
 
     def __init__(self, capacity: int) -> None:
-        self.shape = Shape(capacity)
+        self.shape = StoreLayout(capacity)
         self.store_slots = -(-self.shape.size // 128) * 128
         self.slots = self.store_slots + _MASK_SLOTS
         self.column_bytes = self.slots // 8

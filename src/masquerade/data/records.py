@@ -24,7 +24,7 @@ from masquerade.data.column import Coded, Column, Domain
 from masquerade.data.continuum import MISSING_CELL, Continuum
 from masquerade.data.encode import MISSING_VALUES, labels_in_order, leaves_in_order
 from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Combination, Missing, Origin, Product, Table
+from masquerade.data.table import Combination, Missing, Origin, ProductColumn, Table
 from masquerade.data.taxonomy import FLAT, Taxonomy
 from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine, SparseCounts
 from masquerade.engine.counts import Counts, Flags, distinct_values, look_up, renumber, value_counts
@@ -403,15 +403,15 @@ def _narrow(numbers: NDArray[Any], bound: int) -> NDArray[Any]:
 def with_products(table: Records, names: Iterable[str | None]) -> Records:
     """Return the table with a column of codes for each of these names that is a product."""
     for name in dict.fromkeys(names):
-        if not isinstance(name, Product):
+        if not isinstance(name, ProductColumn):
             continue
         # A product of one column goes by that column's name, and has the same codes.
-        if name not in table.coded or not isinstance(table.coded[name].name, Product):
+        if name not in table.coded or not isinstance(table.coded[name].name, ProductColumn):
             table = _with_product(table, name)
     return table
 
 
-def _with_product(table: Records, name: Product) -> Records:
+def _with_product(table: Records, name: ProductColumn) -> Records:
     members = [table.coded[each] for each in name.names]
     keys = _Combine(tuple((codes_of(each.name), max(len(each.labels), 1)) for each in members))
     if keys.bound > _LARGEST_KEY:

@@ -57,7 +57,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedMethod:
     """A method of another package that failed: its name, with its parameters as far as they are known, and how."""
 
     method: Mapping[str, Any]
@@ -81,7 +81,7 @@ class Choice:
     chosen: Tried
     tried: tuple[Tried, ...]  # with the chosen one
     left_out: tuple[Mapping[str, Any], ...]  # methods that would have taken too long
-    failed: tuple[Failed, ...]
+    failed: tuple[FailedMethod, ...]
     answers_queries: bool  # whether releases of the chosen method are judged by random queries
     spared: tuple[Mapping[str, Any], ...] = ()  # methods that could not have lost less
 

@@ -36,13 +36,13 @@ from masquerade.errors import BadInput, DataError, ParameterError, Problem, hint
 _SIGN = " × "
 
 
-class Product(str):
+class ProductColumn(str):
     """The name of a product column, such as "disease × job"; `names` are those of its members."""
 
     __slots__ = ("names",)
     names: tuple[str, ...]
 
-    def __new__(cls, names: Iterable[str]) -> Product:
+    def __new__(cls, names: Iterable[str]) -> ProductColumn:
         """Name the product of these columns."""
         listed = tuple(names)
         product = super().__new__(cls, _SIGN.join(listed))
@@ -73,7 +73,7 @@ class Combination(str):
 
 def columns_of(name: str) -> tuple[str, ...]:
     """Return the members of a product's name; for any other name, the name itself."""
-    return name.names if isinstance(name, Product) else (name,)
+    return name.names if isinstance(name, ProductColumn) else (name,)
 
 
 def coded_product(name: str, members: Sequence[Coded]) -> Coded:
@@ -283,9 +283,9 @@ class Table:
 
     def coded(self, name: str) -> Coded:
         """Encode a column that is not generalised, or several as one (their product)."""
-        key = name.names if isinstance(name, Product) else name
+        key = name.names if isinstance(name, ProductColumn) else name
         if key not in self._coded:
-            if isinstance(name, Product):
+            if isinstance(name, ProductColumn):
                 self._coded[key] = coded_product(name, [self.coded(each) for each in name.names])
             else:
                 self._coded[key] = code(name, self.cells(name))

@@ -37,9 +37,9 @@ from masquerade.doctor.checks import (
 )
 from masquerade.errors import BadInput, MasqueradeError, PeerError, one_line
 from masquerade.files import read_file
-from masquerade.net.channel import PROTOCOL_VERSION, Node
+from masquerade.net.channel import PROTOCOL_VERSION, PartyAddress
 from masquerade.net.identity import Identity, TrustStore, party_of
-from masquerade.net.probe import Finding, explain, probe
+from masquerade.net.probe import ProbeResult, explain, probe
 from masquerade.net.session import run_async
 from masquerade.progress import OnStage, Stage
 from masquerade.report.verdict import counted
@@ -65,7 +65,13 @@ if TYPE_CHECKING:
 TIMEOUT = 5.0  # seconds for one answer
 
 # Findings on which the probe says more than HTTP; any other means that TLS is not the problem.
-_TELLING = (Finding.NO_TLS, Finding.STRANGER, Finding.OUT_OF_DATE, Finding.REFUSES_US, Finding.NOBODY)
+_TELLING = (
+    ProbeResult.NO_TLS,
+    ProbeResult.STRANGER,
+    ProbeResult.OUT_OF_DATE,
+    ProbeResult.REFUSES_US,
+    ProbeResult.NOBODY,
+)
 
 
 async def peer_checks(
@@ -84,7 +90,7 @@ async def _peer(name: str, address: str, identity: Identity, trust: TrustStore) 
             health: Health = await peer.call("GET", "/v1/health", answer=Health)
             return [*_heard(name, address, health, before, time.time())]
     except PeerError as caught:
-        node = Node(name, address)
+        node = PartyAddress(name, address)
         diagnosis = await probe(node, identity, trust)
         told = explain(node, diagnosis, identity, trust) if diagnosis.finding in _TELLING else caught
         return [unreachable(f"peer {name}", words_of(told))]
@@ -254,7 +260,7 @@ def _peers(
     addresses = {}
     for name, address in peers.items():
         try:
-            addresses[name] = Node(name, address).address
+            addresses[name] = PartyAddress(name, address).address
         except MasqueradeError:
             continue  # an error in the file, already reported
     yield from run_async(peer_checks(addresses, identity, trust))

@@ -19,7 +19,7 @@ from masquerade.errors import ParameterError, given, is_ours
 from masquerade.privacy.requirement import Requirement
 
 if TYPE_CHECKING:
-    from masquerade.jobs.draft.draft import Columns
+    from masquerade.jobs.draft.draft import ProfiledColumns
 
 # --- column names -------------------------------------------------------------------------------------------
 # Lists of column names, as functions of the Python surface take them.
@@ -128,14 +128,14 @@ def table_of(
     return given.with_schema(schema)
 
 
-def _looked_at(table: tables.Table, target: str | None, sensitive: Sequence[str]) -> Columns:
+def _looked_at(table: tables.Table, target: str | None, sensitive: Sequence[str]) -> ProfiledColumns:
     from masquerade.jobs.draft.draft import look_at
 
     names = tuple(table.arrow.column_names)
     return look_at(RawTable(table.arrow, names, table.origin), target, sensitive)
 
 
-def _left_out(columns: Columns) -> dict[str, None]:
+def _left_out(columns: ProfiledColumns) -> dict[str, None]:
     """Return the columns that no release should hold: not those that are one quasi-identifier too many."""
     from masquerade.jobs.draft.roles import TOO_MANY
 
@@ -147,7 +147,7 @@ def _left_out(columns: Columns) -> dict[str, None]:
 
 
 def _drafted(
-    columns: Columns, names: Sequence[str], target: str | None
+    columns: ProfiledColumns, names: Sequence[str], target: str | None
 ) -> tuple[dict[str, Attribute], dict[str, str]]:
     """Return the attributes that a drafted job has for these columns, and what their taxonomies are."""
     from masquerade.forms.form import Problems, read_form
@@ -178,7 +178,7 @@ def _named(attribute: Attribute) -> Attribute:
     return replace(attribute, taxonomy=replace(attribute.taxonomy, source=f"guessed for {attribute.name}"))
 
 
-def _of_left_out(columns: Columns, names: Collection[str]) -> Iterable[str]:
+def _of_left_out(columns: ProfiledColumns, names: Collection[str]) -> Iterable[str]:
     """Say which columns no release holds, and why."""
     for role, text in (("identifier", "never released"), ("other", "left out")):
         found = [name for name in names if columns.roles[name].role == role]

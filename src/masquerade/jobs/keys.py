@@ -22,8 +22,8 @@ from masquerade.progress import OnStage, Stage, silent
 from masquerade.risk.keys import Keys, Question, find_keys
 from masquerade.risk.masking import (
     FuzzyDuplicates,
-    Limit,
     Masked,
+    RatioLimit,
     Weights,
     checked_weights,
     choose_columns,
@@ -102,7 +102,7 @@ def mask(
     file, folder or pattern is counted in chunks, in bounded memory.
     """
     _check("mask", measure, seed)
-    limit = Limit(measure, beta, sample, delta)
+    limit = RatioLimit(measure, beta, sample, delta)
     asked = None if columns is None else names_of("columns", columns)
     fixed, barred = names_of("always", always), names_of("never", never)
     if both := [name for name in fixed if name in barred]:

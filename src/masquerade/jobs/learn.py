@@ -25,7 +25,7 @@ from masquerade.errors import DataError, ParameterError, hint, shown
 from masquerade.files import PRIVATE, make_folder, read_file, replacing_together, write_whole
 from masquerade.jobs.learning import ALONE, LearningPlan
 from masquerade.jobs.outputs import Outputs, section_file
-from masquerade.jobs.party_process import Records, own_records
+from masquerade.jobs.party_process import SessionFiles, own_records
 from masquerade.jobs.session import OnParty, PartiesRun, nobody, party_headers, run_folder, sent_by
 from masquerade.methods import learning_method_of, learning_methods, plain_method
 from masquerade.net.script import Script
@@ -39,8 +39,8 @@ from masquerade.protocol.learn.method import Collection
 from masquerade.protocol.learn.models import Cells, NotAModel
 from masquerade.protocol.learn.predicting import (
     SHOWN,
-    Answers,
     Asked,
+    PredictedRecords,
     UnseenValues,
     answers,
     inputs_of,
@@ -209,7 +209,7 @@ def _alone(plan: LearningPlan, contract: Contract, outputs: Outputs, on_stage: O
 def _written(run: LearnRun, learned: Learned, outputs: Outputs, transcripts: Path) -> Learning:
     names = learned.parties
     sent = sent_by(run, names)
-    records = [path for name in names for path in Records(run.folder, name).files]
+    records = [path for name in names for path in SessionFiles(run.folder, name).files]
     _deliver(learned, outputs, run.on_stage, records, transcripts)
     return Learning(
         learned,
@@ -218,7 +218,7 @@ def _written(run: LearnRun, learned: Learned, outputs: Outputs, transcripts: Pat
         transcripts,
         {name: sum(entry.size for entry in entries) for name, entries in sent.items()},
         {name: len(entries) for name, entries in sent.items()},
-        rounds_of(read_transcript(Records(run.folder, names[0]).transcript)),
+        rounds_of(read_transcript(SessionFiles(run.folder, names[0]).transcript)),
         {name: run.dropped_rows[name] for name in names},
     )
 
@@ -454,7 +454,7 @@ def _labels(table: Table, name: str) -> NDArray[np.object_]:
 
 
 def _first_unseen(
-    unseen: tuple[UnseenValues, ...], inputs: Inputs, rows: Table, said: Answers, cells: Cells
+    unseen: tuple[UnseenValues, ...], inputs: Inputs, rows: Table, said: PredictedRecords, cells: Cells
 ) -> DataError:
     """Return the error of the first row with a value that the model has never seen."""
     name = min(unseen, key=lambda each: each.first_row).column

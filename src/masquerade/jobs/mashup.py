@@ -11,7 +11,7 @@ from typing import Any
 from masquerade.errors import ParameterError
 from masquerade.jobs.outputs import Outputs
 from masquerade.jobs.parties import check_parties, contract_of
-from masquerade.jobs.party_process import Records
+from masquerade.jobs.party_process import SessionFiles
 from masquerade.jobs.plan import Plan, tell_values
 from masquerade.jobs.release import Release
 from masquerade.jobs.run import deliver
@@ -114,7 +114,7 @@ def _written(run: MashupRun, release: Release, outputs: Outputs, transcripts: Pa
     sent = sent_by(run)
     told = [entry.kind for entry in sent[contract.parties[0]]]
     rounds = method_of(contract).rounds(contract, told, len(release.steps))
-    records = [path for name in contract.parties for path in Records(folder, name).files]
+    records = [path for name in contract.parties for path in SessionFiles(folder, name).files]
     deliver(release, outputs, run.on_stage, records=records, into=transcripts)
     return Mashup(
         release,

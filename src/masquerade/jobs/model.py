@@ -23,7 +23,7 @@ from pydantic import ConfigDict, Field, PlainValidator
 from masquerade.data.continuum import ISO_DATE, ISO_TIMES, Number, days, read_date
 from masquerade.data.encode import MISSING_VALUES
 from masquerade.data.schema import Attribute, AttributeKind, Schema
-from masquerade.data.table import Product
+from masquerade.data.table import ProductColumn
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_files import read_taxonomy
 from masquerade.engine.chunks import Engine
@@ -399,7 +399,7 @@ def engine_of(section: EngineSection) -> Engine:
 
 
 @dataclass(frozen=True)
-class Trees:
+class SensitiveTaxonomies:
     """Where a job names the taxonomies; without `base`, a form whose entries hold them themselves."""
 
     job: Job
@@ -407,7 +407,7 @@ class Trees:
 
     def wanted(self, model: type[GroupRequirement], given: Mapping[str, Any]) -> bool:
         """Return whether an entry needs a taxonomy and does not hold it."""
-        named = isinstance(given.get("sensitive"), str) and not isinstance(given["sensitive"], Product)
+        named = isinstance(given.get("sensitive"), str) and not isinstance(given["sensitive"], ProductColumn)
         return self.base is not None and named and "taxonomy" not in given and model.needs_taxonomy(given)
 
     def tree_of(self, name: str) -> Taxonomy:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from masquerade.arrangement import ARRANGEMENTS, PROVIDER
-from masquerade.data.table import Product
+from masquerade.data.table import ProductColumn
 from masquerade.errors import hint
 from masquerade.jobs.plan import FOR_PROVIDERS, Plan, entry_of
 from masquerade.methods import askable_methods, written_method
@@ -100,7 +100,7 @@ def _m(plan: Plan) -> int:
 
 def _written(part: GroupRequirement) -> dict[str, Any]:
     written = written_requirement(part)
-    if isinstance(part.sensitive, Product):
+    if isinstance(part.sensitive, ProductColumn):
         written["sensitive"] = list(part.sensitive.names)
     return written
 

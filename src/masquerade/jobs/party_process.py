@@ -56,7 +56,7 @@ from masquerade.jobs.outputs import section_file
 from masquerade.jobs.plan import Plan, bare_source, tell_values
 from masquerade.jobs.without_pandas import hide_pandas
 from masquerade.methods import learning_method_of, method_of, product_of
-from masquerade.net.channel import Agreement, Node
+from masquerade.net.channel import Agreement, PartyAddress
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity, TrustStore
 from masquerade.net.script import Script
@@ -245,7 +245,7 @@ STOPPED = 130  # exit code of a party that was asked to end: 128 + SIGINT, as in
 
 
 @dataclass(frozen=True)
-class Records:
+class SessionFiles:
     """The files that a party keeps about a session."""
 
     folder: Path
@@ -374,7 +374,7 @@ async def _run(setup: Setup) -> int:
 async def _take_part(setup: Setup, contract: Contract, seat: Seat, rows: str, read_seconds: float) -> int:
     identity = Identity(setup.certificate.encode(), setup.key.encode())
     trust = TrustStore({name: pem.encode() for name, pem in setup.trust.items()})
-    records = Records(Path(setup.folder), setup.name)
+    records = SessionFiles(Path(setup.folder), setup.name)
     joined: list[OwnPart] = []
     write_whole(records.certificate, identity.certificate)
     async with listen(identity, trust) as listener:
@@ -384,7 +384,7 @@ async def _take_part(setup: Setup, contract: Contract, seat: Seat, rows: str, re
         if not line:  # another party failed before it was ready
             return STOPPED
         book = json_decoder(Book).decode(line)
-        peers = [Node(name, address) for name, address in book.addresses.items()]
+        peers = [PartyAddress(name, address) for name, address in book.addresses.items()]
         agreement = Agreement(contract.hash, contract.version)
         # The folder is kept only if all goes well: a line need not outlive a power cut, which ends the trial.
         with AuditLog(records.audit, identity, durable=False) as log:
@@ -409,7 +409,7 @@ def _script(setup: Setup, seat: Seat, on_joined: Callable[[OwnPart], None]) -> S
     notes = Path(setup.notes) if setup.notes else None
 
     def keep(session: str, secret: bytes) -> None:
-        write_whole(Records(Path(setup.folder), setup.name).site_key(session), secret, PRIVATE)
+        write_whole(SessionFiles(Path(setup.folder), setup.name).site_key(session), secret, PRIVATE)
 
     seat = replace(seat, on_stage=on_stage, notes=notes, on_joined=on_joined, keep=keep)
     return method_of(seat.contract).party(seat)

@@ -17,11 +17,11 @@ from masquerade.anonymize.method import Method, TableMethod
 from masquerade.arrangement import ARRANGEMENTS, PROVIDER, Arrangement
 from masquerade.data.file_kinds import database_scheme, is_parted
 from masquerade.data.schema import Schema
-from masquerade.data.table import Product, columns_of
+from masquerade.data.table import ProductColumn, columns_of
 from masquerade.errors import BadInput, Key, ParameterError, Problem, hint, nearest, written
 from masquerade.forms.declared import checked, parameters_of, read_declared, words_of
 from masquerade.forms.form import Problems, fill, read_toml
-from masquerade.jobs.model import DataSection, Job, PrivacyEntry, TableSection, Trees, schema_of
+from masquerade.jobs.model import DataSection, Job, PrivacyEntry, SensitiveTaxonomies, TableSection, schema_of
 from masquerade.jobs.outputs import Outputs, outputs_beside, outputs_of
 from masquerade.methods import (
     DEFAULT,
@@ -94,11 +94,11 @@ def _entries(job: Job, problems: Problems, base: Path | None) -> Iterator[tuple[
     """Yield the requirements of all entries except m-privacy, each with its entry's key."""
     sensitive: list[str] = list(dict.fromkeys(job.roles.sensitive))
     if len(sensitive) > 1 and any(entry.model == M_PRIVACY for entry in job.privacy):
-        sensitive = [Product(sensitive)]  # against insiders, several sensitive attributes count as one
+        sensitive = [ProductColumn(sensitive)]  # against insiders, several sensitive attributes count as one
     for position, entry in enumerate(job.privacy):
         key = ("privacy", position)
         if entry.model != M_PRIVACY:
-            for part in _parts(key, entry, sensitive, problems, Trees(job, base)):
+            for part in _parts(key, entry, sensitive, problems, SensitiveTaxonomies(job, base)):
                 yield key, part
 
 
@@ -140,7 +140,7 @@ def _wrapped(
 
 
 def _parts(
-    key: Key, entry: PrivacyEntry, sensitive: list[str], problems: Problems, trees: Trees
+    key: Key, entry: PrivacyEntry, sensitive: list[str], problems: Problems, trees: SensitiveTaxonomies
 ) -> Iterator[GroupRequirement]:
     """Yield one requirement for each sensitive attribute that the entry applies to."""
     try:

@@ -4,9 +4,9 @@ Loading takes a party of a small trial longer than its part in the protocol. The
 no connection and no thread of its own, so that each process starts as one that has imported the modules itself. Its
 standard input is a socket, whose other end the supervising process has (`jobs/processes.py`):
 
-    supervisor -> server   Start   a number for the process, the module and its words; with its standard streams
-    supervisor -> server   Signal  a signal for a process
-    server -> supervisor   Ended   its exit code, or minus the signal that ended it; on standard output
+    supervisor -> server   StartProcess   a number for the process, the module and its words; with its standard streams
+    supervisor -> server   Signal         a signal for a process
+    server -> supervisor   Ended          its exit code, or minus the signal that ended it; on standard output
 
 Every process has a session of its own, and none outlives the supervisor, whose death closes the socket.
 
@@ -54,7 +54,7 @@ ROOM = "-" * 1000
 
 
 @dataclass(frozen=True)
-class Start:
+class StartProcess:
     """Run a module with these words."""
 
     process: int
@@ -78,7 +78,7 @@ class Ended:
     code: int
 
 
-def encoded(message: Start | Signal) -> bytes:
+def encoded(message: StartProcess | Signal) -> bytes:
     """A request with its length before it."""
     body = json.dumps(asdict(message)).encode()
     return _LENGTH.pack(len(body)) + body
@@ -96,7 +96,7 @@ class _Server:
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.set_wakeup_fd(self._waker.fileno())
 
-    def serve(self) -> tuple[Start, list[int]] | None:
+    def serve(self) -> tuple[StartProcess, list[int]] | None:
         """Return what to do, with its standard streams, in each new child; None in the server, at its end."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._requests, selectors.EVENT_READ)
@@ -120,15 +120,15 @@ class _Server:
                     for stream in streams:
                         os.close(stream)
 
-    def _request(self) -> tuple[Start | Signal | None, list[int]]:
+    def _request(self) -> tuple[StartProcess | Signal | None, list[int]]:
         length, streams, _, _ = socket.recv_fds(self._requests, _LENGTH.size, 3)
         if len(length) < _LENGTH.size:
             return None, streams
         (size,) = _LENGTH.unpack(length)
         fields = json.loads(self._requests.recv(size, socket.MSG_WAITALL))
-        return (Start(**fields) if streams else Signal(**fields)), streams
+        return (StartProcess(**fields) if streams else Signal(**fields)), streams
 
-    def _is_child(self, request: Start) -> bool:
+    def _is_child(self, request: StartProcess) -> bool:
         """Fork; return True in the child."""
         server = os.getpid()
         with warnings.catch_warnings():
@@ -163,7 +163,7 @@ def end_with(parent: int) -> None:
         sys.exit(0)
 
 
-def become(start: Start, streams: Sequence[int]) -> None:
+def become(start: StartProcess, streams: Sequence[int]) -> None:
     """Be `python -m MODULE WORDS…` from here on."""
     use_streams(streams)
     if not _LINUX:
@@ -304,12 +304,12 @@ class ForkServer:
             ended.set_result(_WITH_ITS_SERVER)
         ours, theirs = socket.socketpair()
         with theirs:
-            self.send(Start(number, module, [*map(str, words)]), theirs.fileno(), theirs.fileno(), log)
+            self.send(StartProcess(number, module, [*map(str, words)]), theirs.fileno(), theirs.fileno(), log)
         return ForkedProcess(
             number, self, ended, await asyncio.open_connection(sock=ours, limit=_LONGEST_LINE)
         )
 
-    def send(self, message: Start | Signal, *streams: int) -> None:
+    def send(self, message: StartProcess | Signal, *streams: int) -> None:
         """Send a request. A server that has died needs none: its processes die with it."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             socket.send_fds(self._requests, [encoded(message)], streams)

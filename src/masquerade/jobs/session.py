@@ -27,15 +27,15 @@ from masquerade.jobs.party_process import (
     Failed,
     Gained,
     Listening,
-    Records,
     Said,
+    SessionFiles,
     Setup,
 )
 from masquerade.jobs.plan import Plan
 from masquerade.jobs.processes import Child, Supervisor
 from masquerade.jobs.release import Release
 from masquerade.methods import method_of
-from masquerade.net.channel import Agreement, Node, Timings
+from masquerade.net.channel import Agreement, PartyAddress, Timings
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity, TrustStore, trial_identities
 from masquerade.net.probe import first_cause
@@ -126,7 +126,7 @@ class PartiesRun(ABC, Generic[Result]):
                 others = {other: address for other, address in addresses.items() if other != name}
                 await _tell(parties.children[name], Book({**others, ASSEMBLER: listener.address}))
             self.on_stage(Stage(self.method.activity))
-            nodes = [Node(name, addresses[name]) for name in names]
+            nodes = [PartyAddress(name, addresses[name]) for name in names]
             agreement = Agreement(self.contract.hash, self.contract.version)
             async with listener.connect(nodes, agreement, _TIMINGS) as channels:
                 return await run_script(self.script(), channels)
@@ -224,7 +224,7 @@ def party_headers(plan: Plan) -> dict[str, tuple[str, ...]]:
 def sent_by(run: PartiesRun[Any], parties: Sequence[str] | None = None) -> dict[str, list[Entry]]:
     """Return the messages that each party sent, from its transcript; by default of all parties."""
     names = run.contract.parties if parties is None else parties
-    transcripts = {name: read_transcript(Records(run.folder, name).transcript) for name in names}
+    transcripts = {name: read_transcript(SessionFiles(run.folder, name).transcript) for name in names}
     return {
         name: [entry for entry in entries if entry.direction == "sent"]
         for name, entries in transcripts.items()

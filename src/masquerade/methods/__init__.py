@@ -75,12 +75,12 @@ BUILT_IN: dict[Kind, dict[str, str]] = {
     },
     "learning": {
         "id3": "protocol.learn.id3.Id3",
-        "bayes-net": "protocol.learn.bayes_net.BayesNet",
-        "logistic": "protocol.learn.linear.LogisticRegression",
+        "bayes-net": "protocol.learn.bayes_net.BayesNetMethod",
+        "logistic": "protocol.learn.linear.LogisticRegressionMethod",
         "svm": "protocol.learn.linear.SupportVectors",
-        "cox": "protocol.learn.cox.CoxRegression",
-        "pp-svm": "protocol.learn.projected.PpSvm",
-        "pp-cox": "protocol.learn.projected.PpCox",
+        "cox": "protocol.learn.cox.CoxRegressionMethod",
+        "pp-svm": "protocol.learn.projected.PpSvmMethod",
+        "pp-cox": "protocol.learn.projected.PpCoxMethod",
     },
     "question": {"joint-keys": "protocol.joint_keys.JointKeys"},
 }

@@ -142,7 +142,7 @@ def is_host(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Node:
+class PartyAddress:
     """A party and the address it listens on, `host:port`."""
 
     name: str

@@ -21,9 +21,17 @@ import msgspec
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused
 from masquerade.forms.decoders import msgpack_decoder
-from masquerade.net.channel import Agreement, Channel, LeaveMessage, Node, Timings, blame, leave_message
+from masquerade.net.channel import (
+    Agreement,
+    Channel,
+    LeaveMessage,
+    PartyAddress,
+    Timings,
+    blame,
+    leave_message,
+)
 from masquerade.net.identity import Identity, TrustStore, out_of_date
-from masquerade.net.probe import Diagnosis, Finding, explain, probe
+from masquerade.net.probe import Diagnosis, ProbeResult, explain, probe
 from masquerade.net.stream_channel import FrameStream, StreamBroke, StreamChannel
 from masquerade.net.tls_stream import ClientStream, serve
 from masquerade.net.transport import AcceptedStream, Transport
@@ -72,7 +80,7 @@ def encode(greeting: Hello | HelloRefused) -> bytes:
     return msgspec.msgpack.encode(greeting)
 
 
-def decode(frame: bytes, peer: Node) -> Hello | HelloRefused:
+def decode(frame: bytes, peer: PartyAddress) -> Hello | HelloRefused:
     """Decode a peer's greeting; PeerBrokeProtocol when it is malformed."""
     try:
         if len(frame) > MOST_BYTES:
@@ -92,7 +100,9 @@ def misfit(hello: Hello, agreement: Agreement) -> Reason | None:
     return None
 
 
-def refused(peer: Node, reason: Reason, agreement: Agreement, version: int, *, by_peer: bool) -> PeerRefused:
+def refused(
+    peer: PartyAddress, reason: Reason, agreement: Agreement, version: int, *, by_peer: bool
+) -> PeerRefused:
     """Return the error that explains to a person, on either side, why two nodes did not connect."""
     match reason, by_peer:
         case Reason.VERSION, _:
@@ -145,7 +155,7 @@ class Gathering:
         self,
         identity: Identity,
         trust: TrustStore,
-        peers: Sequence[Node],
+        peers: Sequence[PartyAddress],
         agreement: Agreement,
         timings: Timings,
         transport: Transport,
@@ -210,7 +220,7 @@ class Gathering:
                     name, f"has a certificate in our trust store that {problem}; get its new one"
                 )
 
-    async def _dial(self, peer: Node) -> None:
+    async def _dial(self, peer: PartyAddress) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + self.timings.connect
         delay = _FIRST_DELAY
@@ -234,7 +244,7 @@ class Gathering:
             await asyncio.sleep(delay * random.uniform(0.5, 1))  # noqa: S311 # so that nodes do not retry in step
             delay = min(2 * delay, _LONGEST_DELAY)
 
-    async def _greet(self, peer: Node, stream: FrameStream) -> None:
+    async def _greet(self, peer: PartyAddress, stream: FrameStream) -> None:
         """Exchange hellos as the dialling side; the peer joins if its hello matches ours."""
         await stream.write(encode(self._hello()))
         frame = await stream.read()
@@ -252,11 +262,11 @@ class Gathering:
             raise refused(peer, reason, self.agreement, answer.version, by_peer=False)
         self._join(peer, stream)
 
-    async def _await(self, peer: Node) -> None:
+    async def _await(self, peer: PartyAddress) -> None:
         """Wait for a peer to dial us, probing regularly for a reason why it never will."""
         until = asyncio.get_running_loop().time() + self.timings.connect
         joined = self.joined[peer.name]
-        diagnosis = Diagnosis(Finding.NOBODY)
+        diagnosis = Diagnosis(ProbeResult.NOBODY)
         while not joined.done():
             try:
                 async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + LOOK_EVERY)):
@@ -267,7 +277,7 @@ class Gathering:
                     break
                 late = asyncio.get_running_loop().time() >= until
                 # Only a finding that also prevents it from dialling us is final; its address may be closed to us.
-                hopeless = diagnosis.is_final and diagnosis.finding is not Finding.NO_TLS
+                hopeless = diagnosis.is_final and diagnosis.finding is not ProbeResult.NO_TLS
                 if hopeless or late:
                     raise explain(peer, diagnosis, self.identity, self.trust, self.timings.connect) from None
         joined.result()
@@ -280,7 +290,7 @@ class Gathering:
         """
         shown = self.trust.owner(stream.certificate)
         invited = shown in self.peers
-        caller = self.peers.get(shown or "") or Node(shown or "unknown", stream.caller)
+        caller = self.peers.get(shown or "") or PartyAddress(shown or "unknown", stream.caller)
         try:
             async with asyncio.timeout(GREETING):
                 frame = await stream.read()
@@ -326,7 +336,7 @@ class Gathering:
         if not self.trouble.done():
             self.trouble.set_result(error)
 
-    def _join(self, peer: Node, stream: FrameStream) -> None:
+    def _join(self, peer: PartyAddress, stream: FrameStream) -> None:
         channel = StreamChannel(peer, stream, self.agreement, self.timings, self.peers, on_failure=self.abort)
         self.joined[peer.name].set_result(channel)
 
@@ -339,7 +349,7 @@ class Gathering:
 _LINGER = 3 * LOOK_EVERY  # seconds for which a node that refused a peer can still be asked why
 
 
-def _dial(peer: Node, identity: Identity, trust: TrustStore) -> FrameStream:
+def _dial(peer: PartyAddress, identity: Identity, trust: TrustStore) -> FrameStream:
     return ClientStream(peer.address, identity, peer.name, trust.pin(peer.name))
 
 
@@ -357,7 +367,7 @@ class Listener:
 
     @asynccontextmanager
     async def connect(
-        self, peers: Sequence[Node], agreement: Agreement, timings: Timings | None = None
+        self, peers: Sequence[PartyAddress], agreement: Agreement, timings: Timings | None = None
     ) -> AsyncIterator[dict[str, Channel]]:
         """Yield channels to all peers, by name. One session at a time.
 
@@ -409,7 +419,7 @@ async def listen(
     host = address.rpartition(":")[0]
     listener = Listener(identity, trust, host, transport)
     try:
-        place = Node(identity.name, address).address
+        place = PartyAddress(identity.name, address).address
         server, port = await transport.serve(place, identity, trust, listener._talk)
     except OSError:
         raise ParameterError(
@@ -427,7 +437,7 @@ async def connect(
     identity: Identity,
     trust: TrustStore,
     address: str,
-    peers: Sequence[Node],
+    peers: Sequence[PartyAddress],
     agreement: Agreement,
     timings: Timings | None = None,
 ) -> AsyncIterator[dict[str, Channel]]:

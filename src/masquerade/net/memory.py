@@ -16,7 +16,7 @@ from masquerade.net.script import Move, Receive, Script, TolerantReceive, decode
 
 
 @dataclass(frozen=True)
-class Heard:
+class SentMessage:
     """One message as it was sent."""
 
     sender: str
@@ -29,9 +29,9 @@ class Heard:
 class Wire:
     """All messages sent, in order."""
 
-    heard: list[Heard] = field(default_factory=list)
+    heard: list[SentMessage] = field(default_factory=list)
 
-    def seen_by(self, party: str) -> list[Heard]:
+    def seen_by(self, party: str) -> list[SentMessage]:
         """Return the messages that a party received."""
         return [message for message in self.heard if message.receiver == party]
 
@@ -62,7 +62,7 @@ def run_together(scripts: Mapping[str, Script[Any]], wire: Wire | None = None) -
             while not isinstance(move, Receive):
                 for peer in move.peers:
                     data = encode(move.message)
-                    wire.heard.append(Heard(name, peer, kind_of(move.message), data))
+                    wire.heard.append(SentMessage(name, peer, kind_of(move.message), data))
                     queues.setdefault((name, peer), deque()).append(data)
                 move = script.send(None)
             waiting[name] = move

@@ -27,7 +27,7 @@ from masquerade.errors import (
     Problem,
     RequirementUnreachable,
 )
-from masquerade.net.channel import Node
+from masquerade.net.channel import PartyAddress
 from masquerade.net.identity import Identity, TrustStore, fingerprint, out_of_date
 from masquerade.net.tls import looking
 
@@ -114,7 +114,7 @@ _PATIENCE = 2.0
 _LOOK_AGAIN = 0.2
 
 
-class Finding(Enum):
+class ProbeResult(Enum):
     """What is at an address."""
 
     NOBODY = "nobody answers"
@@ -131,37 +131,37 @@ class Finding(Enum):
 class Diagnosis:
     """A finding with its evidence."""
 
-    finding: Finding
+    finding: ProbeResult
     shown: bytes = b""  # the certificate (PEM) that was presented, if any
 
     @property
     def is_final(self) -> bool:
         """Whether retrying is pointless."""
-        lasting = (Finding.NO_TLS, Finding.STRANGER, Finding.OUT_OF_DATE, Finding.REFUSES_US)
+        lasting = (ProbeResult.NO_TLS, ProbeResult.STRANGER, ProbeResult.OUT_OF_DATE, ProbeResult.REFUSES_US)
         return self.finding in lasting
 
 
-async def probe(peer: Node, identity: Identity, trust: TrustStore) -> Diagnosis:
+async def probe(peer: PartyAddress, identity: Identity, trust: TrustStore) -> Diagnosis:
     """Find out what answers at a peer's address."""
     diagnosis = await _look(peer, identity, trust)
-    if diagnosis.finding is Finding.REFUSES_US:  # or it was just stopping: then nobody answers next time
+    if diagnosis.finding is ProbeResult.REFUSES_US:  # or it was just stopping: then nobody answers next time
         await asyncio.sleep(_LOOK_AGAIN)
         diagnosis = await _look(peer, identity, trust)
     return diagnosis
 
 
-async def _look(peer: Node, identity: Identity, trust: TrustStore) -> Diagnosis:
+async def _look(peer: PartyAddress, identity: Identity, trust: TrustStore) -> Diagnosis:
     host, _, port = peer.address.rpartition(":")
     try:
         async with asyncio.timeout(_PATIENCE):
             reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     except (OSError, ValueError, TimeoutError):
-        return Diagnosis(Finding.NOBODY)
+        return Diagnosis(ProbeResult.NOBODY)
     try:
         async with asyncio.timeout(_PATIENCE):
             return await _shake_hands(reader, writer, peer, identity, trust)
     except TimeoutError:
-        return Diagnosis(Finding.MUTE)
+        return Diagnosis(ProbeResult.MUTE)
     finally:
         writer.transport.abort()
 
@@ -169,71 +169,75 @@ async def _look(peer: Node, identity: Identity, trust: TrustStore) -> Diagnosis:
 async def _shake_hands(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    peer: Node,
+    peer: PartyAddress,
     identity: Identity,
     trust: TrustStore,
 ) -> Diagnosis:
-    if_it_hangs_up = Finding.HANGS_UP
+    if_it_hangs_up = ProbeResult.HANGS_UP
     try:
         await writer.start_tls(looking(identity), server_hostname=peer.name)
         der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         shown = x509.load_der_x509_certificate(der).public_bytes(Encoding.PEM)
         if shown != trust.pin(peer.name):
-            return Diagnosis(Finding.STRANGER, shown)
+            return Diagnosis(ProbeResult.STRANGER, shown)
         if out_of_date(shown) is not None:
-            return Diagnosis(Finding.OUT_OF_DATE, shown)
+            return Diagnosis(ProbeResult.OUT_OF_DATE, shown)
         # TLS 1.3: the other end checks our certificate only now. If it accepts it, it sends first; otherwise it closes
         # the connection without sending anything.
-        if_it_hangs_up = Finding.REFUSES_US
-        return Diagnosis(Finding.FINE if await reader.read(1) else if_it_hangs_up)
+        if_it_hangs_up = ProbeResult.REFUSES_US
+        return Diagnosis(ProbeResult.FINE if await reader.read(1) else if_it_hangs_up)
     except ssl.SSLEOFError:
         return Diagnosis(if_it_hangs_up)
     except ssl.SSLError as error:
         if "ALERT" in (error.reason or ""):
-            return Diagnosis(Finding.REFUSES_US)
-        return Diagnosis(Finding.NO_TLS)
+            return Diagnosis(ProbeResult.REFUSES_US)
+        return Diagnosis(ProbeResult.NO_TLS)
     except OSError:
         return Diagnosis(if_it_hangs_up)
 
 
 def explain(
-    peer: Node, diagnosis: Diagnosis, identity: Identity, trust: TrustStore, seconds: float | None = None
+    peer: PartyAddress,
+    diagnosis: Diagnosis,
+    identity: Identity,
+    trust: TrustStore,
+    seconds: float | None = None,
 ) -> PeerError:
     """Return the error for a diagnosis that is final or came after `seconds` of trying (None: a single attempt)."""
     at = f"at {peer.address}"
     tried = f", tried for {seconds:g} s" if seconds is not None else ""
     match diagnosis.finding:
-        case Finding.NO_TLS:
+        case ProbeResult.NO_TLS:
             return PeerRefused(
                 peer.name, f"{at} does not speak TLS; is another program at this address, or one without TLS?"
             )
-        case Finding.STRANGER:
+        case ProbeResult.STRANGER:
             return PeerRefused(
                 peer.name,
                 f"{at} shows a certificate that is not the one in our trust store; compare the fingerprints"
                 f" with its steward: shown {fingerprint(diagnosis.shown)},"
                 f" trusted {trust.fingerprint(peer.name)}",
             )
-        case Finding.OUT_OF_DATE:
+        case ProbeResult.OUT_OF_DATE:
             return PeerRefused(
                 peer.name, f"{at} shows a certificate that {out_of_date(diagnosis.shown)}; it must be renewed"
             )
-        case Finding.REFUSES_US:
+        case ProbeResult.REFUSES_US:
             return PeerRefused(
                 peer.name,
                 f"{at} refuses our certificate; its trust store should have the one with the fingerprint"
                 f" {identity.fingerprint}, and its clock should be right",
             )
-        case Finding.NOBODY:
+        case ProbeResult.NOBODY:
             return PeerUnreachable(peer.name, f"{at}: nobody answers{tried}; is it running?")
-        case Finding.MUTE | Finding.HANGS_UP:
-            does = "says nothing" if diagnosis.finding is Finding.MUTE else "breaks off"
+        case ProbeResult.MUTE | ProbeResult.HANGS_UP:
+            does = "says nothing" if diagnosis.finding is ProbeResult.MUTE else "breaks off"
             return PeerUnreachable(
                 peer.name,
                 f"{at}: accepts the connection, then {does}{tried};"
                 " is it frozen, or is another program at this address?",
             )
-        case Finding.FINE:
+        case ProbeResult.FINE:
             within = f" within {seconds:g} s" if seconds is not None else ""
             return PeerUnreachable(
                 peer.name, f"{at}: is there, but has not joined the session{within}; its log says why"

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from masquerade.errors import PeerBrokeProtocol, PeerError
-from masquerade.net.channel import Agreement, Channel, Node, Timings
+from masquerade.net.channel import Agreement, Channel, PartyAddress, Timings
 from masquerade.net.connect import connect
 from masquerade.net.identity import Identity, TrustStore
 from masquerade.net.script import (
@@ -509,7 +509,7 @@ def run(
     identity: Identity,
     trust: TrustStore,
     address: str,
-    peers: Sequence[Node],
+    peers: Sequence[PartyAddress],
     agreement: Agreement,
     *,
     timings: Timings | None = None,

@@ -19,7 +19,7 @@ import msgspec
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerError, PeerUnreachable
 from masquerade.forms.decoders import msgpack_decoder
-from masquerade.net.channel import DONE, Agreement, LeaveMessage, Node, Timings, blame
+from masquerade.net.channel import DONE, Agreement, LeaveMessage, PartyAddress, Timings, blame
 
 # --- framing ------------------------------------------------------------------------------------------------
 # Encode messages as numbered frames of bounded size, in one canonical form. No I/O.
@@ -195,7 +195,7 @@ class StreamChannel:
 
     def __init__(
         self,
-        peer: Node,
+        peer: PartyAddress,
         stream: FrameStream,
         agreement: Agreement,
         timings: Timings,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from masquerade.net.channel import Node
+from masquerade.net.channel import PartyAddress
 from masquerade.net.identity import Identity, TrustStore
 from masquerade.net.probe import Diagnosis
 from masquerade.net.stream_channel import FrameStream
@@ -43,6 +43,6 @@ Handler = Callable[[AcceptedStream], Awaitable[None]]
 class Transport:
     """Dial a peer; probe why it cannot be dialled; serve at an address and return the actual port (or OSError)."""
 
-    dial: Callable[[Node, Identity, TrustStore], FrameStream]
-    probe: Callable[[Node, Identity, TrustStore], Awaitable[Diagnosis]]
+    dial: Callable[[PartyAddress, Identity, TrustStore], FrameStream]
+    probe: Callable[[PartyAddress, Identity, TrustStore], Awaitable[Diagnosis]]
     serve: Callable[[str, Identity, TrustStore, Handler], Awaitable[tuple[Server, int]]]

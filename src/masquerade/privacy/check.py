@@ -89,7 +89,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
+class WholeTable:
     """What a table has as a whole, where it is read a few groups at a time."""
 
     rows: int
@@ -102,7 +102,7 @@ def verify(
     *,
     bind: bool = True,
     times: Counts | None = None,
-    whole: Whole | None = None,
+    whole: WholeTable | None = None,
 ) -> tuple[Verdict, ...]:
     """One verdict for each part of the requirement, and for each that it wraps, on any frame or table.
 
@@ -134,7 +134,7 @@ class Reading:
         table: Table,
         names: Sequence[str],
         times: Counts | None = None,
-        whole: Whole | None = None,
+        whole: WholeTable | None = None,
     ) -> None:
         """`times` is how often each row occurs, without it once; see `verify`."""
         self.name = table.origin.name
@@ -463,7 +463,7 @@ _BYTES_PER_ROW, _BYTES_PER_CELL = 128, 24  # while the different rows are added 
 _PARTS_AT_ONCE = 32  # that are added up, if they have few different rows
 
 
-class Released(Protocol):
+class ReleasePart(Protocol):
     """Some rows of a release, which whoever counts them reads."""
 
     @property
@@ -474,14 +474,14 @@ class Released(Protocol):
         """Read these columns; text columns in `coded` are dictionary-encoded."""
 
 
-Complete = Callable[[Table, Sequence[Verdict], Counts | None, Whole | None], tuple[Verdict, ...]]
+Complete = Callable[[Table, Sequence[Verdict], Counts | None, WholeTable | None], tuple[Verdict, ...]]
 
 
 class ReleasedRows:
     """All rows of a finished release, each of which a person can read."""
 
     def __init__(
-        self, name: str, columns: Sequence[str], rows: Table | tuple[Engine, Sequence[Released]]
+        self, name: str, columns: Sequence[str], rows: Table | tuple[Engine, Sequence[ReleasePart]]
     ) -> None:
         """`rows` is a table at hand, which needs no counting beforehand, or parts and the engine that counts them."""
         self.name, self.columns = name, tuple(columns)
@@ -522,14 +522,14 @@ class ReleasedRows:
 
 
 def count_release(
-    engine: Engine, parts: Sequence[Released], requirement: Requirement, name: str, *, bind: bool = False
+    engine: Engine, parts: Sequence[ReleasePart], requirement: Requirement, name: str, *, bind: bool = False
 ) -> tuple[Verdict, ...]:
     """Return the verdicts on all rows of a release in parts; `bind` as for `verify`."""
     return ReleasedRows(name, (), (engine, parts)).verdicts(requirement, bind=bind)
 
 
 def count_groups(
-    engine: Engine, parts: Sequence[Released], qid: Sequence[str], names: Sequence[str]
+    engine: Engine, parts: Sequence[ReleasePart], qid: Sequence[str], names: Sequence[str]
 ) -> tuple[Counts, dict[str, tuple[tuple[str, ...], Counts]]]:
     """Count the groups of a release: the rows of each, and how often it has each value of some columns."""
     counting = _Counting(engine, parts)
@@ -559,7 +559,11 @@ class _Judge:
     complete: Complete | None
 
     def __call__(
-        self, table: Table, requirement: Requirement, times: Counts | None = None, whole: Whole | None = None
+        self,
+        table: Table,
+        requirement: Requirement,
+        times: Counts | None = None,
+        whole: WholeTable | None = None,
     ) -> tuple[Verdict, ...]:
         verdicts = verify(table, requirement, bind=self.bind, times=times, whole=whole)
         return verdicts if self.complete is None else self.complete(table, verdicts, times, whole)
@@ -683,7 +687,7 @@ class _Places(Origin):
 class _Counting:
     """Counts the different rows of all parts."""
 
-    def __init__(self, engine: Engine, parts: Sequence[Released]) -> None:
+    def __init__(self, engine: Engine, parts: Sequence[ReleasePart]) -> None:
         self.secret = secrets.randbits(
             64
         )  # so that nobody can write a release whose groups are all in one share
@@ -718,7 +722,7 @@ class _Counting:
             at_once = min(max(held, 1), _PARTS_AT_ONCE)
         return found[0], self._starts[done] / self._starts[-1]
 
-    def whole(self, parts: Sequence[GroupRequirement]) -> Whole:
+    def whole(self, parts: Sequence[GroupRequirement]) -> WholeTable:
         """Return what the release as a whole has of the columns that requirements call sensitive."""
         values: dict[str, tuple[tuple[str, ...], Counts]] = {}
         for name in dict.fromkeys(_sensitive_of(parts)):
@@ -727,14 +731,14 @@ class _Counting:
             coded = table.coded(name)
             counts = weighted_counts(coded.codes, times, len(coded.labels)).astype(np.int64)
             values[name] = (coded.labels, counts)
-        return Whole(sum(self._sizes), values)
+        return WholeTable(sum(self._sizes), values)
 
 
 @dataclass(frozen=True)
 class _CountRows:
     """Counts the different rows of a part."""
 
-    part: Released
+    part: ReleasePart
     columns: tuple[str, ...]
     start: int  # where the part begins in the release
     share: _Share | None = None

@@ -18,8 +18,8 @@ from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.m_privacy.constraint import AllOf
 from masquerade.privacy.requirement import (
     GIVEN_ONCE,
+    CircuitCounts,
     GroupRequirement,
-    SharedCounts,
     SharedRow,
     Thresholds,
     limit,
@@ -63,7 +63,7 @@ class SizeAndValues(GroupRequirement):
         """That of the requirement on values."""
         return self.conjuncts[1].circuit(row)
 
-    def shared_test(self, build: Builder, counts: SharedCounts) -> Literal:
+    def shared_test(self, build: Builder, counts: CircuitCounts) -> Literal:
         """That of the requirement on values."""
         return self.conjuncts[1].shared_test(build, counts)
 

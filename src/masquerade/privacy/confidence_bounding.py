@@ -25,12 +25,12 @@ from masquerade.privacy.m_privacy.constraint import (
     least_left,
     least_left_of_groups,
 )
-from masquerade.privacy.m_privacy.search import Outcome
+from masquerade.privacy.m_privacy.search import MPrivacyOutcome
 from masquerade.privacy.requirement import (
     GIVEN_ONCE,
     TOLERANCE,
+    CircuitCounts,
     GroupRequirement,
-    SharedCounts,
     SharedRow,
     beside,
     limit,
@@ -101,7 +101,7 @@ class MostShare(Constraint):
         others = rest.sum(axis=1, keepdims=True) - rest[:, listed]
         return self._within(total[:, listed], others)
 
-    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+    def worst_coalition(self, matrix: Counts, power: int) -> MPrivacyOutcome:
         """One candidate for each listed value."""
         return worst_share(matrix, self._listed, self.part.confidence + TOLERANCE, power)
 
@@ -156,7 +156,7 @@ class ConfidenceBounding(GroupRequirement):
         bounded = tuple(range(row.n_bounded))
         return row_bounded(row.n_values, row.width, most, bounded, together=row.together)
 
-    def shared_test(self, build: Builder, counts: SharedCounts) -> Literal:
+    def shared_test(self, build: Builder, counts: CircuitCounts) -> Literal:
         """The same, in a shallow circuit."""
         from masquerade.crypto import words
         from masquerade.crypto.count_circuits import at_most
@@ -220,12 +220,12 @@ def largest_share(bound: float, n_records: int) -> tuple[int, int]:
     return largest_within(min(Fraction(bound) + Fraction(TOLERANCE), Fraction(1)), n_records)
 
 
-def worst_share(matrix: Counts, listed: NDArray[np.intp], bound: float, power: int) -> Outcome:
+def worst_share(matrix: Counts, listed: NDArray[np.intp], bound: float, power: int) -> MPrivacyOutcome:
     """A coalition that brings a listed value above the bound: those with the most records of other values."""
     most = matrix[:, listed].sum(axis=0)
     outside = matrix.sum(axis=1, keepdims=True) - matrix[:, listed]
     shares = most / np.maximum(most + least_left(outside, power), 1)
     bad = np.flatnonzero(shares > bound)
     if not bad.size:
-        return Outcome(True, None, listed.size)
-    return Outcome(False, largest_contributors(outside[:, bad[0]], power), listed.size)
+        return MPrivacyOutcome(True, None, listed.size)
+    return MPrivacyOutcome(False, largest_contributors(outside[:, bad[0]], power), listed.size)

@@ -19,8 +19,8 @@ from masquerade.privacy.m_privacy.constraint import CornerConstraint
 from masquerade.privacy.requirement import (
     GIVEN_ONCE,
     TOLERANCE,
+    CircuitCounts,
     GroupRequirement,
-    SharedCounts,
     SharedRow,
     beside,
     limit,
@@ -86,7 +86,7 @@ class EntropyLDiversity(GroupRequirement):
 
         return row_mixed(row.n_values, row.width, self._fixed_bound, row.together)
 
-    def shared_test(self, build: Builder, counts: SharedCounts) -> Literal:
+    def shared_test(self, build: Builder, counts: CircuitCounts) -> Literal:
         """The same, in a shallow circuit."""
         from masquerade.crypto.count_circuits import mixed
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import whole
 from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint, least_left_of_groups, sizes_of
-from masquerade.privacy.m_privacy.search import Masks, Outcome, Sums
+from masquerade.privacy.m_privacy.search import Masks, MPrivacyOutcome, Sums
 from masquerade.privacy.requirement import GroupRequirement, Thresholds, limit, plural, qid, requirement
 
 if TYPE_CHECKING:
@@ -31,15 +31,15 @@ class LeastRecords(Constraint):
         """A few look-ups for each coalition."""
         return 25
 
-    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+    def worst_coalition(self, matrix: Counts, power: int) -> MPrivacyOutcome:
         """As few of the largest contributors as breach."""
         sizes = sizes_of(matrix)
         order = np.argsort(-sizes, kind="stable")[:power]
         left = sizes.sum() - np.concatenate([[0], np.cumsum(sizes[order])])  # without nobody, the largest, …
         if left[-1] >= self.part.k:
-            return Outcome(True, None, 1)
+            return MPrivacyOutcome(True, None, 1)
         enough = int(np.argmax(left < self.part.k))
-        return Outcome(False, tuple(sorted(order[:enough].tolist())), 1)
+        return MPrivacyOutcome(False, tuple(sorted(order[:enough].tolist())), 1)
 
     def withstands(self, counts: Counts, power: Counts) -> NDArray[np.bool_]:
         """Which groups have k records left."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import whole
 from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint, worst_coalition
-from masquerade.privacy.m_privacy.search import Masks, Outcome, Unions, everybody, popcount
+from masquerade.privacy.m_privacy.search import Masks, MPrivacyOutcome, Unions, everybody, popcount
 from masquerade.privacy.requirement import (
     GIVEN_ONCE,
     GroupRequirement,
@@ -44,10 +44,10 @@ class LeastValues(Constraint):
         """A few look-ups for each coalition."""
         return 25
 
-    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+    def worst_coalition(self, matrix: Counts, power: int) -> MPrivacyOutcome:
         """A coalition that leaves fewer than ℓ values."""
         coalition, nodes = worst_coalition(matrix, self.part.l, power)
-        return Outcome(coalition is None, coalition, nodes)
+        return MPrivacyOutcome(coalition is None, coalition, nodes)
 
     def withstands(self, counts: Counts, power: Counts) -> NDArray[np.bool_]:
         """Which groups keep ℓ values.

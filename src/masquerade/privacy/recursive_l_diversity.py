@@ -22,12 +22,12 @@ from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number, whole
 from masquerade.privacy.confidence_bounding import largest_below, worst_share
 from masquerade.privacy.m_privacy.constraint import Constraint, largest_contributors, least_left
-from masquerade.privacy.m_privacy.search import Outcome
+from masquerade.privacy.m_privacy.search import MPrivacyOutcome
 from masquerade.privacy.requirement import (
     GIVEN_ONCE,
     TOLERANCE,
+    CircuitCounts,
     GroupRequirement,
-    SharedCounts,
     SharedRow,
     limit,
     qid,
@@ -58,7 +58,7 @@ class MostRatio(Constraint):
         """Where the largest ratio between the two is below c."""
         return largest_ratios(rest, total, self.part.l) < self._bound
 
-    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+    def worst_coalition(self, matrix: Counts, power: int) -> MPrivacyOutcome:
         """Whichever ℓ − 1 values are to be the frequent ones: those with the most records of other values collude.
 
         So there is one candidate for each set of ℓ − 1 values; where these are too many, providers are searched.
@@ -68,7 +68,7 @@ class MostRatio(Constraint):
             return worst_share(matrix, np.arange(matrix.shape[1]), np.nextafter(self._bound, 0), power)
         present = np.flatnonzero(matrix.any(axis=0))
         if present.size < least:
-            return Outcome(False, (), 1)
+            return MPrivacyOutcome(False, (), 1)
         if math.comb(present.size, least - 1) > _MOST_SETS:
             return super().worst_coalition(matrix, power)
         return _worst_set(matrix[:, present], self._bound, least, power)
@@ -117,7 +117,7 @@ class RecursiveLDiversity(GroupRequirement):
 
         return row_recursive(row.n_values, row.width, self._most(row.n_records), self.l, row.together)
 
-    def shared_test(self, build: Builder, counts: SharedCounts) -> Literal:
+    def shared_test(self, build: Builder, counts: CircuitCounts) -> Literal:
         """The same, in a shallow circuit."""
         from masquerade.crypto.count_circuits import recursive
 
@@ -208,7 +208,7 @@ def largest_ratios(rest: Counts, total: Counts, l: int) -> NDArray[np.float64]: 
     return largest
 
 
-def _worst_set(matrix: Counts, c: float, least: int, power: int) -> Outcome:
+def _worst_set(matrix: Counts, c: float, least: int, power: int) -> MPrivacyOutcome:
     """Sets S of ℓ − 1 values: the most frequent value is in S with all its records, the tail is outside."""
     total, sizes, checks = matrix.sum(axis=0), matrix.sum(axis=1, keepdims=True), 0
     sets = combinations(range(matrix.shape[1]), least - 1)
@@ -219,5 +219,5 @@ def _worst_set(matrix: Counts, c: float, least: int, power: int) -> Outcome:
         bad = np.flatnonzero(total[picked].max(axis=1) >= c * tails)
         checks += len(chosen)
         if bad.size:
-            return Outcome(False, largest_contributors(outside[:, bad[0]], power), checks)
-    return Outcome(True, None, checks)
+            return MPrivacyOutcome(False, largest_contributors(outside[:, bad[0]], power), checks)
+    return MPrivacyOutcome(True, None, checks)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.data.encode import texts
-from masquerade.data.table import Product, columns_of
+from masquerade.data.table import ProductColumn, columns_of
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError, Problem, hint, one_line
 from masquerade.forms.declared import Declared, parameter, parameter_error
@@ -129,9 +129,9 @@ def _checked_names(value: Any) -> tuple[str, ...]:
 def _checked_sensitive(value: Any) -> str:
     if isinstance(value, GivenOnce):
         return value
-    if isinstance(value, Product | list | tuple):
-        names = _checked_names(value.names if isinstance(value, Product) else value)
-        return names[0] if len(names) == 1 else Product(names)
+    if isinstance(value, ProductColumn | list | tuple):
+        names = _checked_names(value.names if isinstance(value, ProductColumn) else value)
+        return names[0] if len(names) == 1 else ProductColumn(names)
     if not isinstance(value, str) or not value:
         raise ValueError
     return str(value)
@@ -179,7 +179,7 @@ class SharedRow(NamedTuple):
     prepared: bool = False
 
 
-class SharedCounts(NamedTuple):
+class CircuitCounts(NamedTuple):
     """The counts of one group as words of a circuit, and those of the whole table; no more than `most_records`.
 
     `bounded` are the places of the values that the requirement is about.
@@ -358,7 +358,7 @@ class GroupRequirement(Requirement, Declared):
         """Whether there is a `shared_test` for these parameters."""
         return self.declares("shared_test")
 
-    def shared_test(self, build: Builder, counts: SharedCounts) -> Bit:
+    def shared_test(self, build: Builder, counts: CircuitCounts) -> Bit:
         """Build the same test, in a shallow circuit, where nobody knows how many records there are in all."""
         raise NotImplementedError(f"{self.model} has no test on shared counts")
 

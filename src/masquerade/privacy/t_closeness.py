@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.encode import MISSING_VALUES
-from masquerade.data.table import Product
+from masquerade.data.table import ProductColumn
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_files import outline_of_rows
 from masquerade.engine.counts import Counts
@@ -30,12 +30,12 @@ from masquerade.forms.declared import parameter, parameter_error
 from masquerade.forms.rules import Rule, choice, number, optional
 from masquerade.privacy.confidence_bounding import largest_within
 from masquerade.privacy.m_privacy.constraint import CornerConstraint, largest_contributors, least_left
-from masquerade.privacy.m_privacy.search import Outcome
+from masquerade.privacy.m_privacy.search import MPrivacyOutcome
 from masquerade.privacy.requirement import (
     GIVEN_ONCE,
     TOLERANCE,
+    CircuitCounts,
     GroupRequirement,
-    SharedCounts,
     SharedRow,
     beside,
     limit,
@@ -207,7 +207,7 @@ class MostDistance(CornerConstraint):
         edges[occurring] = found
         return edges
 
-    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+    def worst_coalition(self, matrix: Counts, power: int) -> MPrivacyOutcome:
         """One candidate for each linear function."""
         t, whole = self.part.t + TOLERANCE, self.whole[0]
         if self.part.distance == "ordered":
@@ -263,7 +263,7 @@ class TCloseness(GroupRequirement):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.distance == "hierarchical":
-            if isinstance(self.sensitive, Product):
+            if isinstance(self.sensitive, ProductColumn):
                 raise parameter_error(
                     self, "distance", '"equal" for several sensitive attributes', self.distance
                 )
@@ -318,7 +318,7 @@ class TCloseness(GroupRequirement):
         """For the equal distance: providers that know each other's values only as text do not know their order."""
         return self.distance == "equal"
 
-    def shared_test(self, build: Builder, counts: SharedCounts) -> Bit:
+    def shared_test(self, build: Builder, counts: CircuitCounts) -> Bit:
         """The same, in a shallow circuit; the whole table's size is secret, too."""
         from masquerade.crypto import words
         from masquerade.crypto.count_circuits import close
@@ -479,7 +479,7 @@ def _bound_on_tree(
     return np.minimum(carried, _distance_bound(low, high, whole, ordered=False))
 
 
-def _worst_set(matrix: Counts, shares: NDArray[np.float64], t: float, power: int) -> Outcome:
+def _worst_set(matrix: Counts, shares: NDArray[np.float64], t: float, power: int) -> MPrivacyOutcome:
     """Sets A of values: the distance is the largest p(A) − q(A)."""
     total, sizes, checks = matrix.sum(axis=0), matrix.sum(axis=1, keepdims=True), 0
     for chosen in _subsets(matrix.shape[1]):
@@ -489,8 +489,8 @@ def _worst_set(matrix: Counts, shares: NDArray[np.float64], t: float, power: int
         bad = np.flatnonzero(surplus > t)
         checks += chosen.shape[1]
         if bad.size:
-            return Outcome(False, largest_contributors(outside[:, bad[0]], power), checks)
-    return Outcome(True, None, checks)
+            return MPrivacyOutcome(False, largest_contributors(outside[:, bad[0]], power), checks)
+    return MPrivacyOutcome(True, None, checks)
 
 
 def _steps(n_values: int) -> NDArray[np.float64]:
@@ -500,7 +500,7 @@ def _steps(n_values: int) -> NDArray[np.float64]:
 
 def _worst_signs(
     matrix: Counts, shares: NDArray[np.float64], edges: NDArray[np.float64], t: float, power: int
-) -> Outcome:
+) -> MPrivacyOutcome:
     """Patterns of signs: the distance is the largest Σ σₑ (p − q)·e, and (Σ wᵥ hᵥ) / (Σ hᵥ) is one with σ's weights.
 
     It exceeds a bound λ where Σ (wᵥ − λ) hᵥ > 0: values above have all of their records, those below the fewest.
@@ -513,8 +513,8 @@ def _worst_signs(
         bad = np.flatnonzero(total @ np.maximum(above, 0) > least_left(pull, power))
         checks += chosen.shape[1]
         if bad.size:
-            return Outcome(False, largest_contributors(pull[:, bad[0]], power), checks)
-    return Outcome(True, None, checks)
+            return MPrivacyOutcome(False, largest_contributors(pull[:, bad[0]], power), checks)
+    return MPrivacyOutcome(True, None, checks)
 
 
 def _subsets(n: int) -> Iterator[NDArray[np.int64]]:

@@ -159,7 +159,7 @@ def _told(deciding: Sequence[str], n_records: int) -> Script[Rows]:
 
 
 @dataclass(frozen=True)
-class QidGroups:
+class BoundaryGroups:
     """A party's own groups over one QID with every value at its boundary, as the joint tests look at them."""
 
     own: Counts
@@ -221,11 +221,11 @@ class _Test:
                 return left
         return left[:0]
 
-    def _groups(self, qid: frozenset[str], parts: Sequence[GroupRequirement], bound: int) -> QidGroups:
+    def _groups(self, qid: frozenset[str], parts: Sequence[GroupRequirement], bound: int) -> BoundaryGroups:
         n_records, k = len(self.common.own), max(part.implied_size for part in parts)
         columns = [column for column in self.columns if column.name in qid]
         own, n_groups = start_groups(columns, n_records, whole_columns=self.whole_columns)
-        return QidGroups(own, n_groups, k, bound, np.arange(n_records))
+        return BoundaryGroups(own, n_groups, k, bound, np.arange(n_records))
 
     def _agree_on_bounds(self) -> Script[list[tuple[int, ...]]]:
         """Return, for each QID, how many groups each tester has at most."""
@@ -312,7 +312,7 @@ class StartValues(Message, tag="start-values", frozen=True):
 
 
 @dataclass(frozen=True)
-class Start:
+class BoundaryStart:
     """The number of each remaining record's most general allowed value, by bounded attribute, and how many occur."""
 
     values: Mapping[str, tuple[Counts, int]] = field(default_factory=dict)
@@ -331,10 +331,10 @@ class Start:
 
 def start_within_boundaries(
     name: str, contract: Contract, common: CommonRecords, on_stage: OnStage, *, whole_columns: bool
-) -> Script[tuple[CommonRecords, Start]]:
+) -> Script[tuple[CommonRecords, BoundaryStart]]:
     """Return the records that can be released, and where they start; without boundaries all, at the top."""
     if not contract.bounded:
-        return common, Start()
+        return common, BoundaryStart()
     on_stage(Stage("testing the boundaries"))
     rows = yield from reachable_records(name, contract, common, on_stage, whole_columns=whole_columns)
     left = common.only(rows)
@@ -343,7 +343,9 @@ def start_within_boundaries(
     return left, start
 
 
-def _exchanged(name: str, contract: Contract, left: CommonRecords, *, whole_columns: bool) -> Script[Start]:
+def _exchanged(
+    name: str, contract: Contract, left: CommonRecords, *, whole_columns: bool
+) -> Script[BoundaryStart]:
     holder = {column.name: column.holder for column in contract.columns}
     found: dict[str, tuple[Counts, int]] = {}
     own = [each for each in contract.bounded if holder[each] == name]
@@ -362,7 +364,7 @@ def _exchanged(name: str, contract: Contract, left: CommonRecords, *, whole_colu
                 raise PeerBrokeProtocol(party, f"starts with other attributes than {', '.join(theirs)}")
             for each, count, values in zip(theirs, message.counts, message.values, strict=True):
                 found[each] = _understood(party, each, count, values, left.n_records), count
-    return Start({each: found[each] for each in contract.bounded})
+    return BoundaryStart({each: found[each] for each in contract.bounded})
 
 
 def _understood(party: str, attribute: str, count: int, values: bytes, n_records: int) -> Counts:
@@ -377,7 +379,7 @@ def _understood(party: str, attribute: str, count: int, values: bytes, n_records
     return numbers
 
 
-def _check(name: str, contract: Contract, left: CommonRecords, start: Start) -> None:
+def _check(name: str, contract: Contract, left: CommonRecords, start: BoundaryStart) -> None:
     """Raise unless the groups satisfy what this party can judge; which peer lies is known where there is but one."""
     for part in contract.parts:
         if not _holds(part, left, *start.groups(frozenset(part.qid), left.n_records)):

@@ -117,7 +117,7 @@ Groups = NDArray[np.int64]  # of each record, the number of its group at one par
 
 
 @dataclass(frozen=True)
-class Scale:
+class RatioScale:
     """Between which numbers a ratio lies, and how much of it is opened; public, and the same for all parties."""
 
     records: int
@@ -148,11 +148,11 @@ class Scale:
 
 
 def joint_ratios(
-    shared: SharedBits, own: Sequence[Groups], scale: Scale, on_stage: OnStage = silent
+    shared: SharedBits, own: Sequence[Groups], scale: RatioScale, on_stage: OnStage = silent
 ) -> Script[list[int]]:
     """Return, for each set, the number that says how far all parties' groups together tell the records apart.
 
-    See `Scale`. `own` has this party's groups of each set; all sets are done beside each other.
+    See `RatioScale`. `own` has this party's groups of each set; all sets are done beside each other.
     """
     n, n_sets = scale.records, len(own)
     if n < 2:  # there is nothing to tell apart
@@ -187,7 +187,7 @@ def sums_of_shares(shared: SharedBits, numbers: Bits) -> Script[Bits]:
     return numbers[:, :, 0]
 
 
-def _steps_reached(shared: SharedBits, totals: Bits, scale: Scale) -> Script[Bits]:
+def _steps_reached(shared: SharedBits, totals: Bits, scale: RatioScale) -> Script[Bits]:
     """Return shares of how many limits each total stays within."""
     limits = np.array(scale.limits, np.uint64)
     width, lists = max(len(totals), int(limits.max()).bit_length()), totals.shape[1]
@@ -273,7 +273,7 @@ def joint_keys_party(question: JointKeys, seat: Seat) -> Script[int]:
     own = common if question.sample is None else common.take(np.arange(_compared(question, common)))
     sets = question.asked(contract)
     groups = [_groups(own, name, contract, columns) for columns in sets]
-    scale = Scale(len(own), question.measure, question.steps)
+    scale = RatioScale(len(own), question.measure, question.steps)
     seat.before_showing()
     seat.on_stage(Stage("preparing the transfers"))
     me = contract.parties.index(name)
@@ -297,7 +297,7 @@ def collect_ratios(question: JointKeys, contract: Contract) -> Script[JointRatio
             who = f"{party} reports other ratios than {contract.parties[0]}"
             raise PeerBrokeProtocol("", f"{who}: one of them does not follow the protocol")
         compared = found.records if question.sample is None else min(question.sample, found.records)
-        scale = Scale(compared, question.measure, question.steps)
+        scale = RatioScale(compared, question.measure, question.steps)
         possible = len(found.opened) == len(sets) and all(
             0 <= number <= scale.most for number in found.opened
         )

@@ -301,7 +301,7 @@ Written = Mapping[str, Any]  # a method with its parameters, as a contract has i
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PreferredMethod:
     """A method with the settings of one of its preferences."""
 
     method: SessionMethod
@@ -323,7 +323,7 @@ class Automatic(AskedMethod):
         "requirements; which one is agreed in the contract, before anything is computed"
     )
 
-    among: tuple[Written, ...] | None = None  # the candidates left, as `Candidate.written`; None: all
+    among: tuple[Written, ...] | None = None  # the candidates left, as `PreferredMethod.written`; None: all
 
     @classmethod
     def methods(cls) -> Iterable[type[SessionMethod]]:
@@ -331,10 +331,10 @@ class Automatic(AskedMethod):
         raise NotImplementedError
 
     @property
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[PreferredMethod, ...]:
         """The methods in their settings, the preferred ones first."""
         found = [
-            Candidate(method(**self._passed_on(method), **each.settings), each)
+            PreferredMethod(method(**self._passed_on(method), **each.settings), each)
             for method in self.methods()
             for each in method.preferences
         ]

@@ -59,7 +59,7 @@ class BaseTransfers(Message, tag="base-transfers", frozen=True):
     data: bytes
 
 
-class Side(Protocol):
+class TransferSide(Protocol):
     """One side of a pair's transfers."""
 
     def setup(self) -> bytes:
@@ -71,8 +71,8 @@ class Side(Protocol):
         ...
 
 
-Offering = TypeVar("Offering", bound=Side)
-Choosing = TypeVar("Choosing", bound=Side)
+Offering = TypeVar("Offering", bound=TransferSide)
+Choosing = TypeVar("Choosing", bound=TransferSide)
 
 
 def exchange_nonces(me: int, parties: Sequence[str]) -> Script[tuple[bytes, ...]]:
@@ -111,7 +111,7 @@ def set_up_pairs(
     for number, name in peers.items():
         left, right = sorted((me, number))
         session = purpose + b"\0" + nonces[left] + nonces[right] + b"%d %d" % (left, right)
-        side: Side
+        side: TransferSide
         if _who_offers(left, right) == me:
             side = offering[number] = offer(session, number)
         else:

@@ -19,7 +19,7 @@ from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.pairs import blaming
 
 
-class Masked(Message, tag="shared-masked", frozen=True):
+class MaskedOperands(Message, tag="shared-masked", frozen=True):
     """Shares of masked operands: one layer of ANDs."""
 
     data: bytes
@@ -37,7 +37,7 @@ class Opened(Message, tag="shared-opened", frozen=True):
     data: bytes
 
 
-class Outputs(Message, tag="shared-outputs", frozen=True):
+class OpenedOutputs(Message, tag="shared-outputs", frozen=True):
     """What all parties' shares of the outputs open."""
 
     data: bytes
@@ -51,7 +51,7 @@ def evaluate(part: SharedEvaluation, me: int, parties: Sequence[str]) -> Script[
     peers = [name for number, name in enumerate(parties) if number != me]
     while part.message is not None:
         if len(parties) < FROM_ONE:
-            yield Send(tuple(peers), Masked(part.message))
+            yield Send(tuple(peers), MaskedOperands(part.message))
             part.hear((yield from _masked(part, peers)))
         elif me == 0:
             heard = yield from _masked(part, peers)
@@ -59,7 +59,7 @@ def evaluate(part: SharedEvaluation, me: int, parties: Sequence[str]) -> Script[
             yield Send(tuple(peers), Opened(combined))
             part.take(combined)
         else:
-            yield Send((parties[0],), Masked(part.message))
+            yield Send((parties[0],), MaskedOperands(part.message))
             opened = yield Receive(parties[0], Opened)
             with blaming(parties[0]):
                 part.take(opened.data)
@@ -84,14 +84,14 @@ def evaluate_and_open(
         return opened(own, (yield from _equally_long(Share, len(ours), peers)))
     if me == 0:
         result = opened(own, (yield from _equally_long(Share, len(ours), peers)))
-        yield Send(peers, Outputs(share_message(result)))
+        yield Send(peers, OpenedOutputs(share_message(result)))
         return result
     yield Send((parties[0],), Share(ours))
-    (combined,) = yield from _equally_long(Outputs, len(ours), parties[:1])
+    (combined,) = yield from _equally_long(OpenedOutputs, len(ours), parties[:1])
     return opened(np.zeros_like(own), [combined])
 
 
-def _equally_long(kind: type[Share | Outputs], size: int, peers: Sequence[str]) -> Script[list[bytes]]:
+def _equally_long(kind: type[Share | OpenedOutputs], size: int, peers: Sequence[str]) -> Script[list[bytes]]:
     """Receive as many bytes from each peer."""
     heard = []
     for name in peers:
@@ -106,7 +106,7 @@ def _masked(part: SharedEvaluation, peers: Sequence[str]) -> Script[list[bytes]]
     """Receive what every peer has masked of this layer."""
     heard = []
     for name, expected in zip(peers, part.message_bytes, strict=True):
-        theirs = yield Receive(name, Masked)
+        theirs = yield Receive(name, MaskedOperands)
         if len(theirs.data) != expected:
             raise PeerBrokeProtocol(name, f"sent {len(theirs.data)} bytes where the message has {expected}")
         heard.append(theirs.data)

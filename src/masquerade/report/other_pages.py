@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from masquerade.anonymize.auto import Row, SideBySide
+from masquerade.anonymize.auto import MethodResult, SideBySide
 from masquerade.methods import described, learning_methods
 from masquerade.protocol.joint_keys import JointRatios
 from masquerade.protocol.learn.bayes_net import NetModel
@@ -267,7 +267,7 @@ def _has_figure(points: Sequence[tuple[float, float | None]]) -> bool:
     return any(value is not None for _, value in points)
 
 
-def _row(row: Row, headline: Sequence[str], others: Sequence[str], is_best: bool) -> dict[str, Any]:
+def _row(row: MethodResult, headline: Sequence[str], others: Sequence[str], is_best: bool) -> dict[str, Any]:
     return {
         "name": described(row.method),
         "k": _k(row),
@@ -283,5 +283,5 @@ def _row(row: Row, headline: Sequence[str], others: Sequence[str], is_best: bool
     }
 
 
-def _k(row: Row) -> str:
+def _k(row: MethodResult) -> str:
     return "" if row.k is None else count(row.k)

@@ -48,7 +48,7 @@ _FIRST_VALUE, _VALUE_STEP, _LEAST_NUMBER = -1.7e308, 1e300, -8e307
 
 
 @dataclass
-class Scale:
+class CellRanges:
     """How the cells of an attribute become ranges."""
 
     attribute: Attribute
@@ -109,7 +109,7 @@ class Boxes:
     groups: Counts  # of each row
 
     @classmethod
-    def of(cls, table: Table, scales: Sequence[Scale]) -> Boxes:
+    def of(cls, table: Table, scales: Sequence[CellRanges]) -> Boxes:
         """Group the rows of a table by their cells."""
         columns, ranges = [], []
         for scale in scales:
@@ -242,10 +242,11 @@ class Scene:
         return coded.labels, coded.histograms(self.groups.groups, self.sizes.size)
 
     @cached_property
-    def scales(self) -> dict[str, Scale]:
+    def scales(self) -> dict[str, CellRanges]:
         """How the cells of each attribute are compared."""
         return {
-            name: Scale(self.schema[name] if name in self.schema else Attribute(name)) for name in self.qid
+            name: CellRanges(self.schema[name] if name in self.schema else Attribute(name))
+            for name in self.qid
         }
 
     def boxes_of(self, table: Table, what: str) -> Boxes:

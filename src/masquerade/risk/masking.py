@@ -107,7 +107,7 @@ def _least(
 
 
 @dataclass(frozen=True)
-class Limit:
+class RatioLimit:
     """The ratio that no set of published columns may exceed; with a `sample`, but for a chance of `delta`."""
 
     measure: Measure
@@ -171,7 +171,7 @@ class Masked:
 
 
 def choose_columns(
-    limit: Limit,
+    limit: RatioLimit,
     rows: CodedRows,
     weights: list[float],
     *,

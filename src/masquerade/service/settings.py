@@ -14,7 +14,7 @@ from pydantic import Field, PlainValidator, PrivateAttr
 
 from masquerade.errors import Key, ParameterError
 from masquerade.forms.form import Form, Problems, key, read_form, read_toml
-from masquerade.net.channel import Node, Timings, is_host
+from masquerade.net.channel import PartyAddress, Timings, is_host
 from masquerade.net.identity import Identity, TrustStore
 from masquerade.service.agree.request import Duration
 from masquerade.service.canonical import places_not_plain
@@ -32,7 +32,7 @@ def _address(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError
     try:
-        return Node("", value).address
+        return PartyAddress("", value).address
     except ParameterError:
         raise ValueError from None
 

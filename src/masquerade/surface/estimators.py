@@ -33,10 +33,8 @@ from masquerade.net.channel import Channel
 from masquerade.net.session import run_script
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, Role
 from masquerade.protocol.learn import linear
-from masquerade.protocol.learn.bayes_net import BayesNet as NetMethod
-from masquerade.protocol.learn.bayes_net import NetModel
-from masquerade.protocol.learn.cox import CoxRegression as CoxMethod
-from masquerade.protocol.learn.cox import CoxSurvival
+from masquerade.protocol.learn.bayes_net import BayesNetMethod, NetModel
+from masquerade.protocol.learn.cox import CoxRegressionMethod, CoxSurvival
 from masquerade.protocol.learn.frame import alone_at
 from masquerade.protocol.learn.id3 import Id3
 from masquerade.protocol.learn.inference import Inference, InferenceRow
@@ -45,17 +43,7 @@ from masquerade.protocol.learn.linear import LinearClassifier, LogisticModel
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models import Cells, Classifier, Model, concordance
 from masquerade.protocol.learn.predicting import Asked, predictions, unseen_of, unseen_values
-from masquerade.protocol.learn.projected import (
-    MappedCox,
-    MappedMethod,
-    MappedSvm,
-)
-from masquerade.protocol.learn.projected import (
-    PpCox as PpCoxMethod,
-)
-from masquerade.protocol.learn.projected import (
-    PpSvm as PpSvmMethod,
-)
+from masquerade.protocol.learn.projected import MappedCox, MappedMethod, MappedSvm, PpCoxMethod, PpSvmMethod
 from masquerade.protocol.learn.projection import SiteKey
 from masquerade.protocol.method import ASSEMBLER, Seat
 
@@ -373,7 +361,7 @@ class CoxRegression(InferredEstimator, _Survival):
     `learned_` has the model, its metrics and curves.
     """
 
-    _name = CoxMethod.name
+    _name = CoxRegressionMethod.name
 
     def __init__(
         self,
@@ -575,7 +563,7 @@ class DecisionTree(_OfCategories):
 class BayesNet(_OfCategories):
     """A Bayes net in the manner of scikit-learn, whose class is `y`. Every value is a category, as of a tree."""
 
-    _name = NetMethod.name
+    _name = BayesNetMethod.name
 
     def __init__(self, parents: int = 2, terms: int | None = None) -> None:
         self.parents = parents
@@ -641,7 +629,7 @@ class _Linear(_OfTwoClasses):
 class LogisticRegression(InferredEstimator, _Linear):
     """Logistic regression in the manner of scikit-learn, unpenalised unless `ridge` is set."""
 
-    _name = linear.LogisticRegression.name
+    _name = linear.LogisticRegressionMethod.name
 
     def __init__(self, ridge: float = 0.0) -> None:
         self.ridge = ridge

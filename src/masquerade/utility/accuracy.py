@@ -62,14 +62,14 @@ class Category:
 
 
 @dataclass(frozen=True, eq=False)
-class Number:
+class NumericFeature:
     """A feature on a scale; a class's values are normally distributed, no closer than a sixth of the mean gap."""
 
     values: Numbers
 
-    def take(self, rows: Rows) -> Number:
+    def take(self, rows: Rows) -> NumericFeature:
         """Return the feature of these records."""
-        return Number(self.values[rows])
+        return NumericFeature(self.values[rows])
 
     def log_likelihood(self, classes: NDArray[np.int32], n_classes: int, train: Rows, test: Rows) -> Numbers:
         """Return the logarithm of the density, one row per test record."""
@@ -85,14 +85,14 @@ class Number:
         return logs
 
 
-Feature = Category | Number
+Feature = Category | NumericFeature
 
 
 def raw_feature(table: Table, name: str) -> Feature:
     """Return an attribute as it is: numbers and dates on their scale."""
     if table.schema[name].kind == "categorical":
         return _category(table.coded(name))
-    return Number(raw_features(table, name)[:, 0].astype(np.float64))
+    return NumericFeature(raw_features(table, name)[:, 0].astype(np.float64))
 
 
 def released_feature(column: Generalised, ordered: bool) -> Feature:
@@ -102,10 +102,10 @@ def released_feature(column: Generalised, ordered: bool) -> Feature:
     last = column.hi - 1
     domain = column.domain
     if not isinstance(domain, Continuum):  # fixed intervals: by their order
-        return Number(((column.lo + last) / 2)[column.codes])
+        return NumericFeature(((column.lo + last) / 2)[column.codes])
     values = domain.values.astype(np.float64)
     places = np.concatenate([values[:1] - 1, values]) if domain.missing else values
-    return Number(((places[column.lo] + places[last]) / 2)[column.codes])
+    return NumericFeature(((places[column.lo] + places[last]) / 2)[column.codes])
 
 
 def _category(coded: Coded) -> Category:

@@ -19,7 +19,7 @@ from masquerade.service.wire.control import (
     Progress,
     Published,
     PublishedDataset,
-    Ready,
+    ReadyAt,
     SeenStep,
     Signature,
 )
@@ -27,7 +27,15 @@ from masquerade.service.wire.problems import rendered
 from service.parties import BANK, offer, policy, request
 
 KINDS: tuple[Any, ...] = (
-    *(Health, Published, Offer | Refusal, Signature | Pending | Refusal, Ready | Refusal, Progress, Parties),
+    *(
+        Health,
+        Published,
+        Offer | Refusal,
+        Signature | Pending | Refusal,
+        ReadyAt | Refusal,
+        Progress,
+        Parties,
+    ),
 )
 
 
@@ -60,7 +68,7 @@ def seeds() -> dict[str, bytes]:
         "refusal": Refusal(PEER, ("too small",)),
         "signature": Signature("aa"),
         "pending": Pending("a person is asked"),
-        "ready": Ready("127.0.0.1:1"),
+        "ready": ReadyAt("127.0.0.1:1"),
         "progress": Progress(
             *("failed", Stage("aligning"), 1, 2, 3, 4.5),
             steps=(SeenStep(1, "age", "any", ("young", "old")),),

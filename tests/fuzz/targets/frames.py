@@ -7,10 +7,10 @@ from contextlib import suppress
 from fuzz.oracle import PEER, allowing
 from masquerade.errors import PeerError
 from masquerade.net import connect as handshake
-from masquerade.net.channel import Agreement, Cause, LeaveMessage, Node, blame
+from masquerade.net.channel import Agreement, Cause, LeaveMessage, PartyAddress, blame
 from masquerade.net.stream_channel import Arrived, FrameError, Inbound, Outbound
 
-NODE = Node(PEER, "127.0.0.1:7001")
+NODE = PartyAddress(PEER, "127.0.0.1:7001")
 AGREEMENT = Agreement(b"\0" * 32, 1)
 MOST_BYTES = 4096
 

@@ -15,7 +15,7 @@ from masquerade.errors import PeerError
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Message, decode, encode
 from masquerade.protocol.hand_in import Columns, read_columns, write_columns
-from masquerade.protocol.providers.messages import Records, Rows, read_rows, read_schema
+from masquerade.protocol.providers.messages import ProviderRecords, Rows, read_rows, read_schema
 
 for module in pkgutil.walk_packages(masquerade.protocol.__path__, "masquerade.protocol."):
     import_module(module.name)
@@ -39,7 +39,7 @@ def read(message: Message) -> None:
             read_columns(message, PEER, NAMES)
         case Rows(table=table):
             read_rows(table, PEER, NAMES)
-        case Records(table=table, schema=schema):
+        case ProviderRecords(table=table, schema=schema):
             read_rows(table, PEER, NAMES)
             read_schema(schema, PEER, [each.name for each in schema])
 

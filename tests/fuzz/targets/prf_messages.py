@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from fuzz.oracle import PEER, allowing
-from masquerade.crypto.key_value_store import Shape
+from masquerade.crypto.key_value_store import StoreLayout
 from masquerade.crypto.oblivious_prf import ANSWER_BYTES, ItemStore, PrfReceiver, PrfSender
 from masquerade.errors import PeerError
 from masquerade.protocol.align.oprf import (
     CommonPlaces,
     CommonValues,
     Items,
+    PrfOutputs,
     PrfValues,
     ShareStore,
-    Values,
     _named_rows,
     _places,
     _slots,
@@ -23,7 +23,7 @@ from masquerade.protocol.align.oprf import (
 from masquerade.protocol.pairs import blaming
 
 ITEMS = Items.of([b"one", b"two", b"three"], b"fuzz")
-OWN = Values(np.array([9, 5, 7], np.uint64), np.zeros(3, np.uint64))
+OWN = PrfOutputs(np.array([9, 5, 7], np.uint64), np.zeros(3, np.uint64))
 RECEIVER, SENDER = PrfReceiver(b"fuzz"), PrfSender(b"fuzz", ITEMS.family)
 _HALVES = RECEIVER.setup(), SENDER.setup()
 RECEIVER.finish_setup(_HALVES[1])
@@ -37,7 +37,7 @@ def fuzz(data: bytes) -> None:
     with allowing(PeerError):
         assert _places(CommonPlaces(data), PEER, 5).max(initial=0) < 5
     with allowing(PeerError):
-        _slots(ShareStore(data), PEER, Shape(3))
+        _slots(ShareStore(data), PEER, StoreLayout(3))
     with allowing(PeerError):
         rows = _named_rows(CommonValues(data), PEER, OWN, 8)
         assert len(set(rows.tolist())) == len(rows) <= 3
@@ -64,7 +64,7 @@ def seeds() -> dict[str, bytes]:
         "named-twice": np.array([5, 5], np.uint64).tobytes(),
         "places": b"\x15",
         "outside": b"\xff",
-        "slots": bytes(8 * Shape(3).size),
+        "slots": bytes(8 * StoreLayout(3).size),
         "seed": bytes(32),
         "answer": bytes(ANSWER_BYTES),
         "columns": columns,

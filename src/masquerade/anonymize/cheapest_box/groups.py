@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade.anonymize.cheapest_box.space import Levels, Records
+from masquerade.anonymize.cheapest_box.space import DistinctRecords, Levels
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.engine.counts import Counts, Flags, Rows, group_rows, occurring
 
 NONE = -1  # the group of records that no box took
 
 
-class Groups:
+class GrowingGroups:
     """Groups that may still grow: the ranks they span, their rows and their counts."""
 
-    def __init__(self, levels: Sequence[Levels], records: Records, groups: Counts, n_groups: int) -> None:
+    def __init__(
+        self, levels: Sequence[Levels], records: DistinctRecords, groups: Counts, n_groups: int
+    ) -> None:
         self._levels = levels
         taken = np.flatnonzero(groups != NONE)
         order = taken[np.argsort(groups[taken], kind="stable")]
@@ -65,15 +67,17 @@ class Groups:
         return np.stack([lo for lo, _ in covers]), np.stack([hi for _, hi in covers])
 
 
-def merged_by_cells(levels: Sequence[Levels], records: Records, groups: Counts) -> tuple[Counts, Groups]:
+def merged_by_cells(
+    levels: Sequence[Levels], records: DistinctRecords, groups: Counts
+) -> tuple[Counts, GrowingGroups]:
     """Make one group of those that a reader of the release cannot tell apart, because their cells are equal."""
-    lo, hi = Groups(levels, records, groups, int(groups.max()) + 1).cells()
+    lo, hi = GrowingGroups(levels, records, groups, int(groups.max()) + 1).cells()
     ends = [
         (end, each.column.domain.size + 1) for each, *both in zip(levels, lo, hi, strict=True) for end in both
     ]
     number, n_groups = group_rows(ends, lo.shape[1])
     groups = number[groups]
-    return groups, Groups(levels, records, groups, n_groups)
+    return groups, GrowingGroups(levels, records, groups, n_groups)
 
 
 # --- leftovers ----------------------------------------------------------------------------------------------
@@ -85,7 +89,7 @@ _AT_A_TIME = 1 << 22  # pairs of a record and a group
 
 
 def place_leftovers(
-    levels: Sequence[Levels], records: Records, groups: Counts, n_groups: int, judge: Judge
+    levels: Sequence[Levels], records: DistinctRecords, groups: Counts, n_groups: int, judge: Judge
 ) -> Counts:
     """Return each record's group, when everybody has one and every group satisfies."""
     groups = groups.copy()
@@ -99,7 +103,7 @@ def place_leftovers(
 
 
 def with_everybody(
-    levels: Sequence[Levels], records: Records, groups: Counts, n_groups: int, judge: Judge
+    levels: Sequence[Levels], records: DistinctRecords, groups: Counts, n_groups: int, judge: Judge
 ) -> tuple[Counts, Counts, Counts]:
     """Return each record's group, when everybody has one, and the ranks `[lo, hi)` of its cells, attribute × group."""
     while True:
@@ -114,10 +118,10 @@ def with_everybody(
 
 
 def join_cheapest(
-    levels: Sequence[Levels], records: Records, groups: Counts, n_groups: int, judge: Judge
+    levels: Sequence[Levels], records: DistinctRecords, groups: Counts, n_groups: int, judge: Judge
 ) -> None:
     """In rounds: every record asks for its cheapest group, and every group takes the cheapest of those that ask."""
-    state = Groups(levels, records, groups, n_groups)
+    state = GrowingGroups(levels, records, groups, n_groups)
     waiting = np.flatnonzero(groups == NONE)
     while waiting.size:
         choices = _choices(state, records, waiting)
@@ -141,7 +145,7 @@ def join_cheapest(
             return
 
 
-def _choices(state: Groups, records: Records, waiting: Rows) -> Counts:
+def _choices(state: GrowingGroups, records: DistinctRecords, waiting: Rows) -> Counts:
     """Return the groups that each record would make dearer least, as record × choice."""
     n_groups = state.sizes.size
     n_choices = min(_CHOICES, n_groups)
@@ -159,7 +163,7 @@ def _choices(state: Groups, records: Records, waiting: Rows) -> Counts:
 
 
 def _asks(
-    state: Groups, records: Records, waiting: Rows, choices: Counts, judge: Judge
+    state: GrowingGroups, records: DistinctRecords, waiting: Rows, choices: Counts, judge: Judge
 ) -> tuple[Counts, Counts, Counts]:
     """Return who asks (as index of `waiting`), for which group, and how much dearer that gets."""
     n_choices = choices.shape[1]
@@ -177,10 +181,10 @@ def _asks(
 
 
 def _merge_until_satisfied(
-    levels: Sequence[Levels], records: Records, groups: Counts, rest: int, judge: Judge
+    levels: Sequence[Levels], records: DistinctRecords, groups: Counts, rest: int, judge: Judge
 ) -> None:
     """Let the last group, of all that is left, take in the group that costs least, until it satisfies."""
-    state = Groups(levels, records, groups, rest + 1)
+    state = GrowingGroups(levels, records, groups, rest + 1)
     alive = np.ones(rest + 1, bool)
     alive[rest] = False
     into = np.arange(rest + 1)

@@ -21,11 +21,11 @@ from masquerade.anonymize.blocks import blocks
 from masquerade.anonymize.cheapest_box.groups import NONE, with_everybody
 from masquerade.anonymize.cheapest_box.space import (
     ONE,
-    Boxes,
-    Found,
+    BoxIndex,
+    DistinctRecords,
     Hopeless,
+    LargeBoxes,
     Levels,
-    Records,
     Remaining,
     distinct_records,
     levels_of,
@@ -61,7 +61,9 @@ _RETRY_FACTOR, _RETRY_STEP = 3, ONE // 50
 _FEW = 1 << 10  # distinct records of a table so small that judging all boxes of a vector costs nothing
 
 
-def cheapest_boxes(records: Records, boxes: Boxes, judge: Judge, purity: float) -> tuple[Counts, int]:
+def cheapest_boxes(
+    records: DistinctRecords, boxes: BoxIndex, judge: Judge, purity: float
+) -> tuple[Counts, int]:
     """Return each record's group, or NONE, and the number of groups."""
     heap = [(cost, vector) for vector, cost in enumerate(boxes.least_costs)]
     dearest = records.ranks.shape[0] * ONE
@@ -117,7 +119,7 @@ class _RefusedBoxes:
     def __init__(self) -> None:
         self._costs: dict[int, list[int]] = {}
 
-    def note(self, vector: int, found: Found) -> None:
+    def note(self, vector: int, found: LargeBoxes) -> None:
         """All boxes of this vector violate."""
         self._costs[vector] = sorted(found.costs.tolist())
 
@@ -154,7 +156,7 @@ _MULTIPLES = (1, 2, 4, 8, 16, 64)
 _SEED = 7
 
 
-def vectors_of(levels: Sequence[Levels], records: Records, least: int) -> Counts:
+def vectors_of(levels: Sequence[Levels], records: DistinctRecords, least: int) -> Counts:
     """Return the vectors to search for groups of at least `least` rows, the most general too; vector × attribute."""
     kept = [_different(each, ranks) for each, ranks in zip(levels, records.ranks, strict=True)]
     if prod(each.size for each in kept) <= MOST_VECTORS:
@@ -176,7 +178,7 @@ def _different(levels: Levels, ranks: Counts) -> Rows:
     )
 
 
-def _learned(levels: Sequence[Levels], records: Records, least: int) -> Iterator[Vector]:
+def _learned(levels: Sequence[Levels], records: DistinctRecords, least: int) -> Iterator[Vector]:
     random = np.random.default_rng(_SEED)
     sample = random.permutation(records.n)[:_NEIGHBOURS]
     centres = sample[:_CENTRES]
@@ -186,7 +188,7 @@ def _learned(levels: Sequence[Levels], records: Records, least: int) -> Iterator
 
 
 def _around(
-    levels: Sequence[Levels], records: Records, centres: Rows, sample: Rows, least: float
+    levels: Sequence[Levels], records: DistinctRecords, centres: Rows, sample: Rows, least: float
 ) -> Iterator[Vector]:
     """Yield the vectors of boxes around each centre with as many rows of the sample as multiples of `least`."""
     needed = [
@@ -296,7 +298,7 @@ def _recode(
     levels = [levels_of(column) for column in columns]
     records = distinct_records(levels, rows, judge, classes)
     vectors = vectors_of(levels, records, judge.least)
-    groups, n_groups = cheapest_boxes(records, Boxes(levels, records, vectors), judge, purity)
+    groups, n_groups = cheapest_boxes(records, BoxIndex(levels, records, vectors), judge, purity)
     groups, lo, hi = with_everybody(levels, records, groups, n_groups, judge)
     return groups[records.of_row], lo, hi
 

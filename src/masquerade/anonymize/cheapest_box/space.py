@@ -151,7 +151,7 @@ _KEY_SEED = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class DistinctRecords:
     """The distinct records: their ranks along each attribute, how many rows have them, and what is counted of them."""
 
     ranks: Counts  # attribute × record
@@ -165,9 +165,9 @@ class Records:
         """Number of distinct records."""
         return int(self.sizes.size)
 
-    def only(self, kept: Rows) -> Records:
+    def only(self, kept: Rows) -> DistinctRecords:
         """Return these records alone; rows keep the numbers they have."""
-        return Records(
+        return DistinctRecords(
             self.ranks[:, kept],
             self.sizes[kept],
             tuple(each[kept] for each in self.counts),
@@ -175,21 +175,23 @@ class Records:
             self.of_row,
         )
 
-    def of_records(self, some: Rows) -> Records:
+    def of_records(self, some: Rows) -> DistinctRecords:
         """Return just these, each in a row of its own."""
         counts = tuple(each[some] for each in self.counts)
         classes = None if self.classes is None else self.classes[some]
-        return Records(self.ranks[:, some], self.sizes[some], counts, classes, np.arange(some.size))
+        return DistinctRecords(self.ranks[:, some], self.sizes[some], counts, classes, np.arange(some.size))
 
 
-def distinct_records(levels: Sequence[Levels], rows: Rows, judge: Judge, classes: Coded | None) -> Records:
+def distinct_records(
+    levels: Sequence[Levels], rows: Rows, judge: Judge, classes: Coded | None
+) -> DistinctRecords:
     """Return the distinct records among these rows."""
     ranks = [each.column.ranks.take(rows) for each in levels]
     domains = [each.column.domain.size for each in levels]
     of_row, n = group_rows(zip(ranks, domains, strict=True), rows.size)
     first = first_rows(of_row, n)
     sizes = value_counts(of_row, n)
-    return Records(
+    return DistinctRecords(
         np.stack([column[first] for column in ranks]).astype(np.int64),
         sizes,
         judge.count(lambda: of_row, rows, sizes),
@@ -210,14 +212,14 @@ class _Half(NamedTuple):
         return _Half(self.hashes.take(records), self.keys.take(records), self.costs.take(records))
 
 
-class Boxes:
+class BoxIndex:
     """Keys and costs of the boxes that hold each record, for each of the vectors that are searched.
 
     A vector is looked at in two halves, whose keys and costs add up: a few hundred halves make all vectors of a
     lattice of many thousands, so they are kept as long as there is room.
     """
 
-    def __init__(self, levels: Sequence[Levels], records: Records, vectors: Counts) -> None:
+    def __init__(self, levels: Sequence[Levels], records: DistinctRecords, vectors: Counts) -> None:
         random = np.random.default_rng(_KEY_SEED)
         self._ranks = records.ranks
         self._keys = [
@@ -326,7 +328,7 @@ _SPARSE = 0.7  # share of the records still there below which the others are for
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class LargeBoxes:
     """The boxes of one vector that are large enough: where the records of each stand among others, and its cost."""
 
     records: Rows  # box after box, those of smaller boxes between
@@ -334,14 +336,14 @@ class Found:
     lengths: Counts  # distinct records in each box
     costs: Counts
 
-    def only(self, boxes: Flags) -> Found:
+    def only(self, boxes: Flags) -> LargeBoxes:
         """Return the flagged boxes, without records between them."""
         lengths = self.lengths[boxes]
         starts = lengths.cumsum() - lengths
         places = np.arange(lengths.sum()) + (self.starts[boxes] - starts).repeat(lengths)
-        return Found(self.records.take(places), starts, lengths, self.costs[boxes])
+        return LargeBoxes(self.records.take(places), starts, lengths, self.costs[boxes])
 
-    def all(self) -> Found:
+    def all(self) -> LargeBoxes:
         """Return all boxes, without records between them."""
         return self.only(np.ones(self.starts.size, bool))
 
@@ -349,7 +351,7 @@ class Found:
 class Remaining:
     """The records that are left. `numbers` are theirs in the table, of which some may have left already."""
 
-    def __init__(self, records: Records, boxes: Boxes, least: int, purity: float) -> None:
+    def __init__(self, records: DistinctRecords, boxes: BoxIndex, least: int, purity: float) -> None:
         self._records, self._boxes = records, boxes
         self._least, self._purity = least, purity if records.classes is not None else 0.0
         self._numbers = np.arange(records.n)
@@ -362,7 +364,7 @@ class Remaining:
         """Number of distinct records."""
         return int(self._left.size)
 
-    def large_boxes(self, vector: int) -> Found | None:
+    def large_boxes(self, vector: int) -> LargeBoxes | None:
         """Return the boxes of a vector with enough rows; None if there are none."""
         left, least = self._left, self._least
         bits = max(_FEWEST_BITS, min(_MOST_BITS, left.size.bit_length() + 1))
@@ -382,7 +384,7 @@ class Remaining:
             return None
         starts = starts.take(large)
         costs = self._boxes.costs(vector, members.take(starts))
-        found = Found(members, starts, ends.take(large) - starts, costs)
+        found = LargeBoxes(members, starts, ends.take(large) - starts, costs)
         return self._with_purity(found, in_box.take(large)) if self._purity else found
 
     def small_throughout(self, vectors: Rows, bits: int) -> Flags:
@@ -394,13 +396,13 @@ class Remaining:
         small: Flags = together.reshape(vectors.size, 1 << bits).max(axis=1) < self._least
         return small
 
-    def histograms(self, found: Found) -> Histograms:
+    def histograms(self, found: LargeBoxes) -> Histograms:
         """Return what is counted of each box; no records stand between them."""
         return tuple(
             np.add.reduceat(each[found.records], found.starts, axis=0) for each in self._records.counts
         )
 
-    def remove(self, found: Found) -> Rows:
+    def remove(self, found: LargeBoxes) -> Rows:
         """Let the records of boxes leave; return their numbers in the table."""
         stays = np.ones(self._numbers.size, bool)
         stays[found.records] = False
@@ -417,7 +419,7 @@ class Remaining:
         self._boxes.keep_only(self._left)
         self._left = np.arange(self._left.size)
 
-    def _with_purity(self, found: Found, in_box: Counts) -> Found:
+    def _with_purity(self, found: LargeBoxes, in_box: Counts) -> LargeBoxes:
         """Return the boxes with what they cost more because they mix classes."""
         found = found.all()
         assert self._records.classes is not None

@@ -22,7 +22,7 @@ from masquerade.anonymize.mondrian.cuts import (
     taxonomy_candidates,
 )
 from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.tally import Tally, Trees
+from masquerade.anonymize.mondrian.tally import JoinedTaxonomies, Tally
 from masquerade.data.column import Column, Generalised
 from masquerade.engine.counts import Counts, Flags, renumber, rows_by_rank, value_counts
 
@@ -181,7 +181,7 @@ class Cutter:
         """Return the groups with their tally, unless requirements need more than sizes, or counting costs more."""
         if not self.judge.only_sizes or not any(isinstance(axis, TaxonomyAxis) for axis in self.axes):
             return groups
-        trees, batch = Trees(self.axes), groups.batch
+        trees, batch = JoinedTaxonomies(self.axes), groups.batch
         if not trees.worth_counting(batch.n_groups, batch.n_records):
             return groups
         return replace(groups, tally=Tally.of_groups(trees, batch))

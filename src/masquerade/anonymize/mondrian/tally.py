@@ -21,7 +21,7 @@ _ROWS_AT_A_TIME = 1 << 17  # so that counting needs little memory
 _CELLS_PER_VALUE = 1
 
 
-class Trees:
+class JoinedTaxonomies:
     """The taxonomies of all dimensions; nodes are numbered across all of them."""
 
     def __init__(self, axes: Sequence[Axis]) -> None:
@@ -82,18 +82,18 @@ def _joined(arrays: Sequence[Counts]) -> Counts:
 class Tally:
     """The groups of a batch along all taxonomies."""
 
-    trees: Trees
+    trees: JoinedTaxonomies
     counts: Counts  # group × column: how many of the group's records have the value
     nodes: Counts  # group × tree: the lowest node that covers the group
 
     @classmethod
-    def of_groups(cls, trees: Trees, batch: Batch) -> Tally:
+    def of_groups(cls, trees: JoinedTaxonomies, batch: Batch) -> Tally:
         """Tally the groups of a batch."""
         counts = trees.count(batch.rows, np.arange(batch.n_groups), batch.sizes, batch.n_groups)
         return cls._of(trees, counts, np.repeat(trees.roots[np.newaxis], batch.n_groups, axis=0), batch.sizes)
 
     @classmethod
-    def _of(cls, trees: Trees, counts: Counts, nodes: Counts, sizes: Counts) -> Tally:
+    def _of(cls, trees: JoinedTaxonomies, counts: Counts, nodes: Counts, sizes: Counts) -> Tally:
         """Tally groups of these sizes. `nodes` must cover them, and are lowered in place to the lowest that do."""
         tally = cls(trees, counts, nodes)
         flat = nodes.reshape(-1)

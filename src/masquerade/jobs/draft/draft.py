@@ -33,7 +33,7 @@ from masquerade.errors import AnswerIsNo, ParameterError, TaxonomyError
 from masquerade.files import FileExists, replacing_together
 from masquerade.jobs.draft.column_names import always_identifies, names_people
 from masquerade.jobs.draft.profile import ColumnType, Profile, also_read_as, profile
-from masquerade.jobs.draft.roles import Proposal, propose_roles
+from masquerade.jobs.draft.roles import RoleProposal, propose_roles
 from masquerade.jobs.draft.trees import (
     Paths,
     balanced,
@@ -237,12 +237,12 @@ def refuse_existing(job: Path) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class ProfiledColumns:
     """A table's columns, and the roles proposed for them."""
 
     source: RawTable
     profiles: dict[str, Profile]
-    roles: dict[str, Proposal]
+    roles: dict[str, RoleProposal]
 
     def named(self, role: str) -> list[str]:
         """The columns of a role, in the order of the table."""
@@ -256,7 +256,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class FileColumns(Columns):
+class FileColumns(ProfiledColumns):
     """The columns of a table in a file or database."""
 
     file: TableFile
@@ -270,7 +270,7 @@ def look_at(
     qid: Sequence[str] | None = None,
     lists_all: bool = True,
     on_stage: OnStage = silent,
-) -> Columns:
+) -> ProfiledColumns:
     """Propose a role for each column of a table; with `lists_all` those named must all be there."""
     asked = [*([target] if target is not None else []), *sensitive, *(qid or ())]
     if lists_all:
@@ -282,7 +282,7 @@ def look_at(
             raise ParameterError(f"{name}: a quasi-identifier, and also the class or sensitive; name it once")
     profiles = profiles_of(source.table, source.all_columns, on_stage)
     on_stage(Stage("looking for what identifies rows"))
-    return Columns(source, profiles, propose_roles(list(profiles.values()), target, sensitive, qid))
+    return ProfiledColumns(source, profiles, propose_roles(list(profiles.values()), target, sensitive, qid))
 
 
 def look_at_file(
@@ -388,7 +388,7 @@ def draft_job(
     return Draft(job, "\n".join(lines) + "\n", taxonomies, tuple(attributes))
 
 
-def nothing_left(tables: Sequence[Columns]) -> AnswerIsNo:
+def nothing_left(tables: Sequence[ProfiledColumns]) -> AnswerIsNo:
     """Return the error about tables without a quasi-identifier, with the reasons of the first few columns."""
     reasons = [f"{name} ({each.reason})" for table in tables for name, each in table.roles.items()]
     more = f", and {len(reasons) - _FEW:,} more" if len(reasons) > _FEW else ""
@@ -398,7 +398,7 @@ def nothing_left(tables: Sequence[Columns]) -> AnswerIsNo:
     )
 
 
-def kept_rows(columns: Columns, used: Iterable[str]) -> tuple[NDArray[np.bool_], list[str]]:
+def kept_rows(columns: ProfiledColumns, used: Iterable[str]) -> tuple[NDArray[np.bool_], list[str]]:
     """Return which rows a job keeps that uses these columns, and the line with which it keeps missing cells, if any."""
     complete: NDArray[np.bool_] = np.logical_and.reduce([columns.profiles[name].codes >= 0 for name in used])
     if complete.mean() >= 1 - _MOST_DROPPED:
@@ -407,7 +407,7 @@ def kept_rows(columns: Columns, used: Iterable[str]) -> tuple[NDArray[np.bool_],
     return np.ones(complete.size, bool), [f'missing = "keep"  # {lacking}']
 
 
-def attribute_lines(columns: Columns, name: str, section: AttributeText | None) -> list[str]:
+def attribute_lines(columns: ProfiledColumns, name: str, section: AttributeText | None) -> list[str]:
     """Write the section of an attribute, or a comment on a column that has none."""
     proposal = columns.roles[name]
     lines = comment(f"{name}: {proposal.role}; {_reason(columns, name, section)}")
@@ -476,7 +476,7 @@ def diversity_lines(column: Profile, qid: Sequence[str], kept: NDArray[np.bool_]
     ]
 
 
-def likeness(columns: Columns, name: str, target: str | None) -> list[float] | None:
+def likeness(columns: ProfiledColumns, name: str, target: str | None) -> list[float] | None:
     """Return the share of the most common class among the rows of each cell."""
     if target is None:
         return None
@@ -491,14 +491,14 @@ def likeness(columns: Columns, name: str, target: str | None) -> list[float] | N
     return shares
 
 
-def told(columns: Columns, name: str, section: AttributeText | None) -> dict[str, str]:
+def told(columns: ProfiledColumns, name: str, section: AttributeText | None) -> dict[str, str]:
     """Return what the summary says of a column."""
     proposal = columns.roles[name]
     reason = _reason(columns, name, section)
     return {"name": name, "role": proposal.role, "type": columns.profiles[name].type, "reason": reason}
 
 
-def _reason(columns: Columns, name: str, section: AttributeText | None) -> str:
+def _reason(columns: ProfiledColumns, name: str, section: AttributeText | None) -> str:
     """Say why a column has its role, what its taxonomy is, and what of its cells should be looked at."""
     proposal, column = columns.roles[name], columns.profiles[name]
     parts = [proposal.reason, *([section.tree] if section is not None else [])]

@@ -51,7 +51,7 @@ TOO_MANY = "left out: the more attributes, the less is left of each; add it if n
 
 
 @dataclass(frozen=True)
-class Proposal:
+class RoleProposal:
     """The role proposed for a column, and why."""
 
     role: Role
@@ -67,58 +67,58 @@ class DescribedColumn:
     role: Literal["attribute", "sensitive", "class", "duration", "event"] = "attribute"
 
 
-def identifier_by_name(name: str, *, holds_words: bool = True) -> Proposal | None:
+def identifier_by_name(name: str, *, holds_words: bool = True) -> RoleProposal | None:
     """Return the proposal for a column whose name is that of something that identifies people.
 
     `holds_words` is whether it may hold people's names: numbers and dates are none.
     """
     if holds_words and names_people(name):
-        return Proposal("identifier", f'its name, "{name}", is that of people\'s names')
+        return RoleProposal("identifier", f'its name, "{name}", is that of people\'s names')
     if not always_identifies(name):
         return None
-    return Proposal("identifier", f'its name, "{name}", is that of something that identifies people')
+    return RoleProposal("identifier", f'its name, "{name}", is that of something that identifies people')
 
 
-def propose_by_name(columns: Sequence[DescribedColumn]) -> list[Proposal]:
+def propose_by_name(columns: Sequence[DescribedColumn]) -> list[RoleProposal]:
     """Propose a role for each column, at most ten of them quasi-identifiers; those that people are known by first."""
     settled = [_settled(column) for column in columns]
     left = [at for at, proposal in enumerate(settled) if proposal is None]
     order = sorted(left, key=lambda at: not known_of_people(columns[at].name))
     chosen = {*order[:MOST_QUASI_IDENTIFIERS]}
     return [
-        proposal or (_quasi_identifier(columns[at]) if at in chosen else Proposal("other", TOO_MANY))
+        proposal or (_quasi_identifier(columns[at]) if at in chosen else RoleProposal("other", TOO_MANY))
         for at, proposal in enumerate(settled)
     ]
 
 
-def _settled(column: DescribedColumn) -> Proposal | None:
+def _settled(column: DescribedColumn) -> RoleProposal | None:
     if column.role == "sensitive":
-        return Proposal("sensitive", "its holder says so; it is released as it is")
+        return RoleProposal("sensitive", "its holder says so; it is released as it is")
     if column.role == "class":
-        return Proposal("class", CLASS)
+        return RoleProposal("class", CLASS)
     if column.role in ("duration", "event"):
-        return Proposal("other", "its holder offers it to models of survival; no table has it")
+        return RoleProposal("other", "its holder offers it to models of survival; no table has it")
     named = identifier_by_name(column.name, holds_words=column.kind == "categorical")
     if named is not None:
         return named
     if may_identify(column.name) and not known_of_people(column.name):
-        return Proposal(
+        return RoleProposal(
             "identifier", f'its name, "{column.name}", may be that of something that identifies people'
         )
     return None
 
 
-def _quasi_identifier(column: DescribedColumn) -> Proposal:
+def _quasi_identifier(column: DescribedColumn) -> RoleProposal:
     hint = (
         "; it sounds sensitive, and is generalised like the others" if sounds_sensitive(column.name) else ""
     )
     if known_of_people(column.name):
-        return Proposal("quasi-identifier", KNOWN + hint)
+        return RoleProposal("quasi-identifier", KNOWN + hint)
     if column.kind == "date":
-        return Proposal(
+        return RoleProposal(
             "quasi-identifier", f"days on which something happened to a person: {MIGHT_BE_KNOWN}{hint}"
         )
-    return Proposal("quasi-identifier", MIGHT_BE_KNOWN + hint)
+    return RoleProposal("quasi-identifier", MIGHT_BE_KNOWN + hint)
 
 
 # --- roles --------------------------------------------------------------------------------------------------
@@ -136,18 +136,18 @@ def propose_roles(
     target: str | None,
     sensitive: Sequence[str],
     qid: Sequence[str] | None = None,
-) -> dict[str, Proposal]:
+) -> dict[str, RoleProposal]:
     """Propose a role for each column; those of the class and the named sensitive attributes are given.
 
     What identifies people is settled first, by its name and by its cells, then diagnoses; only the rest can be
     quasi-identifiers. Those of `qid` are, if it is given, and no others; one that identifies people is an error.
     """
-    proposed: dict[str, Proposal] = {}
+    proposed: dict[str, RoleProposal] = {}
     for column in columns:
         if column.name == target:
-            proposed[column.name] = Proposal("class", "you named it as the class")
+            proposed[column.name] = RoleProposal("class", "you named it as the class")
         elif column.name in sensitive:
-            proposed[column.name] = Proposal("sensitive", "you named it as sensitive")
+            proposed[column.name] = RoleProposal("sensitive", "you named it as sensitive")
     cells = {column.name: Cells(column) for column in columns if column.name not in proposed}
     proposed |= _identifiers(cells)
     for name, each in cells.items():
@@ -160,20 +160,20 @@ def propose_roles(
     return {**proposed, **_quasi_identifiers(left)}
 
 
-def _as_asked(column: Profile, proposal: Proposal | None, qid: Sequence[str]) -> Proposal:
+def _as_asked(column: Profile, proposal: RoleProposal | None, qid: Sequence[str]) -> RoleProposal:
     """Return the role of a column where somebody has named the quasi-identifiers."""
     if column.name not in qid:
-        return proposal or Proposal("other", "left out: not among the quasi-identifiers that you named")
+        return proposal or RoleProposal("other", "left out: not among the quasi-identifiers that you named")
     if not column.cells or column.type == "text" or (proposal is not None and proposal.role == "identifier"):
         reason = proposal.reason.removeprefix("left out: ") if proposal is not None else "free text"
         text = f"{column.name}: no quasi-identifier: {reason}; if it can be released, say how in a job file"
         raise ParameterError(text)
-    return Proposal("quasi-identifier", "you named it as a quasi-identifier")
+    return RoleProposal("quasi-identifier", "you named it as a quasi-identifier")
 
 
-def _identifiers(columns: Mapping[str, Cells]) -> dict[str, Proposal]:
+def _identifiers(columns: Mapping[str, Cells]) -> dict[str, RoleProposal]:
     """Return the columns that identify people, whether or not their cells repeat."""
-    found, names = dict[str, Proposal](), frozenset[str]()
+    found, names = dict[str, RoleProposal](), frozenset[str]()
     for name, cells in columns.items():
         if (people := _people(cells)) is not None:
             found[name] = people
@@ -182,7 +182,7 @@ def _identifiers(columns: Mapping[str, Cells]) -> dict[str, Proposal]:
             if (named := identifier_by_name(name, holds_words=False)) is not None:
                 found[name] = named
             elif (what := identifying_cells(cells)) is not None:
-                found[name] = Proposal("identifier", f"its cells are {what}")
+                found[name] = RoleProposal("identifier", f"its cells are {what}")
     for name, cells in columns.items():
         if (
             name not in found
@@ -190,11 +190,11 @@ def _identifiers(columns: Mapping[str, Cells]) -> dict[str, Proposal]:
             and _is_of_words(cells)
             and names_among(cells, names)
         ):
-            found[name] = Proposal("identifier", "its cells hold names that another column has")
+            found[name] = RoleProposal("identifier", "its cells hold names that another column has")
     return found
 
 
-def _people(cells: Cells) -> Proposal | None:
+def _people(cells: Cells) -> RoleProposal | None:
     """Return the proposal for a column of people's names: by its own name, or by its cells."""
     name = cells.column.name
     if not cells.column.cells or cells.column.type in ("number", "date"):
@@ -202,17 +202,17 @@ def _people(cells: Cells) -> Proposal | None:
     if names_people(name):
         return identifier_by_name(name)
     if may_name_people(name) and are_only_words(cells):
-        return Proposal("identifier", f'its name, "{name}", is that of people, and its cells are words')
+        return RoleProposal("identifier", f'its name, "{name}", is that of people, and its cells are words')
     if known_of_people(name) or (why := people_in(cells)) is None:
         return None
-    return Proposal("identifier", why)
+    return RoleProposal("identifier", why)
 
 
 def _is_of_words(cells: Cells) -> bool:
     return cells.column.type not in ("number", "date")
 
 
-def _by_itself(cells: Cells) -> Proposal | None:
+def _by_itself(cells: Cells) -> RoleProposal | None:
     """Return the role of a column that is sensitive, or cannot be generalised usefully: free text, always the same."""
     column = cells.column
     share, different = (
@@ -222,19 +222,19 @@ def _by_itself(cells: Cells) -> Proposal | None:
     if len(column.cells) < 2:
         where = "every row" if column.present == column.codes.size else "every row that has one"
         same = f"it has the same value in {where}" if column.cells else "no row has a value"
-        return Proposal("other", f"left out: {same}")
+        return RoleProposal("other", f"left out: {same}")
     if may_identify(column.name) and share >= _MANY:
-        return Proposal("identifier", f'its name, "{column.name}", and {different}')
+        return RoleProposal("identifier", f'its name, "{column.name}", and {different}')
     is_word = column.type in ("category", "code")
     if column.type == "text" or (is_word and holds_remarks(column.name) and len(column.cells) > _FEW_REMARKS):
-        return Proposal("other", f"left out: free text, which may hold anything; {different}")
+        return RoleProposal("other", f"left out: free text, which may hold anything; {different}")
     is_measured = column.type == "date" or (column.type == "number" and not _is_numbering(column))
     if share >= _NEARLY_ALL and column.present >= _FEW_ROWS and not is_measured:
-        return Proposal("identifier", f"it identifies nearly every row: {different}")
+        return RoleProposal("identifier", f"it identifies nearly every row: {different}")
     if is_word and share < _MANY and (why := _health(cells)) is not None:
-        return Proposal("sensitive", why)
+        return RoleProposal("sensitive", why)
     if not known_of_people(column.name) and might_be_names(cells):
-        return Proposal(
+        return RoleProposal(
             "other",
             f"left out: its cells might be people's names, capitalised words without numbers ({different}); "
             "if they are none, add it with a taxonomy",
@@ -253,12 +253,12 @@ def _health(cells: Cells) -> str | None:
     return f"{why}; it is released as it is, and differs within each group"
 
 
-def _twins(columns: Sequence[Profile], proposed: Mapping[str, Proposal]) -> dict[str, Proposal]:
+def _twins(columns: Sequence[Profile], proposed: Mapping[str, RoleProposal]) -> dict[str, RoleProposal]:
     """Leave out each column that says the same as an earlier one, or as a sensitive one: one value for each of its."""
     kept = [
         column for column in columns if column.name in proposed and proposed[column.name].role == "sensitive"
     ]
-    found = dict[str, Proposal]()
+    found = dict[str, RoleProposal]()
     for column in columns:
         if column.name in proposed:
             continue
@@ -266,7 +266,7 @@ def _twins(columns: Sequence[Profile], proposed: Mapping[str, Proposal]) -> dict
         if twin is None:
             kept.append(column)
         else:
-            found[column.name] = Proposal(
+            found[column.name] = RoleProposal(
                 "other", f"left out: it says the same as {twin.name}, in other words"
             )
     return found
@@ -294,7 +294,7 @@ def _is_numbering(column: Profile) -> bool:
     return numbers[-1] - numbers[0] + 1 == len(numbers)
 
 
-def _quasi_identifiers(columns: Sequence[Profile]) -> Mapping[str, Proposal]:
+def _quasi_identifiers(columns: Sequence[Profile]) -> Mapping[str, RoleProposal]:
     """Take what people are known by, then what tells most rows apart, and leave out what is too much."""
     if not columns:
         return {}
@@ -320,14 +320,14 @@ def _quasi_identifiers(columns: Sequence[Profile]) -> Mapping[str, Proposal]:
         name = table.names[at]
         hint = "; it sounds sensitive: name it with --sensitive if it is" if sounds_sensitive(name) else ""
         if position >= MOST_QUASI_IDENTIFIERS:
-            found[name] = Proposal("other", TOO_MANY)
+            found[name] = RoleProposal("other", TOO_MANY)
         elif at in known:
-            found[name] = Proposal("quasi-identifier", KNOWN + hint)
+            found[name] = RoleProposal("quasi-identifier", KNOWN + hint)
         elif at in key:
             others = ", ".join(table.names[other] for other in key if other != at)
             reason = f"with {others} {told}" if others else f"alone {told}"
-            found[name] = Proposal("quasi-identifier", reason + hint)
+            found[name] = RoleProposal("quasi-identifier", reason + hint)
         else:
             reason = f"{MIGHT_BE_KNOWN}; it has {len(columns[at].cells):,} different values"
-            found[name] = Proposal("quasi-identifier", reason + hint)
+            found[name] = RoleProposal("quasi-identifier", reason + hint)
     return found

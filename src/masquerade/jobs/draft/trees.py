@@ -32,7 +32,7 @@ _SUFFIXES = (".csv", ".yaml", ".yml", ".txt")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTaxonomy:
     """A file for a column; `misfit` says why it cannot be used."""
 
     path: Path
@@ -40,7 +40,7 @@ class Found:
     misfit: str = ""
 
 
-def beside(table: Path, column: Profile) -> Found | None:
+def beside(table: Path, column: Profile) -> FoundTaxonomy | None:
     """Return the taxonomy of a column: `COLUMN.csv`, or as ARX calls it `TABLE_hierarchy_COLUMN.csv`."""
     found = None
     for path in _candidates(table, column.name):
@@ -61,25 +61,25 @@ def _candidates(table: Path, name: str) -> Iterator[Path]:
                     yield path
 
 
-def _fits(path: Path, column: Profile) -> Found:
+def _fits(path: Path, column: Profile) -> FoundTaxonomy:
     if column.type in ("number", "date"):
         kind = "continuous" if column.type == "number" else "date"
         try:
             if read_taxonomy(path, kind).edges is not None:  # type: ignore[arg-type] # one of the two
-                return Found(path, kind)
+                return FoundTaxonomy(path, kind)
         except TaxonomyError:
             pass  # perhaps of categories
     try:
         taxonomy: Taxonomy = read_taxonomy(path)
     except TaxonomyError as error:
-        return Found(path, "categorical", error.problems[0].text)
+        return FoundTaxonomy(path, "categorical", error.problems[0].text)
     lacking = [cell for cell in column.cells if cell not in taxonomy.rank]
     if lacking:
         words = (
             "a value of the column is" if len(lacking) == 1 else f"{len(lacking):,} values of the column are"
         )
-        return Found(path, "categorical", f"{words} no leaf of it")
-    return Found(path, "categorical")
+        return FoundTaxonomy(path, "categorical", f"{words} no leaf of it")
+    return FoundTaxonomy(path, "categorical")
 
 
 # --- category order -----------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from masquerade.errors import ParameterError
 from masquerade.privacy.m_privacy.search import (
     SEARCH_SECONDS,
     Masks,
-    Outcome,
+    MPrivacyOutcome,
     Sums,
     TooManyCoalitions,
     first_breach,
@@ -47,7 +47,7 @@ from masquerade.privacy.requirement import GroupRequirement, plural
 _AT_A_TIME = 1 << 10  # branches of one length
 
 
-def branch_and_bound(constraint: Constraint, matrix: Counts, power: int) -> Outcome:
+def branch_and_bound(constraint: Constraint, matrix: Counts, power: int) -> MPrivacyOutcome:
     """Whether some `power` of the providers (rows, fewer than all) breach; smaller coalitions do less."""
     order = np.argsort(-matrix.sum(axis=1), kind="stable")
     rows = matrix[order]
@@ -75,7 +75,7 @@ def branch_and_bound(constraint: Constraint, matrix: Counts, power: int) -> Outc
             insist_on_time()
             if not constraint.holds_between(rest[end : end + 1], total)[0]:
                 colluding[end, depth:] = left[end] > 0
-                return Outcome(False, tuple(sorted(order[colluding[end]].tolist())), checks)
+                return MPrivacyOutcome(False, tuple(sorted(order[colluding[end]].tolist())), checks)
         insist_on_time()
         bad = np.flatnonzero(~decided & ~sure)
         joining = colluding[bad]
@@ -86,7 +86,7 @@ def branch_and_bound(constraint: Constraint, matrix: Counts, power: int) -> Outc
         for at in reversed(range(0, len(kept), _AT_A_TIME)):  # those who collude are taken first
             some = slice(at, at + _AT_A_TIME)
             waiting.append((depth + 1, kept[some], left[some], colluding[some]))
-    return Outcome(True, None, checks)
+    return MPrivacyOutcome(True, None, checks)
 
 
 def _fewest(rows: Counts, power: int) -> NDArray[np.int64]:
@@ -138,7 +138,7 @@ class Constraint:
         """The same, but False also where it would take long to find out."""
         return self.holds_between(rest, total)
 
-    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+    def worst_coalition(self, matrix: Counts, power: int) -> MPrivacyOutcome:
         """Whether some coalition of `power` providers breaches. A check is one candidate, or one node of a search."""
         return branch_and_bound(self, matrix, power)
 
@@ -194,7 +194,7 @@ class AllOf(Constraint):
         """Where all do."""
         return _every([each.surely_holds_between(rest, total) for each in self._all])
 
-    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+    def worst_coalition(self, matrix: Counts, power: int) -> MPrivacyOutcome:
         """A coalition that breaches the first that can be breached."""
         return first_breach(each.worst_coalition(matrix, power) for each in self._all)
 

@@ -13,7 +13,7 @@ from masquerade.data.table import Table, columns_of
 from masquerade.engine.counts import Counts, first_rows
 from masquerade.forms.declared import checked, parameter_error
 from masquerade.forms.rules import number
-from masquerade.privacy.check import Reading, Verdict, Whole
+from masquerade.privacy.check import Reading, Verdict, WholeTable
 from masquerade.privacy.m_privacy.constraint import VERIFICATION_WEIGHT
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
 from masquerade.privacy.m_privacy.strategies import TOP_DOWN_FROM, Strategy, adaptive
@@ -70,7 +70,7 @@ def verify_m_privacy(
 
 
 def with_coalitions(
-    table: Table, verdicts: Sequence[Verdict], times: Counts | None = None, whole: Whole | None = None
+    table: Table, verdicts: Sequence[Verdict], times: Counts | None = None, whole: WholeTable | None = None
 ) -> tuple[Verdict, ...]:
     """The verdicts on a table; those on m-privacy with who breaches the first violating group, and the checks made.
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.table import Combination, Product, columns_of
+from masquerade.data.table import Combination, ProductColumn, columns_of
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError
 from masquerade.privacy.m_privacy.constraint import (
@@ -23,8 +23,8 @@ from masquerade.privacy.m_privacy.constraint import (
     least_left_of_groups,
     score,
 )
-from masquerade.privacy.m_privacy.search import Outcome
-from masquerade.privacy.m_privacy.strategies import Group, Strategy, exact, strategy_named
+from masquerade.privacy.m_privacy.search import MPrivacyOutcome
+from masquerade.privacy.m_privacy.strategies import ProviderGroup, Strategy, exact, strategy_named
 
 
 class GroupCheck:
@@ -72,14 +72,14 @@ class GroupCheck:
         power: Counts = np.clip(np.count_nonzero(sizes, axis=1) - 1, 0, self.m)
         return power
 
-    def outcome(self, counts: Counts) -> Outcome:
+    def outcome(self, counts: Counts) -> MPrivacyOutcome:
         """The verdict on one group (providers × values): coalitions are of rows of `counts`."""
         group = self.group(counts)
         found = self._verify(group, self.m)
         if found.coalition is None:
             return found
         members = tuple(group.providers[list(found.coalition)].tolist())
-        return Outcome(found.private, members, found.checks)
+        return MPrivacyOutcome(found.private, members, found.checks)
 
     def withstands(self, counts: Counts) -> int:
         """How many colluding providers a group (with records) withstands, up to m; −1 where not even outsiders."""
@@ -99,13 +99,13 @@ class GroupCheck:
         ]
         return score(self.constraints, histograms, alpha)
 
-    def group(self, counts: Counts) -> Group:
+    def group(self, counts: Counts) -> ProviderGroup:
         """One group, for the strategies."""
         matrices = [
             _merged(counts[None], constraint, places)[0]
             for constraint, places in zip(self.constraints, self._places, strict=True)
         ]
-        return Group(self.constraints, matrices)
+        return ProviderGroup(self.constraints, matrices)
 
 
 def _merged(counts: Counts, constraint: Constraint, places: NDArray[np.intp] | None) -> Counts:
@@ -145,7 +145,7 @@ class ProviderCounts:
 
 @lru_cache(maxsize=16)
 def provider_counts(
-    labels: tuple[Any, ...], counted: Product, looked_at: tuple[str | None, ...]
+    labels: tuple[Any, ...], counted: ProductColumn, looked_at: tuple[str | None, ...]
 ) -> ProviderCounts:
     """The layout of a histogram whose columns are combinations of a provider and sensitive values.
 
@@ -170,7 +170,7 @@ def provider_counts(
         at = [counted.names[1:].index(name) for name in columns_of(sensitive)]
         known = {tuple(each[i] for i in at): tuple(names[each][i] for i in at) for each in combined}
         order = {each: number for number, each in enumerate(sorted(known))}
-        several = isinstance(sensitive, Product)
+        several = isinstance(sensitive, ProductColumn)
         texts = tuple(Combination(known[each], each) if several else known[each][0] for each in sorted(known))
         values.append((texts, np.array([order[tuple(each[i] for i in at)] for each in combined], np.intp)))
     names_of_providers = tuple(name for _, name in providers)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.table import Product, columns_of
+from masquerade.data.table import ProductColumn, columns_of
 from masquerade.engine.counts import Counts, weighted_counts
 from masquerade.forms.declared import Declared, parameter, parameter_error
 from masquerade.forms.rules import Rule, text, whole
@@ -100,7 +100,7 @@ class MPrivateGroups(GroupRequirement):
     members: tuple[GroupRequirement, ...] = field()
     verification: str = field(default="exact", compare=False)
     qid: Sequence[str] = field(init=False)
-    sensitive: Product = field(init=False)
+    sensitive: ProductColumn = field(init=False)
     colluding: int = field(init=False, compare=False, repr=False)
     provider_column: str = field(init=False, compare=False, repr=False)
     # Not where a coalition can break a union of groups of which each has one provider, and is safe from all.
@@ -125,7 +125,7 @@ class MPrivateGroups(GroupRequirement):
             object.__setattr__(self, name, value)
         looked_at = [member.sensitive for member in self.members if member.sensitive is not None]
         columns = dict.fromkeys(column for name in looked_at for column in columns_of(name))
-        object.__setattr__(self, "sensitive", Product((self.provider, *columns)))
+        object.__setattr__(self, "sensitive", ProductColumn((self.provider, *columns)))
 
     def with_k(self, k: int) -> MPrivateGroups:
         """Return the same with this k in place of each k that it wraps."""

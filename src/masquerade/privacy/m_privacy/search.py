@@ -154,7 +154,7 @@ class TooManyCoalitions(ParameterError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MPrivacyOutcome:
     """Whether a group is m-private; if not, a coalition that breaches (() are outsiders); how many checks it took."""
 
     private: bool
@@ -162,11 +162,11 @@ class Outcome:
     checks: int
 
 
-def first_breach(outcomes: Iterable[Outcome]) -> Outcome:
+def first_breach(outcomes: Iterable[MPrivacyOutcome]) -> MPrivacyOutcome:
     """The first breach, with the checks made until then; nothing after it is looked at."""
     checks = 0
     for outcome in outcomes:
         checks += outcome.checks
         if not outcome.private:
-            return Outcome(False, outcome.coalition, checks)
-    return Outcome(True, None, checks)
+            return MPrivacyOutcome(False, outcome.coalition, checks)
+    return MPrivacyOutcome(True, None, checks)

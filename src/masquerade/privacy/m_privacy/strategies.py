@@ -25,7 +25,7 @@ from masquerade.privacy.m_privacy.constraint import VERIFICATION_WEIGHT, BreachT
 from masquerade.privacy.m_privacy.search import (
     SEARCH_SECONDS,
     Masks,
-    Outcome,
+    MPrivacyOutcome,
     TooManyCoalitions,
     bits,
     everybody,
@@ -41,7 +41,7 @@ from masquerade.privacy.m_privacy.search import (
 # One group of records by provider, and the test of many coalitions at once.
 
 
-class Group:
+class ProviderGroup:
     """The counts of one group: for each constraint a matrix of providers × values.
 
     `providers` are the rows of the given matrices that have records; coalitions are made of those, numbered 0, 1, …
@@ -89,24 +89,24 @@ _MOST_COALITIONS = 1 << 22  # that a search may hold in memory
 _MOST_ADAPTIVE = 1 << 16  # beyond, `exact` is faster by far
 
 
-Strategy = Callable[[Group, int], Outcome]
+Strategy = Callable[[ProviderGroup, int], MPrivacyOutcome]
 
 
-def affordable(group: Group) -> int:
+def affordable(group: ProviderGroup) -> int:
     """About how many coalitions of this group can be checked within `SEARCH_SECONDS`."""
     return int(SEARCH_SECONDS * 1e9 / sum(each.nanoseconds for each in group.constraints))
 
 
-def direct(group: Group, m: int) -> Outcome:
+def direct(group: ProviderGroup, m: int) -> MPrivacyOutcome:
     """Every coalition of the largest size, in the order of the providers."""
     _refuse_too_many(group, group.power(m))
     return _check_in_order(group, of_size(group.singles, group.power(m)), 0)
 
 
-def bottom_up(group: Group, m: int) -> Outcome:
+def bottom_up(group: ProviderGroup, m: int) -> MPrivacyOutcome:
     """From outsiders up to the largest coalitions, the most powerful first, until one breaches."""
     strongest_first = group.singles[_by_power(group)[::-1]]
-    outcome = Outcome(True, None, 0)
+    outcome = MPrivacyOutcome(True, None, 0)
     _refuse_too_many(group, group.power(m))
     for size in range(group.power(m) + 1):
         outcome = _check_in_order(group, of_size(strongest_first, size), outcome.checks)
@@ -115,7 +115,7 @@ def bottom_up(group: Group, m: int) -> Outcome:
     return outcome
 
 
-def top_down(group: Group, m: int, most: int = _MOST_COALITIONS) -> Outcome:
+def top_down(group: ProviderGroup, m: int, most: int = _MOST_COALITIONS) -> MPrivacyOutcome:
     """From all providers but one down: below a coalition that cannot breach, nobody needs a look."""
     size, checks, least = max(group.n - 1, 0), 0, group.power(m)
     most = min(most, affordable(group))
@@ -125,14 +125,14 @@ def top_down(group: Group, m: int, most: int = _MOST_COALITIONS) -> Outcome:
         breaching = open_[group.breached(open_)]
         checks += len(open_)
         if not len(breaching):
-            return Outcome(True, None, checks)
+            return MPrivacyOutcome(True, None, checks)
         open_ = _all_of_whose_supers(group, breaching, size, most)
         size -= 1
     power = bits(open_, group.n) @ _powers(group)
     return _check_in_order(group, [open_[np.argsort(-power, kind="stable")]], checks)
 
 
-def binary(group: Group, m: int, most: int = _MOST_COALITIONS) -> Outcome:
+def binary(group: ProviderGroup, m: int, most: int = _MOST_COALITIONS) -> MPrivacyOutcome:
     """Between a large coalition that breaches and a small one that does not, halve the way: both prune.
 
     As corrected: a super-coalition that does not breach prunes all below it and the search goes on; when none of the
@@ -161,7 +161,7 @@ def binary(group: Group, m: int, most: int = _MOST_COALITIONS) -> Outcome:
         lower = open_[below[:1]]
         checks += 1
         if group.breached(lower)[0]:
-            return Outcome(False, members(lower, group.n), checks)
+            return MPrivacyOutcome(False, members(lower, group.n), checks)
         inside = set(members(lower, group.n))
         between = [int(each) for each in order if each != removed and each not in inside]  # the weakest first
         low, high = 0, len(between)  # so many of them: too few to breach, enough to breach
@@ -178,8 +178,8 @@ def binary(group: Group, m: int, most: int = _MOST_COALITIONS) -> Outcome:
 
 
 def adaptive(
-    group: Group, m: int, threshold: float = TOP_DOWN_FROM, alpha: float = VERIFICATION_WEIGHT
-) -> Outcome:
+    group: ProviderGroup, m: int, threshold: float = TOP_DOWN_FROM, alpha: float = VERIFICATION_WEIGHT
+) -> MPrivacyOutcome:
     """Fit providers top-down, where whole layers will be pruned; the others by halves.
 
     Where that would take more coalitions than there is room for, without a search (`exact`).
@@ -191,7 +191,7 @@ def adaptive(
         return exact(group, m)
 
 
-def exact(group: Group, m: int) -> Outcome:
+def exact(group: ProviderGroup, m: int) -> MPrivacyOutcome:
     """Ask each constraint for its worst coalition; the verdict is the one that every search gives."""
     power = group.power(m)
     asked = zip(group.constraints, group.matrices, strict=True)
@@ -213,33 +213,33 @@ def strategy_named(name: str) -> Strategy:
     return STRATEGIES[name]
 
 
-def of_nobody(group: Group) -> Masks:
+def of_nobody(group: ProviderGroup) -> Masks:
     """The mask of no provider at all: outsiders."""
     return np.zeros((1, group.singles.shape[1]), np.uint64)
 
 
-def _check_in_order(group: Group, blocks: Iterable[Masks], checks: int) -> Outcome:
+def _check_in_order(group: ProviderGroup, blocks: Iterable[Masks], checks: int) -> MPrivacyOutcome:
     """Check coalitions in their order; `checks` were made before."""
     for block in blocks:
         bad = group.breached(block)
         if bad.any():
             first = int(np.argmax(bad))
-            return Outcome(False, members(block[first], group.n), checks + first + 1)
+            return MPrivacyOutcome(False, members(block[first], group.n), checks + first + 1)
         checks += len(block)
-    return Outcome(True, None, checks)
+    return MPrivacyOutcome(True, None, checks)
 
 
-def _powers(group: Group) -> NDArray[np.float64]:
+def _powers(group: ProviderGroup) -> NDArray[np.float64]:
     """The attack power of each provider: the fitness of its own records, which it can take out."""
     return score(group.constraints, group.matrices)
 
 
-def _by_power(group: Group) -> NDArray[np.intp]:
+def _by_power(group: ProviderGroup) -> NDArray[np.intp]:
     """The providers, the weakest first."""
     return np.argsort(_powers(group), kind="stable")
 
 
-def _all_of_whose_supers(group: Group, breaching: Masks, size: int, most: int) -> Masks:
+def _all_of_whose_supers(group: ProviderGroup, breaching: Masks, size: int, most: int) -> Masks:
     """The coalitions one smaller than `size` whose direct super-coalitions all breach: no other needs a check."""
     if len(breaching) == math.comb(group.n, size):
         _refuse_too_many(group, size - 1, most)
@@ -259,13 +259,13 @@ def _any_within(coalitions: Masks, upper: Masks) -> bool:
     return bool(within(coalitions, upper).any())
 
 
-def _refuse_too_many(group: Group, size: int, most: int | None = None) -> None:
+def _refuse_too_many(group: ProviderGroup, size: int, most: int | None = None) -> None:
     allowed = affordable(group)
     if math.comb(group.n, size) > (allowed if most is None else min(allowed, most)):
         raise _too_many(group)
 
 
-def _too_many(group: Group) -> TooManyCoalitions:
+def _too_many(group: ProviderGroup) -> TooManyCoalitions:
     return TooManyCoalitions(
         f"m-privacy: a group of {group.n} providers has too many coalitions to be searched one by one; "
         'use verification = "exact"'

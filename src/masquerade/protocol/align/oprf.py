@@ -38,8 +38,8 @@ from masquerade.crypto.group import OnDone
 from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, TweakedHash, derive_key, expand
 from masquerade.crypto.key_value_store import (
     Buckets,
-    Positions,
-    Shape,
+    SlotPositions,
+    StoreLayout,
     decode,
     digest_items,
     encode,
@@ -225,14 +225,14 @@ def value_bytes(*sizes: int) -> int:
 
 
 @dataclass(frozen=True)
-class Values:
+class PrfOutputs:
     """The first bytes of F: a word, and the few bytes after it."""
 
     first: NDArray[np.uint64]
     second: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, found: Blocks, width: int) -> Values:
+    def of(cls, found: Blocks, width: int) -> PrfOutputs:
         """Cut F to `width` bytes; nothing is copied, so the array itself is cut."""
         found[:, 1] &= np.uint64((1 << 8 * (width - _WORD)) - 1)
         return cls(found[:, 0], found[:, 1])
@@ -240,9 +240,9 @@ class Values:
     def __len__(self) -> int:
         return len(self.first)
 
-    def take(self, order: Rows) -> Values:
+    def take(self, order: Rows) -> PrfOutputs:
         """Return the values at these places."""
-        return Values(self.first[order], self.second[order])
+        return PrfOutputs(self.first[order], self.second[order])
 
     def order(self) -> Rows:
         """Return the places in ascending order of values."""
@@ -267,7 +267,7 @@ class Values:
         return rows.tobytes()
 
     @classmethod
-    def unpacked(cls, data: bytes, width: int) -> Values:
+    def unpacked(cls, data: bytes, width: int) -> PrfOutputs:
         """Invert `packed`."""
         rows = np.zeros((len(data) // width, 2 * _WORD), np.uint8)
         rows[:, :width] = np.frombuffer(data, np.uint8).reshape(-1, width)
@@ -275,7 +275,7 @@ class Values:
         return cls(words[:, 0], words[:, 1])
 
 
-def matched(own: Values, theirs: Values) -> tuple[Rows, Rows]:
+def matched(own: PrfOutputs, theirs: PrfOutputs) -> tuple[Rows, Rows]:
     """Return the places of common values on both lists; `theirs` ascend, and so do their places."""
     if not len(theirs):
         return np.empty(0, np.intp), np.empty(0, np.intp)
@@ -368,7 +368,7 @@ def find_by_query(
 ) -> Script[Rows]:
     """Return the rows of common records as the one who gets F; the peer has `size` identifiers."""
     width = value_bytes(len(items), size)
-    own = Values.of((yield from query({peer: receiver}, items, on_done))[peer], width)
+    own = PrfOutputs.of((yield from query({peer: receiver}, items, on_done))[peer], width)
     theirs = _sorted_values((yield Receive(peer, PrfValues)), peer, size, width)
     rows, places = matched(own, theirs)
     bits = np.zeros(len(theirs), np.uint8)
@@ -382,7 +382,7 @@ def find_by_values(
 ) -> Script[Rows]:
     """Return the rows of common records as the one who holds F; the peer has `size` identifiers."""
     width = value_bytes(len(items), size)
-    values = Values.of((yield from evaluate(sender, peer, size, items, on_done)), width)
+    values = PrfOutputs.of((yield from evaluate(sender, peer, size, items, on_done)), width)
     order = values.order()
     message = PrfValues(values.take(order).packed(width))
     del values
@@ -392,10 +392,10 @@ def find_by_values(
     return order[_places(answer, peer, len(order))]
 
 
-def _sorted_values(message: PrfValues, sender: str, size: int, width: int) -> Values:
+def _sorted_values(message: PrfValues, sender: str, size: int, width: int) -> PrfOutputs:
     if len(message.values) != size * width:
         raise PeerBrokeProtocol(sender, f"announced {size} identifiers and sent another number of values")
-    values = Values.unpacked(message.values, width)
+    values = PrfOutputs.unpacked(message.values, width)
     if not values.ascend():
         raise PeerBrokeProtocol(sender, "sent values that do not ascend: one is on its list twice")
     return values
@@ -468,7 +468,7 @@ def lead(
     for name, size in zip(receivers, sizes, strict=False):
         total ^= found[name][:, 0]
         buckets = Buckets(size)
-        shape = Shape(buckets.capacity)
+        shape = StoreLayout(buckets.capacity)
         for part in buckets.divide(items.digests, items.family):
             store = _slots((yield Receive(name, ShareStore)), name, shape)
             total[part] ^= decode(shape, store, _common_places(shape, items, part))
@@ -495,7 +495,7 @@ def take_part(
     found = yield from evaluate(sender, leader, leader_size, items, on_done)
     masked = found[:, 0] ^ zero_shares(items.digests, keys)
     buckets = Buckets(len(items))
-    shape = Shape(buckets.capacity)
+    shape = StoreLayout(buckets.capacity)
     for part in buckets.divide_own(items.digests, items.family):
         filling = expand(os.urandom(BLOCK_BYTES), _WORD * shape.size).view(np.uint64)
         store = encode(shape, _common_places(shape, items, part), masked[part], filling)
@@ -518,16 +518,16 @@ def share_keys(me: int, members: Sequence[str], text: bytes) -> Script[list[byte
     return keys
 
 
-def _common_places(shape: Shape, items: Items, part: Rows) -> Positions:
+def _common_places(shape: StoreLayout, items: Items, part: Rows) -> SlotPositions:
     return shape.positions(items.digests[part], items.family, _HINT_TWEAK)
 
 
-def _names(found: Blocks, width: int) -> Values:
+def _names(found: Blocks, width: int) -> PrfOutputs:
     """The words of F by which records are named: first the one that masks nothing in a store."""
-    return Values.of(found[:, ::-1].copy(), width)
+    return PrfOutputs.of(found[:, ::-1].copy(), width)
 
 
-def _slots(message: ShareStore, sender: str, shape: Shape) -> NDArray[np.uint64]:
+def _slots(message: ShareStore, sender: str, shape: StoreLayout) -> NDArray[np.uint64]:
     if len(message.slots) != _WORD * shape.size:
         raise PeerBrokeProtocol(
             sender, f"sent a store of {len(message.slots)} bytes in place of {_WORD * shape.size}"
@@ -535,11 +535,11 @@ def _slots(message: ShareStore, sender: str, shape: Shape) -> NDArray[np.uint64]
     return np.frombuffer(message.slots, np.uint64)
 
 
-def _named_rows(message: CommonValues, leader: str, own: Values, width: int) -> Rows:
+def _named_rows(message: CommonValues, leader: str, own: PrfOutputs, width: int) -> Rows:
     """Find the rows that the leader names by their values; it can name none that we do not have, and none twice."""
     if len(message.values) % width:
         raise PeerBrokeProtocol(leader, "sent broken values")
-    named = Values.unpacked(message.values, width)
+    named = PrfOutputs.unpacked(message.values, width)
     order = named.order()
     named = named.take(order)
     if not named.ascend():

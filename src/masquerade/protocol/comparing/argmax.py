@@ -306,13 +306,13 @@ ROUNDS_AHEAD = 64
 _READ = "a comparison's message"  # named when a peer is blamed for it
 
 
-class Order(Message, tag="argmax-order", frozen=True):
+class EvaluatorOrder(Message, tag="argmax-order", frozen=True):
     """An evaluator's hidden choices in the transfers of future rounds."""
 
     columns: bytes
 
 
-class Delivery(Message, tag="argmax-delivery", frozen=True):
+class GarblerDelivery(Message, tag="argmax-delivery", frozen=True):
     """The garbler's answer to an order of triples."""
 
     triples: bytes
@@ -324,7 +324,7 @@ class HiddenBid(Message, tag="argmax-bid", frozen=True):
     flips: bytes
 
 
-class Verdict(Message, tag="argmax-verdict", frozen=True):
+class OutputLabels(Message, tag="argmax-verdict", frozen=True):
     """The labels that the evaluator of two parties arrived at."""
 
     labels: bytes
@@ -406,18 +406,18 @@ class SecureArgMax:
         n = len(self._parties)
         making = TripleMaking(self._held(), self._me, 8 * -(-rounds // 8)) if n > 2 else None
         for number, evaluating in self._evaluating.items():
-            yield Send((self._parties[number],), Order(evaluating.order(rounds, number, making)))
+            yield Send((self._parties[number],), EvaluatorOrder(evaluating.order(rounds, number, making)))
         for number, garbling in self._garbling.items():
             name = self._parties[number]
-            order = yield Receive(name, Order)
+            order = yield Receive(name, EvaluatorOrder)
             with blaming(name, _READ):
                 told = garbling.stock_up(order.columns, rounds, number, making)
             if making is not None:
-                yield Send((name,), Delivery(told))
+                yield Send((name,), GarblerDelivery(told))
         if making is not None:
             for number, evaluating in self._evaluating.items():
                 name = self._parties[number]
-                delivery = yield Receive(name, Delivery)
+                delivery = yield Receive(name, GarblerDelivery)
                 with blaming(name, _READ):
                     evaluating.stock_up(delivery.triples, number, making)
         self._triples = making.triples() if making is not None else None
@@ -432,13 +432,13 @@ class SecureArgMax:
             with blaming(peer, _READ):
                 evaluation = evaluating.evaluate(garbled)
                 read = evaluation.decode(garbled.tags, *OUTPUTS)
-            yield Send((peer,), Verdict(evaluation.labels(*OUTPUTS)))
+            yield Send((peer,), OutputLabels(evaluation.labels(*OUTPUTS)))
         for garbling in self._garbling.values():
             hidden = yield Receive(peer, HiddenBid)
             with blaming(peer, _READ):
                 kept, garbled = garbling.garble(word, hidden.flips, reveal=True)
             yield Send((peer,), garbled)
-            verdict = yield Receive(peer, Verdict)
+            verdict = yield Receive(peer, OutputLabels)
             with blaming(peer, _READ):
                 read = kept.decode(verdict.labels, *OUTPUTS)
         return np.concatenate([read[name] for name in OUTPUTS])

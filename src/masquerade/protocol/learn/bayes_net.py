@@ -38,7 +38,7 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.counting import (
     Calculator,
     Codes,
-    Question,
+    CountQuery,
     SharedCounts,
     agreed_precision,
     calculator_of,
@@ -135,7 +135,7 @@ def _scores(
     n_records: int,
     precision: Precision,
 ) -> Script[list[Elements]]:
-    questions = [Question((*parents, family.attribute)) for family, parents in asked]
+    questions = [CountQuery((*parents, family.attribute)) for family, parents in asked]
     tables = [
         table.reshape(-1, counts.sizes[family.attribute])
         for table, (family, _) in zip(
@@ -290,7 +290,7 @@ def shared_chances(
     precision: Precision,
 ) -> Script[Chances]:
     """Return the chances of all attributes, which all parties learn."""
-    questions = [Question((*own, name)) for name, own in parents.items()]
+    questions = [CountQuery((*own, name)) for name, own in parents.items()]
     shares = yield from calculator.answers(counts, questions, precision)
     columns = []
     for name, cells in zip(parents, shares, strict=True):
@@ -359,7 +359,7 @@ def _quotient_circuit(bits: int) -> Circuit:
 
 
 @dataclass(frozen=True)
-class BayesNet(LearningMethod):
+class BayesNetMethod(LearningMethod):
     """The structure of a Bayes net between parties: K2's search by description length.
 
     Each attribute takes its parents among the earlier ones in the job's order; a class, if there is one, comes last.

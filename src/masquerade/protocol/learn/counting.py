@@ -56,7 +56,7 @@ _ENTRIES = 1 << 19  # about as many are multiplied at a time
 
 
 @dataclass(frozen=True)
-class Question:
+class CountQuery:
     """How many records have the values `given`, for each combination of values of `attributes`, the last fastest."""
 
     attributes: tuple[str, ...]
@@ -70,11 +70,13 @@ class SharedCounts(ABC):
         self._codes, self.sizes, self.bits = codes, sizes, bits  # counts are below 2^bits
 
     @abstractmethod
-    def answers(self, pair: Pair, questions: Sequence[Question], ring: PowerOfTwo) -> Script[list[Elements]]:
+    def answers(
+        self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo
+    ) -> Script[list[Elements]]:
         """Return our shares of the answers, between two parties."""
 
     @abstractmethod
-    def answers_among(self, shared: SharedNumbers, questions: Sequence[Question]) -> Script[list[Elements]]:
+    def answers_among(self, shared: SharedNumbers, questions: Sequence[CountQuery]) -> Script[list[Elements]]:
         """Return our shares of the answers, among any number of parties."""
 
     def _number(self, attributes: Sequence[str]) -> Codes:
@@ -97,17 +99,19 @@ class SharedCounts(ABC):
 class WholeRecords(SharedCounts):
     """Each party has all attributes, of its own records."""
 
-    def answers(self, pair: Pair, questions: Sequence[Question], ring: PowerOfTwo) -> Script[list[Elements]]:
+    def answers(
+        self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo
+    ) -> Script[list[Elements]]:
         """Count our own records."""
         yield from ()
         return [self._counted(each) for each in questions]
 
-    def answers_among(self, shared: SharedNumbers, questions: Sequence[Question]) -> Script[list[Elements]]:
+    def answers_among(self, shared: SharedNumbers, questions: Sequence[CountQuery]) -> Script[list[Elements]]:
         """Count our own records."""
         yield from ()
         return [self._counted(each) for each in questions]
 
-    def _counted(self, question: Question) -> Elements:
+    def _counted(self, question: CountQuery) -> Elements:
         numbers = self._number(question.attributes)[self._fits(question.given)]
         return value_counts(numbers, prod(self.sizes[name] for name in question.attributes)).astype(np.uint64)
 
@@ -122,10 +126,12 @@ class SplitColumns(SharedCounts):
         self._holder = holder
         self._everything: NDArray[np.unsignedinteger] | None = None  # all combinations, if they are few
 
-    def answers(self, pair: Pair, questions: Sequence[Question], ring: PowerOfTwo) -> Script[list[Elements]]:
+    def answers(
+        self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo
+    ) -> Script[list[Elements]]:
         """Count by joint histograms, and lift all counts into the ring at once."""
         if self._everything is None and prod(self.sizes.values()) <= _FEW_CELLS:
-            counted = yield from self._counted(pair, Question(tuple(self.sizes)))
+            counted = yield from self._counted(pair, CountQuery(tuple(self.sizes)))
             self._everything = counted.reshape(tuple(self.sizes.values()))
         found = []
         for question in questions:
@@ -137,10 +143,10 @@ class SplitColumns(SharedCounts):
         shares = yield from lifted(pair, np.concatenate(found), self.bits, ring)
         return np.split(shares, np.cumsum(lengths)[:-1])
 
-    def answers_among(self, shared: SharedNumbers, questions: Sequence[Question]) -> Script[list[Elements]]:
+    def answers_among(self, shared: SharedNumbers, questions: Sequence[CountQuery]) -> Script[list[Elements]]:
         """Count by products, one party after the other."""
         if self._everything is None and prod(self.sizes.values()) <= _FEW_AMONG_MANY:
-            counted = yield from self._multiplied(shared, Question(tuple(self.sizes)))
+            counted = yield from self._multiplied(shared, CountQuery(tuple(self.sizes)))
             self._everything = counted.reshape(tuple(self.sizes.values()))
         found = []
         for question in questions:
@@ -150,7 +156,7 @@ class SplitColumns(SharedCounts):
                 found.append(self._added_up(self._everything, question).astype(np.uint64))
         return found
 
-    def _multiplied(self, shared: SharedNumbers, question: Question) -> Script[Elements]:
+    def _multiplied(self, shared: SharedNumbers, question: CountQuery) -> Script[Elements]:
         """Return our shares of the answer, of which each party that sees something of it has one."""
         parts = {
             party: [name for name in question.attributes if self._holder[name] == party]
@@ -182,7 +188,7 @@ class SplitColumns(SharedCounts):
         cells = total.reshape([self.sizes[name] for name in order])
         return cells.transpose([order.index(name) for name in question.attributes]).ravel()
 
-    def _indicators(self, attributes: Sequence[str], question: Question) -> Elements:
+    def _indicators(self, attributes: Sequence[str], question: CountQuery) -> Elements:
         """Return for each of our records a row with 1 at the combination that it has; all 0 where it does not fit."""
         size = prod(self.sizes[name] for name in attributes)
         rows = np.zeros((next(iter(self._codes.values())).size, size), np.uint64)
@@ -191,7 +197,7 @@ class SplitColumns(SharedCounts):
         return rows
 
     def _added_up(
-        self, table: NDArray[np.unsignedinteger], question: Question
+        self, table: NDArray[np.unsignedinteger], question: CountQuery
     ) -> NDArray[np.unsignedinteger]:
         """Return our shares of the answer, from those of all combinations."""
         names, given = list(self.sizes), dict(question.given)
@@ -205,7 +211,7 @@ class SplitColumns(SharedCounts):
         ).ravel()
         return answer
 
-    def _counted(self, pair: Pair, question: Question) -> Script[NDArray[np.unsignedinteger]]:
+    def _counted(self, pair: Pair, question: CountQuery) -> Script[NDArray[np.unsignedinteger]]:
         parts = [[name for name in question.attributes if self._holder[name] == party] for party in (0, 1)]
         bounds = [prod(self.sizes[name] for name in part) for part in parts]
         own = self._number(parts[pair.me])
@@ -234,7 +240,7 @@ class Calculator(ABC):
 
     @abstractmethod
     def answers(
-        self, counts: SharedCounts, questions: Sequence[Question], precision: Precision
+        self, counts: SharedCounts, questions: Sequence[CountQuery], precision: Precision
     ) -> Script[list[Elements]]:
         """Return our shares of counts."""
 
@@ -276,7 +282,7 @@ class TwoParties(Calculator):
         self._pair, self.me = pair, pair.me
 
     def answers(
-        self, counts: SharedCounts, questions: Sequence[Question], precision: Precision
+        self, counts: SharedCounts, questions: Sequence[CountQuery], precision: Precision
     ) -> Script[list[Elements]]:
         """Count, jointly where each has some columns."""
         return (yield from counts.answers(self._pair, questions, precision.ring))
@@ -298,7 +304,7 @@ class ManySites(Calculator):
         self._shared, self.me = shared, shared.me
 
     def answers(
-        self, counts: SharedCounts, questions: Sequence[Question], precision: Precision
+        self, counts: SharedCounts, questions: Sequence[CountQuery], precision: Precision
     ) -> Script[list[Elements]]:
         """Count, jointly where each has some columns."""
         return (yield from counts.answers_among(self._shared, questions))

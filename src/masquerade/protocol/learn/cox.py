@@ -45,7 +45,13 @@ from masquerade.forms.rules import number, optional
 from masquerade.net.script import Script
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.frame import as_counts, result_of
-from masquerade.protocol.learn.identified import Columns, Determined, Moments, determined, refuse_one_sided
+from masquerade.protocol.learn.identified import (
+    DesignColumns,
+    Determined,
+    Moments,
+    determined,
+    refuse_one_sided,
+)
 from masquerade.protocol.learn.inference import (
     Coefficient,
     InferenceRow,
@@ -399,11 +405,11 @@ def cox_model(
     unit: float = 1.0,
     curve: Curve | None = None,
     ridge: float = 0.0,
-    columns: Columns | None = None,
+    columns: DesignColumns | None = None,
 ) -> Script[CoxModel]:
     """Fit the model of all sites' records; `columns` say what those of x stand for."""
     every, curve = (yield from moments(sums, records.x)), curve or Curve()
-    known = determined(columns or Columns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
+    known = determined(columns or DesignColumns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
     deaths = yield from _deaths(sums, shared, records)
     until, times = curve.times(deaths.times, unit)
     standard = records.standardised(known, every)
@@ -636,11 +642,11 @@ def pooled_cox(
     unit: float = 1.0,
     curve: Curve | None = None,
     ridge: float = 0.0,
-    columns: Columns | None = None,
+    columns: DesignColumns | None = None,
 ) -> CoxModel:
     """Fit the model of these records; its baseline has every time at which somebody dies, unless `curve` has a step."""
     every, curve = result_of(moments(alone(), records.x)), curve or Curve()
-    known = determined(columns or Columns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
+    known = determined(columns or DesignColumns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
     standard = records.standardised(known, every)
     found, counts = distinct_rows(records.steps[records.died][:, None])
     deaths = Deaths(found[:, 0], counts)
@@ -696,7 +702,7 @@ _MOST_SHOWN = 200  # points of a curve that is drawn
 
 
 @dataclass(frozen=True)
-class CoxRegression(LearningMethod):
+class CoxRegressionMethod(LearningMethod):
     """Cox regression of n sites with the same columns: that of the pooled records, ties as Efron counts them.
 
     Sums over those at risk stay shared among the sites, and so do the divisions by them; a step opens the gradient and

@@ -36,7 +36,7 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.counting import (
     Calculator,
     Codes,
-    Question,
+    CountQuery,
     SharedCounts,
     agreed_precision,
     calculator_of,
@@ -52,12 +52,12 @@ from masquerade.protocol.method import way_to_align
 
 
 @dataclass
-class Node:
+class DecisionNode:
     """A node of the tree: where it stands; then the attribute it asks for and what follows, or a label."""
 
     path: tuple[tuple[str, int], ...] = ()
     attribute: str | None = None
-    children: list[Node] = field(default_factory=list)
+    children: list[DecisionNode] = field(default_factory=list)
     label: int | None = None
 
     def as_tree(self, values: Mapping[str, Sequence[str]], classes: Sequence[str]) -> dict[str, Any]:
@@ -74,15 +74,15 @@ class Node:
 
 def decision_tree(
     calculator: Calculator, counts: SharedCounts, attributes: Sequence[str], target: str, precision: Precision
-) -> Script[Node]:
+) -> Script[DecisionNode]:
     """Return the tree for the class `target` by these attributes, the earlier first where two are equally good."""
-    root = Node()
+    root = DecisionNode()
     level = [root]
     above: dict[int, Elements] = {}  # the class counts of each node's parent
     for depth in range(len(attributes) + 1):
         if not level:
             break
-        questions = [Question((target,), node.path) for node in level]
+        questions = [CountQuery((target,), node.path) for node in level]
         shares = yield from calculator.answers(counts, questions, precision)
         parents = [above.get(id(node), own) for node, own in zip(level, shares, strict=True)]
         yield from _label(calculator, level, shares, parents, counts.bits, always=depth == len(attributes))
@@ -95,7 +95,8 @@ def decision_tree(
         for node, own in opened:
             assert node.attribute is not None
             node.children = [
-                Node((*node.path, (node.attribute, value))) for value in range(counts.sizes[node.attribute])
+                DecisionNode((*node.path, (node.attribute, value)))
+                for value in range(counts.sizes[node.attribute])
             ]
             above |= {id(child): own for child in node.children}
             level += node.children
@@ -104,7 +105,7 @@ def decision_tree(
 
 def _label(
     calculator: Calculator,
-    nodes: Sequence[Node],
+    nodes: Sequence[DecisionNode],
     shares: list[Elements],
     parents: list[Elements],
     bits: int,
@@ -121,7 +122,7 @@ def _label(
 
 def _choose(
     calculator: Calculator,
-    nodes: Sequence[Node],
+    nodes: Sequence[DecisionNode],
     counts: SharedCounts,
     attributes: Sequence[str],
     target: str,
@@ -130,7 +131,9 @@ def _choose(
     """Give each node the attribute that leaves least uncertain; all of them have equally many left."""
     left = [[name for name in attributes if name not in dict(node.path)] for node in nodes]
     questions = [
-        Question((name, target), node.path) for node, names in zip(nodes, left, strict=True) for name in names
+        CountQuery((name, target), node.path)
+        for node, names in zip(nodes, left, strict=True)
+        for name in names
     ]
     tables = [
         each.reshape(-1, counts.sizes[target])
@@ -284,9 +287,9 @@ def pooled_tree(
     attributes: Sequence[str],
     target: str,
     precision: Precision,
-) -> Node:
+) -> DecisionNode:
     """Return the tree for the class `target` by these attributes, the earlier first where two are equally good."""
-    root = Node()
+    root = DecisionNode()
     everybody = np.arange(codes[target].size)
     nobody = np.zeros(sizes[target], np.int64)
     waiting = [(root, everybody, nobody)]
@@ -303,7 +306,7 @@ def pooled_tree(
         }
         node.attribute = min(left, key=lambda name: _uncertain(tables[name], precision))
         for value in range(sizes[node.attribute]):
-            child = Node((*node.path, (node.attribute, value)))
+            child = DecisionNode((*node.path, (node.attribute, value)))
             node.children.append(child)
             waiting.append((child, rows[codes[node.attribute][rows] == value], classes))
     return root
@@ -375,7 +378,7 @@ class Id3(LearningMethod):
         counted = shared_counts(site, (*site.attributes, target))
         place = {name: {value: at for at, value in enumerate(values)} for name, values in site.values.items()}
         questions = [
-            Question((target,), tuple((name, place[name][value]) for name, value in path))
+            CountQuery((target,), tuple((name, place[name][value]) for name, value in path))
             for path, _ in model.leaves
         ]
         shares = yield from calculator.answers(counted, questions, precision_for(site.most_bits, None))

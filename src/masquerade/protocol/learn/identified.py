@@ -41,14 +41,14 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Columns:
+class DesignColumns:
     """What the columns of numbers stand for: an attribute, or one of its categories other than the first."""
 
     attributes: tuple[str, ...]
     categories: Mapping[str, Sequence[str]]  # of the attributes that have some; the first has no column
 
     @classmethod
-    def unnamed(cls, n: int) -> Columns:
+    def unnamed(cls, n: int) -> DesignColumns:
         """Return columns of numbers without names."""
         return cls(tuple(f"x{at + 1}" for at in range(n)), {})
 
@@ -87,7 +87,7 @@ class Determined:
     That is the first category that some record has. One that no record has is not in the model.
     """
 
-    columns: Columns
+    columns: DesignColumns
     kept: Places
     references: Mapping[str, int]
 
@@ -125,7 +125,7 @@ class Determined:
 
 
 def determined(
-    columns: Columns, moments: Moments, *, penalised: bool, may_be_constant: bool = False
+    columns: DesignColumns, moments: Moments, *, penalised: bool, may_be_constant: bool = False
 ) -> Determined:
     """Return the columns to fit: all but those of categories that no record has, and of each attribute's reference.
 
@@ -155,7 +155,7 @@ def determined(
     return Determined(columns, kept, references)
 
 
-def _dependent(columns: Columns, kept: Places, correlation: Numbers) -> Iterator[Problem]:
+def _dependent(columns: DesignColumns, kept: Places, correlation: Numbers) -> Iterator[Problem]:
     """Yield a problem for each attribute of which a column is a linear function of those before it."""
     labels = np.array(columns.labels, object)[kept]
     rest, free, told = correlation.copy(), [], set()
@@ -209,5 +209,5 @@ def refuse_one_sided(
         raise AnswerIsNo(*problems)
 
 
-def _attribute(columns: Columns, at: int) -> str:
+def _attribute(columns: DesignColumns, at: int) -> str:
     return next(name for name, own in columns.groups() if own.start <= at < own.stop)

@@ -31,7 +31,13 @@ from masquerade.forms.rules import number
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.frame import as_counts, result_of
-from masquerade.protocol.learn.identified import Columns, Determined, Moments, determined, refuse_one_sided
+from masquerade.protocol.learn.identified import (
+    DesignColumns,
+    Determined,
+    Moments,
+    determined,
+    refuse_one_sided,
+)
 from masquerade.protocol.learn.inference import (
     Coefficient,
     Inference,
@@ -181,7 +187,7 @@ class LinearModel:
 
 
 @dataclass
-class Progress:
+class FitProgress:
     """How far a fit has come: sums that were opened, and the coefficients at which they are to be opened next.
 
     A fit that is interrupted goes on from here, with other sites maybe. Nothing that was opened is opened again.
@@ -199,14 +205,14 @@ def linear_model(
     x: Numbers,
     y: Numbers,
     loss: Loss,
-    progress: Progress | None = None,
-    columns: Columns | None = None,
+    progress: FitProgress | None = None,
+    columns: DesignColumns | None = None,
 ) -> Script[LinearModel]:
     """Fit a model of outcomes −1 and 1 by attributes x, record × attribute; return the one of all sites' records.
 
     `columns` say what those of x stand for. AnswerIsNo where the records leave coefficients open.
     """
-    progress, columns = progress or Progress(), columns or Columns.unnamed(x.shape[1])
+    progress, columns = progress or FitProgress(), columns or DesignColumns.unnamed(x.shape[1])
     all_of_it = yield from moments(sums, x, progress)
     support_vectors = isinstance(loss, SquaredHinge)
     known = determined(columns, all_of_it, penalised=loss.penalised, may_be_constant=support_vectors)
@@ -241,9 +247,9 @@ def standard_errors(hessian: Numbers, deviation: Numbers, mean: Numbers | None =
     return np.asarray(np.sqrt(np.maximum(np.diag(spread_of), 0.0)))
 
 
-def moments(sums: AddsUp, x: Numbers, progress: Progress | None = None) -> Script[Moments]:
+def moments(sums: AddsUp, x: Numbers, progress: FitProgress | None = None) -> Script[Moments]:
     """Return number, mean, deviation (`spread`) and correlation over all sites' records."""
-    known = progress or Progress()
+    known = progress or FitProgress()
     if known.totals is None:
         known.totals = yield from sums.total(np.concatenate(([len(x)], x.sum(axis=0))))
     n, mean = round(known.totals[0]), known.totals[1:] / known.totals[0]
@@ -270,7 +276,7 @@ class _Fit:
     loss: Loss
     x: Numbers
     y: Numbers
-    progress: Progress
+    progress: FitProgress
     determined: Determined
     moments: Moments
 
@@ -547,7 +553,7 @@ class LinearMethod(LearningMethod):
 
     def _fitted(self, site: Site, sums: AddsUp) -> Script[Model]:
         x, y = design(site), np.where(outcomes(site, self.name), 1.0, -1.0)
-        progress, columns = site.memory.setdefault("progress", Progress()), columns_of(site)
+        progress, columns = site.memory.setdefault("progress", FitProgress()), columns_of(site)
         found = yield from linear_model(site.me, site.parties, sums, x, y, self.loss, progress, columns)
         return self._model(found, site.classes)
 
@@ -576,7 +582,7 @@ class LinearMethod(LearningMethod):
 
 
 @dataclass(frozen=True)
-class LogisticRegression(LinearMethod):
+class LogisticRegressionMethod(LinearMethod):
     """Logistic regression of n sites with the same columns: that of the pooled records, but for rounding.
 
     Every step of Newton's method opens the loss, its gradient and its Hessian, summed over all sites. Coefficients are
@@ -649,9 +655,9 @@ def design(site: Site) -> Numbers:
     return np.column_stack(columns) if columns else np.zeros((len(site.table), 0))
 
 
-def columns_of(site: Site) -> Columns:
+def columns_of(site: Site) -> DesignColumns:
     """Return what the columns of `design` stand for."""
-    return Columns(
+    return DesignColumns(
         site.attributes, {name: site.values[name] for name in site.attributes if name in site.values}
     )
 

@@ -70,7 +70,7 @@ def unseen_values(
 
 
 @dataclass(frozen=True)
-class Answers:
+class PredictedRecords:
     """What a model says of the records whose values it knows."""
 
     columns: Columns  # what it says, by the name of the column to write
@@ -78,7 +78,7 @@ class Answers:
     unseen: Unseen
 
 
-def answers(model: Model, cells: Cells, size: int, asked: Asked) -> Answers:
+def answers(model: Model, cells: Cells, size: int, asked: Asked) -> PredictedRecords:
     """Apply a model to as many of `size` records as it can say anything of."""
     unseen = unseen_of(model, cells, asked)
     strange = np.zeros(size, bool)
@@ -89,7 +89,7 @@ def answers(model: Model, cells: Cells, size: int, asked: Asked) -> Answers:
     columns = predictions(model, known, asked)
     if not cells:  # whatever a record is like, the answer is the same
         columns = {name: values.repeat(size) for name, values in columns.items()}
-    return Answers(columns, rows, unseen)
+    return PredictedRecords(columns, rows, unseen)
 
 
 @singledispatch

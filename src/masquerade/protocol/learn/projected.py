@@ -263,7 +263,7 @@ class MappedMethod(LearningMethod):
 
 
 @dataclass(frozen=True)
-class PpSvm(MappedMethod):
+class PpSvmMethod(MappedMethod):
     """Mangasarian and Wild's privacy-preserving support vector machine, of n sites with the same columns.
 
     Its builder sees records mapped by the sites' random matrix, and their classes. The model is in the mapped space, so
@@ -315,7 +315,7 @@ class PpSvm(MappedMethod):
 
 
 @dataclass(frozen=True)
-class PpCox(MappedMethod):
+class PpCoxMethod(MappedMethod):
     """Cox regression of records mapped by the sites' random matrix, by lifelines, of n sites with the same columns.
 
     Its builder sees mapped records, durations and events. The model is in the mapped space, so that prediction goes

@@ -130,7 +130,7 @@ class ColumnValues(Message, tag="learn-values", frozen=True):
 
 
 @dataclass(frozen=True)
-class Agreed:
+class AgreedValues:
     """The values of all parties' columns, bits of the largest number of records, and whether numbers are missing."""
 
     values: Values
@@ -149,7 +149,9 @@ def own_codes(table: Table, name: str) -> tuple[Codes, tuple[str, ...]]:
     return coded.codes.astype(np.int64), coded.labels
 
 
-def agree_on_values(me: int, parties: tuple[str, ...], table: Table, names: Iterable[str]) -> Script[Agreed]:
+def agree_on_values(
+    me: int, parties: tuple[str, ...], table: Table, names: Iterable[str]
+) -> Script[AgreedValues]:
     """Tell all parties which values one's own columns have, and hear theirs."""
     own = {name: own_codes(table, name)[1] for name in names}
     for name, values in own.items():
@@ -165,7 +167,7 @@ def agree_on_values(me: int, parties: tuple[str, ...], table: Table, names: Iter
         heard = yield Receive(name, ColumnValues)
         told[name], bits, has_gaps = heard.values, max(bits, heard.bits), has_gaps or heard.has_gaps
     joined = {column: _union(column, told, table) for column in dict.fromkeys(_all(told))}
-    return Agreed(joined, bits, has_gaps)
+    return AgreedValues(joined, bits, has_gaps)
 
 
 def _all(told: Mapping[str, Values]) -> Iterable[str]:

@@ -39,7 +39,7 @@ from masquerade.engine.counts import Counts, Flags
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.mondrian.own_cuts import BestCuts, Cuts
+from masquerade.protocol.mondrian.own_cuts import BestCuts, PartsOfGroups
 from masquerade.protocol.sensitive.checks import Labels, SensitiveChecks, holders_of, remote_parts
 
 
@@ -95,7 +95,7 @@ class CutChecks(SensitiveChecks):
             withdrawn[theirs] = ~kept
         return withdrawn
 
-    def _ask(self, asked: Batch, cuts: Cuts) -> Script[Flags]:
+    def _ask(self, asked: Batch, cuts: PartsOfGroups) -> Script[Flags]:
         """Return which of our cuts, which pass all tests we can make alone, also pass the others."""
         kept = np.ones(asked.n_groups, bool)
         for at, check in enumerate(self.checks):

@@ -71,7 +71,7 @@ class Looked:
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class InitialLabels:
     """Puts all records into the one group that there is, or into the given ones."""
 
     rows: int
@@ -261,7 +261,7 @@ class CountParts:
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class LabelParts:
     """Labels records anew: those of groups that are cut by their part, and those of groups that are done no more."""
 
     first: Counts  # the new label of each label's first part; -1 where it is not cut
@@ -285,7 +285,7 @@ class Cut:
 
 
 @dataclass(frozen=True, eq=False)
-class Send:
+class Shuffle:
     """Sends the records of each group to the chunk that will hold all of it."""
 
     at: int

@@ -9,7 +9,7 @@ from masquerade.anonymize.mondrian.axes import Batch
 from masquerade.engine.counts import Counts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message
-from masquerade.protocol.mondrian.own_cuts import Cuts
+from masquerade.protocol.mondrian.own_cuts import PartsOfGroups
 from masquerade.protocol.tds.instruction_code import pack, unpack
 
 _WIDE = np.dtype("<u4")
@@ -23,13 +23,13 @@ class LevelCuts(Message, tag="level-cuts", frozen=True):
     parts: bytes
 
 
-def write_cuts(positions: Counts, cuts: Cuts) -> LevelCuts:
+def write_cuts(positions: Counts, cuts: PartsOfGroups) -> LevelCuts:
     """Write cuts, each along the attribute at its position."""
     parts = pack(cuts.part_of_row.astype(np.uint32), int(cuts.n_parts.max())) if cuts.n_parts.size else b""
     return LevelCuts(write_numbers(positions), write_numbers(cuts.n_parts), parts)
 
 
-def read_cuts(message: LevelCuts, sender: str, cut: Batch) -> tuple[Counts, Cuts]:
+def read_cuts(message: LevelCuts, sender: str, cut: Batch) -> tuple[Counts, PartsOfGroups]:
     """Read a peer's cuts of these groups, with their attributes; raise unless every record has a part of its group."""
     positions, n_parts = (read_numbers(data, cut.n_groups) for data in (message.positions, message.n_parts))
     if positions is None or n_parts is None:
@@ -37,7 +37,7 @@ def read_cuts(message: LevelCuts, sender: str, cut: Batch) -> tuple[Counts, Cuts
     if not cut.n_groups:
         if message.parts:
             raise PeerBrokeProtocol(sender, "sent parts of records whose groups it did not win")
-        return positions, Cuts(n_parts, np.zeros(0, np.int64))
+        return positions, PartsOfGroups(n_parts, np.zeros(0, np.int64))
     if not ((n_parts >= 2) & (n_parts <= cut.sizes)).all():
         raise PeerBrokeProtocol(sender, "cut a group into more parts than it has records, or into one")
     try:
@@ -46,7 +46,7 @@ def read_cuts(message: LevelCuts, sender: str, cut: Batch) -> tuple[Counts, Cuts
         raise PeerBrokeProtocol(sender, f"sent cuts that cannot be read: {error}") from None
     if (parts >= np.repeat(n_parts, cut.sizes)).any():
         raise PeerBrokeProtocol(sender, "put a record into a part that there is not")
-    return positions, Cuts(n_parts, parts)
+    return positions, PartsOfGroups(n_parts, parts)
 
 
 def write_numbers(numbers: Counts) -> bytes:

@@ -36,7 +36,7 @@ from masquerade.protocol.comparing.argmax import Bid, SecureArgMax
 from masquerade.protocol.mondrian.checks import CutChecks
 from masquerade.protocol.mondrian.groups import FinishedGroups
 from masquerade.protocol.mondrian.level_cuts import LevelCuts, ordered, read_cuts, write_cuts
-from masquerade.protocol.mondrian.own_cuts import BestCuts, Cuts, OwnGroups
+from masquerade.protocol.mondrian.own_cuts import BestCuts, OwnGroups, PartsOfGroups
 from masquerade.protocol.tds.party import JointSchema, insist_on_same_groups
 
 SCORE_BITS = 64  # of a score as the ordered bits of a double
@@ -117,7 +117,7 @@ def understood(
     groups: OwnGroups,
     batch: Batch,
     won: Flags,
-) -> Cuts:
+) -> PartsOfGroups:
     """Decode a peer's cuts; raise unless they are of the groups it won, and satisfy what we can judge."""
     cut = batch.only(won)
     positions, cuts = read_cuts(message, sender, cut)
@@ -137,13 +137,13 @@ class _Merged:
         self._n_parts = np.ones(batch.n_groups, np.int64)
         self._part_of_row = np.zeros(batch.n_records, np.uint32)
 
-    def add(self, groups: Flags, cuts: Cuts) -> None:
+    def add(self, groups: Flags, cuts: PartsOfGroups) -> None:
         self._n_parts[groups] = cuts.n_parts
         self._part_of_row[np.repeat(groups, self._batch.sizes)] = cuts.part_of_row
 
-    def all(self) -> Cuts:
+    def all(self) -> PartsOfGroups:
         rows = np.repeat(self._is_cut, self._batch.sizes)
-        return Cuts(self._n_parts[self._is_cut], self._part_of_row[rows])
+        return PartsOfGroups(self._n_parts[self._is_cut], self._part_of_row[rows])
 
 
 def _bids(best: BestCuts, positions: Counts, groups: Flags) -> list[Bid | None]:

@@ -52,7 +52,7 @@ from masquerade.protocol.mondrian.level_cuts import (
 )
 from masquerade.protocol.mondrian.levels import cut_together
 from masquerade.protocol.mondrian.linked_groups import BestOfGroups, LinkedGroups
-from masquerade.protocol.mondrian.own_cuts import Cuts, OwnGroups
+from masquerade.protocol.mondrian.own_cuts import OwnGroups, PartsOfGroups
 from masquerade.protocol.tds.instruction_code import pack, unpack
 from masquerade.protocol.tds.party import JointSchema, insist_on_same_groups
 
@@ -160,7 +160,9 @@ def cut_linked_together(
         settled = groups.settled(table.dimensions())
         if not settled:
             break
-        made = {at: Cuts(*groups.parts(at, batch)) for at, batch in settled if schema.holders[at] == me}
+        made = {
+            at: PartsOfGroups(*groups.parts(at, batch)) for at, batch in settled if schema.holders[at] == me
+        }
         yield Send(peers, _own_cuts(settled, made))
         for number, name in enumerate(parties):
             if number != me:
@@ -251,7 +253,9 @@ class _Table:
             found.append(of_group)
         return found
 
-    def cuts(self, message: LevelCuts, sender: str, number: int, settled: Settled) -> dict[int, Cuts]:
+    def cuts(
+        self, message: LevelCuts, sender: str, number: int, settled: Settled
+    ) -> dict[int, PartsOfGroups]:
         """Decode a peer's cuts; raise unless they are the settled ones, and satisfy what we can judge."""
         theirs = [(at, batch) for at, batch in settled if self._schema.holders[at] == number]
         whole = _joined([batch for _, batch in theirs])
@@ -264,7 +268,7 @@ class _Table:
             part_of_row = cuts.part_of_row[first_row : first_row + batch.rows.size]
             if not self._groups.satisfied(at, batch, n_parts, part_of_row):
                 raise PeerBrokeProtocol(sender, "cut a group against the requirement")
-            found[at] = Cuts(n_parts, part_of_row)
+            found[at] = PartsOfGroups(n_parts, part_of_row)
             first_group, first_row = first_group + batch.n_groups, first_row + batch.rows.size
         return found
 
@@ -280,9 +284,9 @@ def _bid(best: BestOfGroups, group: int) -> Bid | None:
     return Bid(int(ordered(best.scores[group : group + 1])[0]), at) if at >= 0 else None
 
 
-def _own_cuts(settled: Settled, made: dict[int, Cuts]) -> LevelCuts:
+def _own_cuts(settled: Settled, made: dict[int, PartsOfGroups]) -> LevelCuts:
     own = [(at, batch) for at, batch in settled if at in made]
-    cuts = Cuts(
+    cuts = PartsOfGroups(
         np.concatenate([np.zeros(0, np.int64), *(made[at].n_parts for at, _ in own)]),
         np.concatenate([np.zeros(0, np.int64), *(made[at].part_of_row for at, _ in own)]),
     )

@@ -38,7 +38,7 @@ _RECORDS_AT_ONCE = 1 << 20  # of those whose parts are counted in this process
 
 
 @dataclass(frozen=True, eq=False)
-class Cuts:
+class PartsOfGroups:
     """Cuts of some groups: into how many parts each, and the part of each of its records, in order."""
 
     n_parts: Counts
@@ -100,7 +100,7 @@ class BestCuts:
         by_axis[self.axis[groups], np.flatnonzero(groups)] = -np.inf
         return replace(self, by_axis=by_axis)
 
-    def of(self, groups: Flags) -> Cuts:
+    def of(self, groups: Flags) -> PartsOfGroups:
         """Return the cuts of the flagged groups, which must all have one."""
         return self.view.own_parts(self, groups)
 
@@ -163,7 +163,7 @@ class OwnGroups:
             cells = start[1]
             labels = [start[0][first : first + n] for first, n in zip(self._firsts, table.sizes, strict=True)]
         cells = cells.reshape(len(self.axes), 2, -1 if self.axes else 1 if start is None else _n(start[0]))
-        table.chunks.change([kernels.Start(*both) for both in zip(table.sizes, labels, strict=True)])
+        table.chunks.change([kernels.InitialLabels(*both) for both in zip(table.sizes, labels, strict=True)])
         together = len(table.chunks) == 1 and len(table) <= self._most_rows
         self._home = GroupStore(table.chunks, whole=together, everything=together)
         self._away: list[GroupStore] = []  # where records of whole groups were sent
@@ -216,7 +216,7 @@ class OwnGroups:
         found = weighted_ranks(self.axes, counted, judge, self.open.sizes[numbers])
         return [(each, each.candidates(at, judge, self.how.strict)) for at, each in enumerate(found)]
 
-    def own_parts(self, best: BestCuts, groups: Flags) -> Cuts:
+    def own_parts(self, best: BestCuts, groups: Flags) -> PartsOfGroups:
         """Return our cuts of the flagged groups."""
         asked = np.flatnonzero(groups)
         n_parts = best.n_parts[best.axis[asked], asked]
@@ -242,7 +242,9 @@ class OwnGroups:
                 for at in home.places
             ]
             made.append((home, by_rank))
-        return Cuts(n_parts, self._collected(groups, made, np.min_scalar_type(int(n_parts.max(initial=1)))))
+        return PartsOfGroups(
+            n_parts, self._collected(groups, made, np.min_scalar_type(int(n_parts.max(initial=1))))
+        )
 
     def rows_of(self, batch: OpenBatch) -> Rows:
         """Return the places of these groups' records in the common order, group by group."""
@@ -285,7 +287,7 @@ class OwnGroups:
 
     # --- cutting ---
 
-    def satisfied(self, cuts: Cuts, cut: Batch) -> Flags:
+    def satisfied(self, cuts: PartsOfGroups, cut: Batch) -> Flags:
         """Return which of these groups' cuts make no part that is empty, or known to violate a requirement."""
         assert self.open is not None
         assert isinstance(cut, OpenBatch)
@@ -317,7 +319,9 @@ class OwnGroups:
             all_good &= self._spread_parts_hold(cuts, cut, of_group, sizes)
         return all_good[cut.groups]
 
-    def _spread_parts_hold(self, cuts: Cuts, cut: OpenBatch, of_group: Counts, sizes: Counts) -> Flags:
+    def _spread_parts_hold(
+        self, cuts: PartsOfGroups, cut: OpenBatch, of_group: Counts, sizes: Counts
+    ) -> Flags:
         """Judge the parts of groups of which no chunk has all records, by the counts of all chunks."""
         home, starts = self._home, self._starts(of_group > 0)
         n_parts = home.by_label(0, of_group, 0)
@@ -336,7 +340,7 @@ class OwnGroups:
         good[here] = np.logical_and.reduceat(self._judge.holds(histograms), ends - n_parts[n_parts > 0])
         return good
 
-    def cut(self, cuts: Cuts, is_cut: Flags, best: BestCuts, mine: Flags) -> None:
+    def cut(self, cuts: PartsOfGroups, is_cut: Flags, best: BestCuts, mine: Flags) -> None:
         """Cut the flagged groups, of which `mine` are cut along our own attributes; the others are done."""
         assert self.open is not None
         self._finish(~is_cut)
@@ -353,7 +357,7 @@ class OwnGroups:
                 of_label = store.by_label(at, n_parts, 0)
                 first = np.where(of_label > 0, np.cumsum(of_label) - of_label, -1)
                 parts = cuts.part_of_row[store.records(at, starts)]
-                changes.append(kernels.Cut(first, store.final[at], parts))
+                changes.append(kernels.LabelParts(first, store.final[at], parts))
                 here = of_label > 0
                 labels.append(places(store.by_label(at, first_part)[here], of_label[here]))
             store.chunks.change(changes)
@@ -424,7 +428,7 @@ class OwnGroups:
         there[label] = np.arange(label.size) - np.searchsorted(bins, bins)
         names = (*self.how.ranks, *map(codes_of, self.how.judge.counted))
         sent = home.chunks.exchange(
-            [kernels.Send(at, bin_of_label, there, n_bins, names) for at in home.places], n_bins
+            [kernels.Shuffle(at, bin_of_label, there, n_bins, names) for at in home.places], n_bins
         )
         sent.change(kernels.arrived)
         ends = np.searchsorted(bins, np.arange(n_bins + 1))
@@ -456,7 +460,10 @@ class OwnGroups:
             none = [np.full(each.size, -1) for each in store.final]
             nothing = np.zeros(0, np.uint8)
             store.chunks.change(
-                [kernels.Cut(each, final, nothing) for each, final in zip(none, store.final, strict=True)]
+                [
+                    kernels.LabelParts(each, final, nothing)
+                    for each, final in zip(none, store.final, strict=True)
+                ]
             )
         cells = np.concatenate(self._done_cells, axis=2)
         taxonomies = [at for at, axis in enumerate(self.axes) if isinstance(axis, TaxonomyAxis)]
@@ -493,7 +500,7 @@ def _n(labels: Counts) -> int:
     return int(labels.max(initial=-1)) + 1
 
 
-def _part_sizes(cuts: Cuts, sizes: Counts) -> Counts:
+def _part_sizes(cuts: PartsOfGroups, sizes: Counts) -> Counts:
     """Count the records of each part, some groups at a time."""
     ends = np.cumsum(sizes)
     found = [np.zeros(0, np.int64)]

@@ -19,7 +19,7 @@ from masquerade.net.script import Script
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.progress import Stage
-from masquerade.protocol.boundaries import Start, start_within_boundaries
+from masquerade.protocol.boundaries import BoundaryStart, start_within_boundaries
 from masquerade.protocol.common_records import CommonRecords, find_common_records, hand_in
 from masquerade.protocol.comparing.argmax import prepare
 from masquerade.protocol.contract import Contract
@@ -97,7 +97,7 @@ def own_groups(
     contract: Contract,
     parts: Sequence[GroupRequirement],
     common: CommonRecords,
-    start: Start,
+    start: BoundaryStart,
 ) -> OwnGroups:
     """Return a party's view of the groups over all attributes of these requirements, before anything is cut."""
     names, table = schema_of(contract, parts).attributes, common.records
@@ -123,7 +123,7 @@ def linked_groups(
     contract: Contract,
     parts: Sequence[GroupRequirement],
     common: CommonRecords,
-    start: Start,
+    start: BoundaryStart,
     begin: FinishedGroups | None = None,
     alike: Alike = (),
 ) -> LinkedGroups:

@@ -33,7 +33,7 @@ from masquerade.crypto import words
 from masquerade.crypto.circuit import FALSE, TRUE, Bits, Builder, Circuit, Literal, Word, to_bits
 from masquerade.crypto.count_circuits import at_most
 from masquerade.engine.counts import Counts
-from masquerade.privacy.requirement import SharedCounts
+from masquerade.privacy.requirement import CircuitCounts
 from masquerade.protocol.providers.criterion import Criterion
 
 
@@ -265,7 +265,7 @@ def _on_counts(
         bounded = [each for each, label in enumerate(labels) if part.values is None or label in part.values]
         if not criterion.m:
             cells = _sums(build, tallies[at])
-            counts = SharedCounts(cells, wholes.get(at, ()), shape.most_records, bounded)
+            counts = CircuitCounts(cells, wholes.get(at, ()), shape.most_records, bounded)
             tests.append(part.shared_test(build, counts))
             continue
         most = part.worst_share(shape.most_records)

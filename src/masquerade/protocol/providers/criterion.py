@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from masquerade.data.table import Product, columns_of
+from masquerade.data.table import ProductColumn, columns_of
 from masquerade.engine.counts import Counts, Flags
 from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.privacy.m_privacy.constraint import ANONYMIZATION_WEIGHT, constraint_of
@@ -47,7 +47,7 @@ MOST_OF_WHOLE = 50_000  # the same of the group of all records: some 120,000 gat
 MOST_SETS = 100  # of values that are the frequent ones, in recursive ℓ-diversity of a part
 
 
-class Whole(NamedTuple):
+class WholeCounts(NamedTuple):
     """All records' counts of the values of one attribute (one row), and the values' names."""
 
     counts: Counts
@@ -172,7 +172,9 @@ class Criterion:
         fine: Flags = enough | (counts == 0)
         return fine
 
-    def good(self, counts: Counts, tallies: Sequence[Counts], wholes: Sequence[Whole] | None = None) -> Flags:
+    def good(
+        self, counts: Counts, tallies: Sequence[Counts], wholes: Sequence[WholeCounts] | None = None
+    ) -> Flags:
         """Return which parts have records and are private.
 
         `counts` has a row per part and a column per provider; `wholes` is about all records, for `on_counts`.
@@ -188,7 +190,7 @@ class Criterion:
             good[good] = self._withstands(part, tallies[at][good], wholes[at])
         return good
 
-    def _withstands(self, part: GroupRequirement, tally: Counts, whole: Whole) -> Flags:
+    def _withstands(self, part: GroupRequirement, tally: Counts, whole: WholeCounts) -> Flags:
         """Return which parts, all with records, satisfy whatever a coalition leaves of them."""
         if not len(tally):
             return np.zeros(0, bool)
@@ -285,7 +287,7 @@ class Criterion:
 
 def _testable(part: GroupRequirement, m: int) -> bool:
     """Return whether counts that nobody sees tell if a group satisfies, whatever a coalition leaves of it."""
-    if isinstance(part.sensitive, Product) and part.values is not None:
+    if isinstance(part.sensitive, ProductColumn) and part.values is not None:
         return False
     return part.has_shared_test and (not m or part.worst_share(1) is not None)
 

@@ -55,7 +55,7 @@ def rounded_size(records: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class HolderGroups:
     """The finished groups of linked QIDs that have records of this holder."""
 
     settings: Settings
@@ -91,6 +91,6 @@ class Cut:
         return groups, of_row
 
 
-def losses_of(finished: Iterable[Cut]) -> dict[str, AttributeLoss]:
+def losses_of(finished: Iterable[HolderGroups]) -> dict[str, AttributeLoss]:
     """Measure what each attribute of all QIDs loses over this holder's rows."""
     return {name: loss for cut in finished for name, loss in cut.losses().items()}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from masquerade.data.column import Column
 from masquerade.data.continuum import Continuum, Kind
 from masquerade.data.schema import Attribute
-from masquerade.data.table import Product, Table, columns_of
+from masquerade.data.table import ProductColumn, Table, columns_of
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import DataError
 from masquerade.protocol.providers.axes import CategoryAxis, HalvingAxis, PublicAxis, Ranks
@@ -127,7 +127,7 @@ def axis_of(table: Table, name: str, signals: Bits | None) -> tuple[PublicAxis, 
 def values_of(table: Table, name: str) -> list[Value]:
     """Return the distinct values of a sensitive attribute, by code."""
     labels = table.coded(name).labels
-    return [label.values if isinstance(name, Product) else (label,) for label in labels]  # type: ignore[attr-defined] # of a product
+    return [label.values if isinstance(name, ProductColumn) else (label,) for label in labels]  # type: ignore[attr-defined] # of a product
 
 
 def sensitive_codes(table: Table, name: str, values: Sequence[Value]) -> SensitiveCodes:

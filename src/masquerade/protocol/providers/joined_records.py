@@ -15,11 +15,17 @@ from masquerade.data.table import Origin, Table
 from masquerade.errors import BadInput, DataError, PeerBrokeProtocol
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.providers.domains import ranges_of
-from masquerade.protocol.providers.messages import Records, difference, read_rows, read_schema, stacked
+from masquerade.protocol.providers.messages import (
+    ProviderRecords,
+    difference,
+    read_rows,
+    read_schema,
+    stacked,
+)
 from masquerade.protocol.providers.method import collaboration_of, column_names, provider_column, qid_names
 
 
-def told_schema(contract: Contract, handed: Mapping[str, Records]) -> Schema:
+def told_schema(contract: Contract, handed: Mapping[str, ProviderRecords]) -> Schema:
     """Return the schema that all providers sent; attributes that are not generalised have only a name."""
     names, first = qid_names(contract), contract.parties[0]
     told = {name: read_schema(message.schema, name, names) for name, message in handed.items()}
@@ -34,7 +40,7 @@ def told_schema(contract: Contract, handed: Mapping[str, Records]) -> Schema:
     return Schema(known.get(name, Attribute(name)) for name in columns)
 
 
-def joined(contract: Contract, handed: Mapping[str, Records], schema: Schema) -> Table:
+def joined(contract: Contract, handed: Mapping[str, ProviderRecords], schema: Schema) -> Table:
     """Stack all records, with their providers; raise PeerBrokeProtocol for records that do not fit."""
     parts = {
         name: _with_dates(

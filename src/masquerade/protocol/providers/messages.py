@@ -217,7 +217,7 @@ def _refuse_half_characters(*texts: str) -> None:
 # --- messages -----------------------------------------------------------------------------------------------
 
 
-class Records(Message, tag="collaborate-records", frozen=True):
+class ProviderRecords(Message, tag="collaborate-records", frozen=True):
     """A provider's records, for a trusted third party: an Arrow stream of the columns of the contract.
 
     With them goes the schema of the attributes to generalise, which must be the same at all providers.

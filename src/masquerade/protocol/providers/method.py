@@ -39,7 +39,7 @@ from masquerade.protocol.disclosure import (
 )
 from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, SessionMethod
 from masquerade.protocol.providers.criterion import Criterion
-from masquerade.protocol.providers.messages import Records, Rows
+from masquerade.protocol.providers.messages import ProviderRecords, Rows
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Collaboration(SessionMethod):
     arrangement: ClassVar[Arrangement] = "horizontal"
     boundaries = "records"
     activity: ClassVar[str] = "cutting together"
-    ends_with: ClassVar[tuple[type[Message], ...]] = (Records, Rows)
+    ends_with: ClassVar[tuple[type[Message], ...]] = (ProviderRecords, Rows)
     preferences: ClassVar[tuple[Preference, ...]] = (
         Preference(10, "it is the method of providers of the same columns"),
     )
@@ -168,9 +168,9 @@ class Collaboration(SessionMethod):
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
         """Count how often all providers opened their shares."""
-        from masquerade.protocol.shared_circuits import Outputs, Share
+        from masquerade.protocol.shared_circuits import OpenedOutputs, Share
 
-        opening = {kind_of(Share), kind_of(Outputs)}
+        opening = {kind_of(Share), kind_of(OpenedOutputs)}
         return sum(kind in opening for kind in sent) // (len(contract.parties) - 1)
 
 

@@ -30,7 +30,7 @@ from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.protocol.providers import circuits
 from masquerade.protocol.providers.axes import Range, Ranks
 from masquerade.protocol.providers.criterion import Criterion
-from masquerade.protocol.providers.cuts import Cut, losses_of, rounded_size, settings_of
+from masquerade.protocol.providers.cuts import HolderGroups, losses_of, rounded_size, settings_of
 from masquerade.protocol.providers.domains import (
     SIGNALS,
     Bits,
@@ -43,7 +43,7 @@ from masquerade.protocol.providers.domains import (
 from masquerade.protocol.providers.joined_records import refuse_unusable
 from masquerade.protocol.providers.messages import (
     Axes,
-    Records,
+    ProviderRecords,
     Size,
     Values,
     checked_length,
@@ -67,7 +67,7 @@ from masquerade.protocol.providers.method import (
 )
 from masquerade.protocol.providers.shared_counts import SecretJudge, SharedBits, prepare
 from masquerade.protocol.providers.third_party_counts import CountingJudge, SensitiveCodes
-from masquerade.protocol.providers.tree import Group, Judge, Settings, partition
+from masquerade.protocol.providers.tree import Group, PartJudge, Settings, partition
 from masquerade.utility.comparison import compare
 from masquerade.utility.losses import shown_to_others
 from masquerade.utility.queries import holders_error
@@ -94,11 +94,11 @@ from masquerade.utility.queries import holders_error
 
 MOST_GROUPS = 1 << 17  # at the boundaries of a QID: each is tested, also those without records
 
-Side = tuple[Settings, Sequence[Judge]]  # linked QIDs: how they are cut, and a judge for each
+Side = tuple[Settings, Sequence[PartJudge]]  # linked QIDs: how they are cut, and a judge for each
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class StartGroups:
     """The records of this holder that can be released, and the groups in which each set of linked QIDs starts.
 
     The rows of the groups are places among `rows`.
@@ -110,7 +110,7 @@ class Start:
 
 def start_within_boundaries(
     sides: Sequence[Side], requirement: Requirement, *, alone: bool
-) -> Script[Start | None]:
+) -> Script[StartGroups | None]:
     """Find out who can be released within the boundaries; None without boundaries, and so without a question.
 
     With `alone` nothing changes for those who stay when others leave: there is one QID, and no group is compared with
@@ -142,7 +142,7 @@ def start_within_boundaries(
         if alone or not fell:
             break
     waiting = iter(qids)
-    return Start(
+    return StartGroups(
         left, [[group for _ in judges for group in next(waiting).groups(left)] for _, judges in sides]
     )
 
@@ -150,7 +150,7 @@ def start_within_boundaries(
 class _Qid:
     """The groups of one QID at the boundaries: which of them stand, and which of these may be divided."""
 
-    def __init__(self, settings: Settings, number: int, judge: Judge) -> None:
+    def __init__(self, settings: Settings, number: int, judge: PartJudge) -> None:
         self._settings, self._number, self._judge = settings, number, judge
         limited = sorted(at for at in settings.qids[number] if settings.axes[at].limits)
         self._shape = [len(settings.axes[at].limits) for at in limited]
@@ -222,7 +222,7 @@ def provider(seat: Seat) -> Script[int]:
     refuse_impossible(contract)
     if not len(table):
         raise DataError.about(table.origin.name, "no complete row is left")
-    handed: Records | RowsMessage
+    handed: ProviderRecords | RowsMessage
     if collaboration_of(contract).third_party == "trusted":
         on_stage(Stage("preparing the records"))
         handed, released = _records(contract, table, tuple(left_out)), len(table)
@@ -240,13 +240,13 @@ def provider(seat: Seat) -> Script[int]:
     return released
 
 
-def _records(contract: Contract, table: Table, left_out: tuple[str, ...]) -> Records:
+def _records(contract: Contract, table: Table, left_out: tuple[str, ...]) -> ProviderRecords:
     """Return this provider's records unchanged, after checking that the third party can use them."""
     names = column_names(contract)
     schema = write_schema(table.schema, qid_names(contract))
     refuse_unusable(contract, table)
     cells = plain_columns({each: table.standard_cells(each) for each in names}, names)
-    return Records(write_columns(cells), left_out, schema)
+    return ProviderRecords(write_columns(cells), left_out, schema)
 
 
 def _without_third_party(
@@ -294,7 +294,7 @@ def _without_third_party(
     start = yield from start_within_boundaries(sides, contract.requirement, alone=stand_alone(criteria))
     left = np.arange(len(table)) if start is None else start.rows
     on_stage(Stage("cutting"))
-    finished: list[Cut] = []
+    finished: list[HolderGroups] = []
     for number, ((settings, secret), by_own) in enumerate(zip(sides, own, strict=True)):
         here = settings.of_rows(left)
         groups = yield from partition(
@@ -306,7 +306,7 @@ def _without_third_party(
             lambda *_: on_stage(CUTTING_OWN),
             None if start is None else start.groups[number],
         )
-        finished.append(Cut(here, groups))
+        finished.append(HolderGroups(here, groups))
         tried += on_way
     suppressed = len(table) - int(left.size)
     if suppressed:
@@ -323,7 +323,7 @@ def _without_third_party(
     )
 
 
-def labelled(contract: Contract, table: Table, finished: Sequence[Cut]) -> pa.Table:
+def labelled(contract: Contract, table: Table, finished: Sequence[HolderGroups]) -> pa.Table:
     """Return this provider's rows of the release, in its own order."""
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         each: table.cells(each) for each in column_names(contract)

@@ -52,13 +52,13 @@ class Seed(Message, tag="shared-seed", frozen=True):
     data: bytes
 
 
-class Order(Message, tag="shared-order", frozen=True):
+class TripleOrder(Message, tag="shared-order", frozen=True):
     """The sender's hidden choices in the transfers that make triples."""
 
     columns: bytes
 
 
-class Delivery(Message, tag="shared-delivery", frozen=True):
+class TripleDelivery(Message, tag="shared-delivery", frozen=True):
     """The answer to an order."""
 
     corrections: bytes
@@ -180,17 +180,17 @@ class SharedBits:
         for number, receiver in self.receivers.items():
             if making.transfers(number):
                 columns, batches[number] = receiver.extend(making.choices(number))
-                yield Send((self.parties[number],), Order(columns))
+                yield Send((self.parties[number],), TripleOrder(columns))
         for number, sender in self.senders.items():
             if making.transfers(number):
                 name = self.parties[number]
-                order = yield Receive(name, Order)
+                order = yield Receive(name, TripleOrder)
                 with blaming(name):
                     batch = sender.extend(order.columns, making.transfers(number))
-                yield Send((name,), Delivery(making.correct(number, *batch.random_bits())))
+                yield Send((name,), TripleDelivery(making.correct(number, *batch.random_bits())))
         for number, received in batches.items():
             name = self.parties[number]
-            delivery = yield Receive(name, Delivery)
+            delivery = yield Receive(name, TripleDelivery)
             with blaming(name):
                 making.absorb(number, received.random_bits(), delivery.corrections)
         return making.triples()

@@ -25,10 +25,17 @@ from masquerade.protocol.common_records import refuse_unknown_values
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.hand_in import Received
 from masquerade.protocol.method import Assembly
-from masquerade.protocol.providers.cuts import Cut, losses_of, rounded_size, settings_of
+from masquerade.protocol.providers.cuts import HolderGroups, losses_of, rounded_size, settings_of
 from masquerade.protocol.providers.domains import all_values, is_value, ranges_of, sensitive_codes, values_of
 from masquerade.protocol.providers.joined_records import joined, told_schema
-from masquerade.protocol.providers.messages import Records, Rows, Values, checked_length, read_rows, stacked
+from masquerade.protocol.providers.messages import (
+    ProviderRecords,
+    Rows,
+    Values,
+    checked_length,
+    read_rows,
+    stacked,
+)
 from masquerade.protocol.providers.method import (
     algorithm_of,
     collaboration_of,
@@ -73,9 +80,9 @@ def third_party(assembly: Assembly) -> Script[VerifiedRelease]:
 def _trusted(assembly: Assembly) -> Script[VerifiedRelease]:
     contract, schema = assembly.contract, assembly.schema
     terms = collaboration_of(contract)
-    handed: dict[str, Records] = {}
+    handed: dict[str, ProviderRecords] = {}
     for name in contract.parties:
-        handed[name] = yield Receive(name, Records)
+        handed[name] = yield Receive(name, ProviderRecords)
     started = time.perf_counter()
     told = told_schema(contract, handed)
     table = joined(contract, handed, schema if schema is not None else told)
@@ -98,7 +105,7 @@ def _trusted(assembly: Assembly) -> Script[VerifiedRelease]:
         groups = yield from partition(
             here, judges, judges, None, on_round, on_round, None if start is None else start.groups[number]
         )
-        finished.append(Cut(here, groups))
+        finished.append(HolderGroups(here, groups))
     suppressed = len(table) - int(left.size)
     if suppressed:
         table = table.take(left)

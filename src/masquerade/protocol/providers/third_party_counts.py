@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts, Rows, pair_counts, value_counts
 from masquerade.net.script import Script
-from masquerade.protocol.providers.criterion import Criterion, Whole
+from masquerade.protocol.providers.criterion import Criterion, WholeCounts
 from masquerade.protocol.providers.tree import Answers
 
 Codes = NDArray[np.int64]
@@ -39,9 +39,9 @@ class SensitiveCodes:
         return value_counts(self.codes[rows], self.n_values)
 
     @property
-    def whole(self) -> Whole:
+    def whole(self) -> WholeCounts:
         """All rows' counts."""
-        return Whole(value_counts(self.codes, self.n_values).reshape(1, -1), self.labels)
+        return WholeCounts(value_counts(self.codes, self.n_values).reshape(1, -1), self.labels)
 
 
 class CountingJudge:

@@ -1,6 +1,6 @@
 """The algorithm that both modes share: Mondrian whose every decision follows from a few answers about parts.
 
-Groups are cut along public axes (`axes`), the widest first. Questions about a part go to a `Judge`, which either
+Groups are cut along public axes (`axes`), the widest first. Questions about a part go to a `PartJudge`, which either
 counts records (a trusted third party has them) or evaluates circuits on shares (nobody has them). Its answers
 are all that is used: for each part whether it is empty, refused, private, or private and large enough that two private
 parts of it are possible; and at the end which values a cell may be narrowed to. So the two modes give
@@ -55,10 +55,10 @@ class Answers:
     divisible: Flags  # private, and might be cut into two private parts
 
 
-class Judge(Protocol):
+class PartJudge(Protocol):
     """Answers questions about parts of groups of one QID; each part is given as the rows that this holder has of it."""
 
-    def of_rows(self, rows: Rows) -> Judge:
+    def of_rows(self, rows: Rows) -> PartJudge:
         """Return a judge of these of this holder's rows alone, numbered anew: the others are left out everywhere."""
 
     def whole(self, rows: Rows) -> Script[Answers]:
@@ -192,10 +192,10 @@ def split(ranks: Ranks, rows: Rows, ranges: Sequence[Range]) -> list[Rows]:
 # Attempts to cut: groups that are linked along an axis, what is answered about their parts, and what comes
 # of it.
 
-Judges = Sequence[Judge]  # one for each QID
+Judges = Sequence[PartJudge]  # one for each QID
 
 
-class Heard:
+class RangeFrequencies:
     """How common each range of each axis is, judging by the answers so far; public, as they are."""
 
     def __init__(self) -> None:
@@ -257,7 +257,7 @@ class Attempt:
         """Return the rows of a group that would stay at the parent's value."""
         return np.concatenate([self.parts[group][each] for each in self.bad])
 
-    def join_rarest(self, heard: Heard) -> None:
+    def join_rarest(self, heard: RangeFrequencies) -> None:
         """Keep the rarest private child, the narrowest on a tie, with the rest."""
         is_own = (
             self.settings.provider_of(self.groups[0]) is not None
@@ -300,7 +300,9 @@ class Attempt:
         return made
 
 
-def decide(attempts: Sequence[Attempt], judges: Judges, heard: Heard, strict: bool) -> Script[None]:
+def decide(
+    attempts: Sequence[Attempt], judges: Judges, heard: RangeFrequencies, strict: bool
+) -> Script[None]:
     """Find out which attempts are allowed, and what stays together."""
     asked = [
         (attempt, group, child)
@@ -333,7 +335,7 @@ def decide(attempts: Sequence[Attempt], judges: Judges, heard: Heard, strict: bo
     yield from _allow(needy, judges)
 
 
-def _note(asked: Sequence[tuple[Attempt, int, int]], told: Answers, heard: Heard) -> None:
+def _note(asked: Sequence[tuple[Attempt, int, int]], told: Answers, heard: RangeFrequencies) -> None:
     flags = zip(told.empty.tolist(), told.private.tolist(), told.divisible.tolist(), strict=True)
     for (attempt, group, child), (is_empty, is_private, is_divisible) in zip(asked, flags, strict=True):
         if not is_empty:
@@ -386,7 +388,7 @@ def partition(
     """
     providers = len(settings.axes) - 1
     waiting = [*start] if start is not None else (yield from _whole(settings, judges))
-    heard = Heard()
+    heard = RangeFrequencies()
     if settings.providers_last and settings.apart:
         first = [Attempt(settings, [group], providers, settings.apart) for group in waiting]
         yield from decide(first, judges, heard, strict=False)
@@ -395,7 +397,7 @@ def partition(
     done = yield from _narrow(settings, judges, done)
     mine = [group for group in alone if me is None or settings.provider_of(group) == me]
     by_themselves = replace(settings, providers_last=False)
-    finished, _ = yield from _cut(by_themselves, own, Heard(), mine, on_own_round)
+    finished, _ = yield from _cut(by_themselves, own, RangeFrequencies(), mine, on_own_round)
     finished = yield from _narrow(settings, own, finished)
     return [*done, *finished]
 
@@ -412,7 +414,11 @@ def _whole(settings: Settings, judges: Judges) -> Script[list[Group]]:
 
 
 def _cut(
-    settings: Settings, judges: Judges, heard: Heard, waiting: Sequence[Group], on_round: OnRound | None
+    settings: Settings,
+    judges: Judges,
+    heard: RangeFrequencies,
+    waiting: Sequence[Group],
+    on_round: OnRound | None,
 ) -> Script[tuple[list[Group], list[Group]]]:
     """Cut until no cut is allowed. Return the finished groups, and those that belong to one provider."""
     alone: list[Group] = []

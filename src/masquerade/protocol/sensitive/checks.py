@@ -48,7 +48,7 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.pairs import BackEnd, Pair, prepare_pair
 from masquerade.protocol.sensitive.back_ends import blocks_satisfy
 from masquerade.protocol.sensitive.histogram import Bounds
-from masquerade.protocol.sensitive.split_counts import Groups, keeps_trees, plant_values, split_rows
+from masquerade.protocol.sensitive.split_counts import PublicGroups, keeps_trees, plant_values, split_rows
 from masquerade.protocol.sensitive.verdict import blocks_of_rows_satisfy
 
 # --- remote sensitive ---------------------------------------------------------------------------------------
@@ -170,12 +170,18 @@ class SensitiveChecks:
         counts = value_counts(labels.astype(np.int64), check.n_values)
         return {"whole": to_bits(counts, self.n_records.bit_length()).T.ravel()}
 
-    def _groups(self, asker: int, rows: Counts, sizes: Counts, least: int) -> Groups:
+    def _groups(self, asker: int, rows: Counts, sizes: Counts, least: int) -> PublicGroups:
         """Return public groups, one after the other, that an asker may split into parts of at least `least` records."""
-        return Groups(rows, sizes, sizes // least, self.most_parts[asker])
+        return PublicGroups(rows, sizes, sizes // least, self.most_parts[asker])
 
     def _parts_satisfy(
-        self, at: int, asker: int, groups: Groups, parts: Labels | None, least: int, blocks: Sequence[int]
+        self,
+        at: int,
+        asker: int,
+        groups: PublicGroups,
+        parts: Labels | None,
+        least: int,
+        blocks: Sequence[int],
     ) -> Script[Flags]:
         """Return of which blocks of neighbouring rows all satisfy a check; the asker gives each record's part.
 
@@ -202,7 +208,7 @@ class SensitiveChecks:
 Checks = TypeVar("Checks", bound=SensitiveChecks)
 
 
-def _across(groups: Groups, parts: Labels | None, nowhere: int) -> Labels:
+def _across(groups: PublicGroups, parts: Labels | None, nowhere: int) -> Labels:
     """Number parts across all groups."""
     assert parts is not None  # at who asks
     first = np.repeat(np.cumsum(groups.n_parts) - groups.n_parts, groups.sizes).astype(np.uint64)
@@ -411,7 +417,7 @@ class RemoteChecks(SensitiveChecks):
         (good,) = yield from self._parts_satisfy(at, winner, groups, parts, check.least, everything)
         return bool(good)
 
-    def _parts(self, groups: Groups, partition: QidGroups, instruction: Split) -> Labels:
+    def _parts(self, groups: PublicGroups, partition: QidGroups, instruction: Split) -> Labels:
         """Return each record's part of its group, group by group; records that we do not touch count nowhere."""
         parts: Labels = np.full(self.n_records, groups.most, np.uint64)
         if instruction.attribute in partition.qid:

@@ -48,7 +48,7 @@ class SplitGroups(Message, tag="split-groups", frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class PublicGroups:
     """Public groups of records, one after the other; each may be split into so many parts, and no more than `most`."""
 
     rows: Rows
@@ -101,7 +101,7 @@ def plant_values(
 
 
 def split_rows(
-    pair: Pair, trees: ValuePicker | ValuePlanter, groups: Groups, parts: Labels | None, n_values: int
+    pair: Pair, trees: ValuePicker | ValuePlanter, groups: PublicGroups, parts: Labels | None, n_values: int
 ) -> Script[Bits]:
     """Return this party's share of all parts' counts as a circuit's input, [bits of a row, rows].
 

@@ -20,7 +20,7 @@ from masquerade.service.api import (
 )
 from masquerade.service.api.access import no_unknown_parameters
 from masquerade.service.api.events import Streams
-from masquerade.service.api.health import Health
+from masquerade.service.api.health import CachedHealth
 from masquerade.service.api.measure import Measure, Measures
 from masquerade.service.api.middleware import BodyLimit, Headers, RateLimit
 from masquerade.service.api.problems import LastResort, handle_errors
@@ -49,7 +49,7 @@ def create_app(coordinator: Coordinator) -> FastAPI:
     app.state.coordinator = coordinator
     app.state.streams = streams
     app.state.measures = Measures(streams)
-    app.state.health = Health(coordinator)
+    app.state.health = CachedHealth(coordinator)
     app.include_router(health.router)
     app.mount(PREFIX, _api(coordinator, streams, app.state.measures))
     return app

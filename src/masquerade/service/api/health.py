@@ -41,7 +41,7 @@ class Ready(Resource):
     running: int | None = Field(description="how many are computed now; null: not known")
 
 
-class Health:
+class CachedHealth:
     """The coordinator's health, cached for a moment."""
 
     def __init__(self, coordinator: Coordinator) -> None:

@@ -30,7 +30,7 @@ from masquerade.service.wire.control import (
     Prepare,
     Progress,
     Published,
-    Ready,
+    ReadyAt,
     Signature,
     Start,
 )
@@ -116,7 +116,7 @@ class PartyLinks:
             raise PeerRefused(party, f"answers in the name of {said.party}")
         return said
 
-    async def prepare(self, party: str, said: Prepare) -> Ready | Refusal:
+    async def prepare(self, party: str, said: Prepare) -> ReadyAt | Refusal:
         """Let a party read its table and listen, which takes the longer the larger the table is.
 
         Meanwhile its health is asked, so that a frozen party is not waited for until `timings.prepare`.
@@ -124,12 +124,12 @@ class PartyLinks:
         await self._catch_up(party)
         within, silence = self._settings.timings.prepare, self._settings.timings.silence
         asking = asyncio.create_task(
-            self._call(party, "POST", _WAITS_FOR_THE_TABLE, said, answer=Ready | Refusal, timeout=within)
+            self._call(party, "POST", _WAITS_FOR_THE_TABLE, said, answer=ReadyAt | Refusal, timeout=within)
         )
         try:
             while not await wait(self._clock, {asking}, silence / 2):
                 await self.health(party, silence)
-            answer: Ready | Refusal = asking.result()
+            answer: ReadyAt | Refusal = asking.result()
             return answer
         finally:
             asking.cancel()

@@ -32,7 +32,7 @@ from masquerade.errors import (
     restored,
 )
 from masquerade.methods import method_of
-from masquerade.net.channel import Agreement, Node
+from masquerade.net.channel import Agreement, PartyAddress
 from masquerade.net.connect import Listener
 from masquerade.net.probe import first_cause
 from masquerade.net.script import Move, Receive
@@ -53,7 +53,7 @@ from masquerade.service.coordinator.session_moves import cause_of, contract_of, 
 from masquerade.service.coordinator.sign import Signer, Unsigned
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, is_outage
-from masquerade.service.wire.control import Prepare, Progress, Ready, Start
+from masquerade.service.wire.control import Prepare, Progress, ReadyAt, Start
 from masquerade.utility.classification import release_error
 
 # --- progress watch -----------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ class SessionAttempt:
         return {
             party: answer.address
             for party, answer in zip(parties, answers, strict=True)
-            if isinstance(answer, Ready)
+            if isinstance(answer, ReadyAt)
         }
 
     async def _turned_down(self, refusals: Sequence[Refusal]) -> Exception:
@@ -402,7 +402,7 @@ class SessionAttempt:
         contract, parties = self.contract, self.contract.parties
         agreed = contract.contract
         method = method_of(agreed)
-        nodes = [Node(party, addresses[party]) for party in parties]
+        nodes = [PartyAddress(party, addresses[party]) for party in parties]
         agreement = Agreement(contract.hash, contract.deal.terms.version)
         awaited = set(parties)
         moving: list[asyncio.Task[None]] = []

@@ -43,7 +43,7 @@ class CoordinatorTimings(TimingsSection):
     refresh: Duration = seconds(30.0)  # between two looks at the parties
 
 
-class PartySection(Form):
+class RegisteredParty(Form):
     """`[parties.NAME]`."""
 
     address: Address = key("", description=ADDRESS)
@@ -227,7 +227,7 @@ def _parties(sections: dict[str, Any], trust: object, problems: Problems) -> dic
                 )
             if not isinstance(section, Mapping):
                 raise ParameterError('must be a table with address = "host:port"')
-            found[name] = read_form(PartySection, section, "").address
+            found[name] = read_form(RegisteredParty, section, "").address
         except ParameterError as error:
             for problem in error.problems:
                 problems.broken(("parties", name, *problem.key), problem)

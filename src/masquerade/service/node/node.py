@@ -64,7 +64,7 @@ from masquerade.service.wire.control import (
     Prepare,
     Progress,
     Published,
-    Ready,
+    ReadyAt,
     Signature,
     Start,
 )
@@ -235,7 +235,7 @@ class PartyNode:
 
     # --- sessions ---
 
-    async def prepare(self, ask: Prepare) -> Ready | Refusal:
+    async def prepare(self, ask: Prepare) -> ReadyAt | Refusal:
         """Check a contract that all have signed once more, read the table, and listen."""
         contract = ask.contract
         name = contract.hash.hex()
@@ -282,7 +282,7 @@ class PartyNode:
         except MasqueradeError:
             return await self._busy(user, "no port is free for one more session", ask.session)
         log().info("session prepared", session=name, dataset=dataset.name, address=address)
-        return Ready(address)
+        return ReadyAt(address)
 
     async def _busy(self, user: str, reason: str, session: str) -> Refusal:
         refusal = await asyncio.to_thread(self._refuse, user, [reason], session)

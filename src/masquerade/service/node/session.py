@@ -36,7 +36,7 @@ from masquerade.errors import (
 )
 from masquerade.jobs.model import engine_of
 from masquerade.methods import method_of
-from masquerade.net.channel import Agreement, Channel, Node
+from masquerade.net.channel import Agreement, Channel, PartyAddress
 from masquerade.net.connect import Listener
 from masquerade.net.script import Script
 from masquerade.net.session import run_script
@@ -127,14 +127,14 @@ class PartySession:
         self._state, self._begun = "running", self._clock.monotonic()
         self._book.set_result(addresses)
 
-    def peers(self, addresses: Mapping[str, str]) -> list[Node]:
+    def peers(self, addresses: Mapping[str, str]) -> list[PartyAddress]:
         """Everybody else with its address; ParameterError when somebody's is missing."""
         names = [name for name in self.contract.parties if name != self._settings.name]
         names.append(self._settings.coordinator.name)
         lacking = [name for name in names if name not in addresses]
         if lacking:
             raise ParameterError(f"start: no address of {', '.join(lacking)}")
-        return [Node(name, addresses[name]) for name in names]
+        return [PartyAddress(name, addresses[name]) for name in names]
 
     async def cancel(self, within: float = 4.0) -> None:
         """End it, and tell the peers that we were stopped, for which they have `within` seconds."""

@@ -27,7 +27,7 @@ from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import DataError, Key, ParameterError, written
 from masquerade.forms.form import Form, Problems, fill, key, read_form
 from masquerade.jobs.model import EngineSection, Job, TableSection, schema_of
-from masquerade.net.channel import Node
+from masquerade.net.channel import PartyAddress
 from masquerade.net.identity import Identity, TrustStore, check_name, out_of_date
 from masquerade.protocol.contract import OutcomeRole
 from masquerade.protocol.method import ASSEMBLER
@@ -196,7 +196,7 @@ class NodeSettings(ServiceSettings):
         None, description="a list of two ports, the first and the last, such as [7200, 7299]"
     )
     clients: ClientCertificates = key("clients", description='a folder, such as "clients"')
-    coordinator: Node = key(None, description="a table, written [coordinator]")
+    coordinator: PartyAddress = key(None, description="a table, written [coordinator]")
     timings: NodeTimings = key(NodeTimings(), description="a table, written [timings]")
     engine: EngineSection | None = key(None, description="a table, written [engine]")
     notify: NotifySection = key(NotifySection(), description="a table, written [notify]")
@@ -229,7 +229,7 @@ class NodeSettings(ServiceSettings):
         if coordinator is not None:
             _check_coordinator(coordinator.name, content, trust_folder, problems)
             if isinstance(content.get("coordinator", {}), dict):
-                content["coordinator"] = Node(coordinator.name, coordinator.address)
+                content["coordinator"] = PartyAddress(coordinator.name, coordinator.address)
         if isinstance(datasets := content.get("datasets"), dict):
             content["datasets"] = _datasets(datasets, problems)
             clients = content.get("clients")

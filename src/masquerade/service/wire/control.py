@@ -4,7 +4,7 @@
     GET    /v1/datasets                     -> Published
     POST   /v1/offers       AskOffer        -> Offer | Refusal
     POST   /v1/contracts    AskSignature    -> Signature | Pending | Refusal
-    POST   /v1/sessions     Prepare         -> Ready | Refusal
+    POST   /v1/sessions     Prepare         -> ReadyAt | Refusal
     POST   /v1/sessions/{contract}/start    Start -> Progress
     GET    /v1/sessions/{contract}          -> Progress
     DELETE /v1/sessions/{contract}          -> Progress
@@ -114,7 +114,7 @@ class Prepare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token: str
 
 
-class Ready(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ready"):
+class ReadyAt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ready"):
     """The address at which peers reach the party in this session."""
 
     address: str

@@ -28,7 +28,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused, PeerUnreachable, Problem
-from masquerade.net.channel import Node
+from masquerade.net.channel import PartyAddress
 from masquerade.net.connect import Listener, listen
 from masquerade.net.identity import Identity, TrustStore, out_of_date
 from masquerade.service.clock import Clock
@@ -80,7 +80,7 @@ async def serve(
     if not trust.names:
         raise ParameterError("the trust store is empty: put one <peer>.pem a peer into it")
     identity.check_dates()
-    host = Node(identity.name, address).address.rpartition(":")[0]
+    host = PartyAddress(identity.name, address).address.rpartition(":")[0]
     listening = listening_at(address, limits)
     protocol = _knowing(trust, listening.books)
     config = uvicorn.Config(
@@ -213,7 +213,7 @@ class PeerHttp(ControlLink):
         notes: ControlNotes | None = None,
     ) -> None:
         super().__init__(peer, notes)
-        self.address = Node(peer, address).address
+        self.address = PartyAddress(peer, address).address
         self._identity, self._trust, self._timeout = identity, trust, timeout
         self._pinned, self._own = trust.pin(peer), identity.certificate
         self._http, self._retired = self._connections(), list[httpx.AsyncClient]()
