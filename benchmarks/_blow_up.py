@@ -48,13 +48,10 @@ def _check(table: pa.Table, names: Sequence[str], n_rows: int) -> None:
     known = table.column_names
     for name in names:
         if name not in known:
-            raise ParameterError(
-                f'no column "{name}"{hint(name, known)}; the columns are: {", ".join(known)}'
-            )
+            raise ParameterError(f'no column "{name}"{hint(name, known)}; the columns are: {", ".join(known)}')
     if not 1 <= len(set(names)) == len(names) <= _MOST_NAMES:
         raise ParameterError(
-            f"The names parameter of blow_up must be 1 to {_MOST_NAMES} different columns. "
-            f"Got {list(names)} instead."
+            f"The names parameter of blow_up must be 1 to {_MOST_NAMES} different columns. Got {list(names)} instead."
         )
     if table.num_rows == 0 or n_rows < table.num_rows:
         raise ParameterError(
@@ -64,10 +61,7 @@ def _check(table: pa.Table, names: Sequence[str], n_rows: int) -> None:
 
 
 def _varied(
-    column: pa.ChunkedArray,
-    original: NDArray[np.int64],
-    chosen: NDArray[np.intp],
-    random: np.random.Generator,
+    column: pa.ChunkedArray, original: NDArray[np.int64], chosen: NDArray[np.intp], random: np.random.Generator
 ) -> pa.Array:
     """Return the originals' cells, with random values in the chosen rows."""
     codes, values = distinct(column)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 BESIDE = Path(__file__).resolve().parents[1] / "../shared/data"
-SOURCES = (
-    "UCI's machine learning repository has them as “Adult” (data set 2) and “Credit Approval” (data set 27)"
-)
+SOURCES = "UCI's machine learning repository has them as “Adult” (data set 2) and “Credit Approval” (data set 27)"
 
 _root = BESIDE
 

@@ -140,9 +140,7 @@ class House:
             if code != 0:
                 yield f"{name} ended with exit code {code}"
             said = self.log(name).read_text()
-            yield from (
-                f"the log of {name} has: {word}" for word in ("Traceback", "unforeseen") if word in said
-            )
+            yield from (f"the log of {name} has: {word}" for word in ("Traceback", "unforeseen") if word in said)
 
 
 def service_violations(dice: random.Random, folder: Path) -> tuple[str, list[str]]:

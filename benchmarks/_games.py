@@ -82,9 +82,7 @@ def quits(after: int, before: Strategy | None = None) -> Strategy:
     """Plays `before` (honestly by default) for `after` rounds, whoever wins them, then gives nothing more."""
     start = before if before is not None else honest()
     return Strategy(
-        f"quits after round {after}",
-        lambda parties: TakesPartFor(after, start.participation(parties)),
-        start.view,
+        f"quits after round {after}", lambda parties: TakesPartFor(after, start.participation(parties)), start.view
     )
 
 
@@ -232,9 +230,7 @@ class UnderDeclaring(Withholding):
 class GivingOnlyBelow(Withholding):
     """Offers no candidate that is worth too much to give away."""
 
-    def __init__(
-        self, columns: Mapping[int, Column], counts: Mapping[str, Counts], score: Score, bound: int
-    ) -> None:
+    def __init__(self, columns: Mapping[int, Column], counts: Mapping[str, Counts], score: Score, bound: int) -> None:
         super().__init__(columns, counts, score)
         self.bound = bound
 
@@ -246,9 +242,7 @@ class GivingOnlyBelow(Withholding):
 class Overstating(LocalView):
     """Claims a false score for its best candidate."""
 
-    def __init__(
-        self, columns: Mapping[int, Column], counts: Mapping[str, Counts], score: Score, by: int
-    ) -> None:
+    def __init__(self, columns: Mapping[int, Column], counts: Mapping[str, Counts], score: Score, by: int) -> None:
         super().__init__(columns, counts, score)
         self.by = by
 
@@ -323,28 +317,18 @@ def play(
         state = PublicState(records, names, task.parts, records.coded)
         views[party] = chosen[party].view(own, state.scored(task.columns, target), rating)
         scripts[party] = mashup(
-            me,
-            parties,
-            schema,
-            views[party],
-            state,
-            classes,
-            participation=chosen[party].participation(parties),
+            me, parties, schema, views[party], state, classes, participation=chosen[party].participation(parties)
         )
     seen: dict[str, tuple[Round, ...]] = run_together(scripts, wire)
 
     rounds = seen[parties[0]]
-    contributed = {
-        party: sum(each.score for each in rounds if each.party == me) for me, party in enumerate(parties)
-    }
+    contributed = {party: sum(each.score for each in rounds if each.party == me) for me, party in enumerate(parties)}
     steps = []
     for at, each in enumerate(rounds):
         winner = seen[parties[each.party]][at].candidate  # only the winner knows what it specialised
         assert winner is not None
         steps.append(views[parties[each.party]].step(winner))
-    released = (
-        views[parties[holder]].released(name) for name, holder in zip(names, schema.holders, strict=True)
-    )
+    released = (views[parties[holder]].released(name) for name, holder in zip(names, schema.holders, strict=True))
     return Game(
         tuple(Turn(parties[each.party], each.attribute, each.score / FIXED_ONE) for each in rounds),
         {party: given / FIXED_ONE for party, given in contributed.items()},
@@ -367,14 +351,10 @@ def _joint(names: Sequence[str], deal: Mapping[str, Sequence[str]]) -> JointSche
     return JointSchema(tuple(names), tuple(holders))
 
 
-def _chosen(
-    parties: Sequence[str], strategies: Mapping[str, Strategy], others: Strategy
-) -> dict[str, Strategy]:
+def _chosen(parties: Sequence[str], strategies: Mapping[str, Strategy], others: Strategy) -> dict[str, Strategy]:
     for name in strategies:
         if name not in parties:
-            raise ParameterError(
-                f'strategies: no party "{name}"{hint(name, parties)}; there are {", ".join(parties)}'
-            )
+            raise ParameterError(f'strategies: no party "{name}"{hint(name, parties)}; there are {", ".join(parties)}')
     return {party: strategies.get(party, others) for party in parties}
 
 
@@ -469,9 +449,7 @@ def _check(delta: float, n: int) -> None:
 
 def _check_delta(delta: float) -> None:
     if not 0 <= delta < 1:
-        raise ParameterError(
-            f"The delta parameter must be a number of at least 0 and below 1. Got {delta} instead."
-        )
+        raise ParameterError(f"The delta parameter must be a number of at least 0 and below 1. Got {delta} instead.")
 
 
 # --- games --------------------------------------------------------------------------------------------------

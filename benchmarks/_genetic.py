@@ -95,9 +95,7 @@ class Search:
     def cost(self, bits: Bits) -> float:
         """The metric of a chromosome, between 0 and 1."""
         columns, lost = [], np.zeros(len(self._counts))
-        for column, ranks, cut in zip(
-            self._genome.columns, self._ranks, self._genome.cuts(bits), strict=True
-        ):
+        for column, ranks, cut in zip(self._genome.columns, self._ranks, self._genome.cuts(bits), strict=True):
             ends = np.append(cut[1:], column.domain.size)
             code = np.repeat(np.arange(cut.size), ends - cut)[ranks]
             columns.append((code, cut.size))
@@ -114,8 +112,7 @@ class Search:
 
     def _outcome(self, bits: Bits) -> Outcome:
         columns = [
-            column.generalise(cut)
-            for column, cut in zip(self._genome.columns, self._genome.cuts(bits), strict=True)
+            column.generalise(cut) for column, cut in zip(self._genome.columns, self._genome.cuts(bits), strict=True)
         ]
         groups, n_groups = group_rows([(each.codes, len(each.labels)) for each in columns], self._rows)
         kept = np.flatnonzero(value_counts(groups, n_groups)[groups] >= self._k)

@@ -70,9 +70,7 @@ def measured(me: int, parties: Sequence[str], n_logs: str, n_records: str) -> Sc
     return spent
 
 
-def _nets(
-    me: int, parties: Sequence[str], n: int, calculator: Calculator, spent: dict[str, Any]
-) -> Script[None]:
+def _nets(me: int, parties: Sequence[str], n: int, calculator: Calculator, spent: dict[str, Any]) -> Script[None]:
     """Measure a net over columns that the parties have in turn, and over records that they have in turn."""
     columns, precision = records(n), Precision(n.bit_length(), 3)
     holder = {name: at % len(parties) for at, name in enumerate(SIZES)}

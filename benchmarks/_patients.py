@@ -78,18 +78,9 @@ def _site(random: np.random.Generator, followed: int, everybody: int, shift: flo
     volume = np.clip(random.normal(4 + shift, 1.2, n), -0.17, 6.94)
     regime = random.integers(0, 4, n)
     doses = np.array([60.0, 64.8, 54.0, 70.2])[regime] + random.normal(0, 2, n)
-    dose = equivalent_dose(
-        doses, np.array([2.75, 1.8, 1.8, 1.8])[regime], random.choice([28.0, 35.0, 40.0], n)
-    )
+    dose = equivalent_dose(doses, np.array([2.75, 1.8, 1.8, 1.8])[regime], random.choice([28.0, 35.0, 40.0], n))
     x = np.column_stack([gender, who, fev, nodes, volume, dose]).astype(float)
-    risk = (
-        0.3 * gender
-        + 0.5 * who
-        - 0.012 * (fev - 75)
-        + 0.25 * nodes
-        + 0.45 * (volume - 4)
-        - 0.03 * (dose - 55)
-    )
+    risk = 0.3 * gender + 0.5 * who - 0.012 * (fev - 75) + 0.25 * nodes + 0.45 * (volume - 4) - 0.03 * (dose - 55)
     death = random.exponential(2.6 * np.exp(-(risk - risk.mean())))
     leaves = random.uniform(TWO_YEARS, 5.5, n)
     for at in range(followed, n):  # who was last seen alive before two years had passed

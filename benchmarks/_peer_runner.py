@@ -27,10 +27,7 @@ def anjana(data: Frame, hierarchies: Path, k: int, level: float) -> Call:
     from anjana.anonymity import k_anonymity  # type: ignore[import-not-found] # only .venv-anjana has it
 
     qid = [name for name in data.columns if name != "row"]
-    levels = {
-        name: dict(pd.read_csv(_hierarchy(hierarchies, name), header=None, sep=";", dtype=str))
-        for name in qid
-    }
+    levels = {name: dict(pd.read_csv(_hierarchy(hierarchies, name), header=None, sep=";", dtype=str)) for name in qid}
     return lambda: k_anonymity(data, [], qid, k, level, levels)
 
 
@@ -64,9 +61,7 @@ def masquerade(data: Frame, hierarchies: Path, k: int, level: float, algorithm: 
     }
 
     def call() -> Frame:
-        return mq.anonymize(
-            mq.Table(data, schema), mq.KAnonymity(qid, k), methods[algorithm]()
-        ).table.to_pandas()
+        return mq.anonymize(mq.Table(data, schema), mq.KAnonymity(qid, k), methods[algorithm]()).table.to_pandas()
 
     return call
 

@@ -43,10 +43,7 @@ class _OnRanks:
 
     def __init__(self, trees: Sequence[Taxonomy]) -> None:
         self._paths = [
-            [
-                [at for at, node in enumerate(tree.nodes) if node.lo <= rank < node.hi]
-                for rank in range(tree.size)
-            ]
+            [[at for at, node in enumerate(tree.nodes) if node.lo <= rank < node.hi] for rank in range(tree.size)]
             for tree in trees
         ]
 
@@ -94,10 +91,7 @@ def _cut(
     group: Group, cells: list[Node], trees: Sequence[Taxonomy], way: _OnText | _OnRanks, k: int
 ) -> list[Group] | None:
     """The parts of the allowed cut along the attribute on which the group is widest."""
-    widths = [
-        (cell.hi - cell.lo) / tree.size if cell.children else 0
-        for cell, tree in zip(cells, trees, strict=True)
-    ]
+    widths = [(cell.hi - cell.lo) / tree.size if cell.children else 0 for cell, tree in zip(cells, trees, strict=True)]
     for at in sorted(range(len(cells)), key=lambda at: -widths[at]):
         if not widths[at]:
             return None

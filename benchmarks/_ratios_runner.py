@@ -13,13 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
-from pycanon.anonymity.utils.aux_anonymity import (  # type: ignore[import-not-found] # only .venv-anjana has it
-    get_equiv_class,
-)
-from QIDLearningLib.metrics.qid_specific import (  # type: ignore[import-not-found] # only .venv-anjana has it
-    distinction,
-    separation,
-)
+from pycanon.anonymity.utils.aux_anonymity import get_equiv_class  # type: ignore[import-not-found] # only .venv-anjana has it
+from QIDLearningLib.metrics.qid_specific import distinction, separation  # type: ignore[import-not-found] # only .venv-anjana has it
 
 
 def main() -> None:

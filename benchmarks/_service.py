@@ -47,8 +47,7 @@ _PARTIES: Mapping[str, tuple[tuple[str, ...], str, str]] = {
     "clinic": (
         ("birth_date", "disease"),
         "clinic.parquet",
-        _OPEN.replace('["*"]', '["research"]')
-        + '[[privacy]]\nmodel = "l-diversity"\nsensitive = "disease"\nl = 3\n',
+        _OPEN.replace('["*"]', '["research"]') + '[[privacy]]\nmodel = "l-diversity"\nsensitive = "disease"\nl = 3\n',
     ),
     "employer": (("job",), "employer.db", _OPEN.replace("least_k = 5", "least_k = 20")),
     "agency": (("hours",), "agency.csv", _OPEN + "[price]\nper_attribute = 100\nper_record = 1\n"),
@@ -78,9 +77,7 @@ class Seen:
     """What came of it."""
 
     sessions: list[Session]
-    turned_away: list[
-        tuple[str, ...]
-    ]  # why requests were not even taken: what a user may not ask for is not there
+    turned_away: list[tuple[str, ...]]  # why requests were not even taken: what a user may not ask for is not there
     seconds: float  # from the first request posted to the last session's end
     posting: float  # until the last request was taken
     peaks: Mapping[str, int]  # bytes of memory by process
@@ -114,9 +111,7 @@ def _holding(name: str) -> PartyDataset:
         policy,
         sensitive=[each for each in columns if each == "disease"],
         class_name="approved" if "approved" in columns else None,
-        taxonomies={
-            file: text for file, text in people_taxonomies().items() if file.partition(".")[0] in columns
-        },
+        taxonomies={file: text for file, text in people_taxonomies().items() if file.partition(".")[0] in columns},
     )
 
 
@@ -169,9 +164,7 @@ async def _run(folder: Path, crowd: Crowd, holdings: Mapping[str, PartyDataset],
         own.write_text(coordinator_configuration(addresses[COORDINATOR], others, more))
 
     async with LocalServices(folder / "logs") as services:
-        ready = await services.start_somewhere(
-            {COORDINATOR: ("coordinator", "serve", own), **parties}, configure
-        )
+        ready = await services.start_somewhere({COORDINATOR: ("coordinator", "serve", own), **parties}, configure)
         sessions, turned_away, seconds, posting, again, sent = await services.watched(
             _ask(str(ready[COORDINATOR]["address"]), crowd, tokens, set(holdings))
         )
@@ -200,9 +193,7 @@ async def _ask(
         taken = [each for each in posted if isinstance(each[0], AsyncClient)]
         ended = await asyncio.gather(*(_ended(client, session) for client, session in taken))
         seconds = time.perf_counter() - started
-        first = {
-            client: session for (client, _), session in zip(taken, ended, strict=True) if session.published
-        }
+        first = {client: session for (client, _), session in zip(taken, ended, strict=True) if session.published}
         repeated = [(client, await client.request(session.request)) for client, session in first.items()]
         again = [await _ended(client, session) for client, session in repeated]
         sent = 0

@@ -72,9 +72,7 @@ def ssi_first(pair: Pair, own: Bits, threshold: int, key: SecretKey) -> Script[i
     return (yield from secure_com(pair, key.decrypt(total), len(bits), threshold)) or 0
 
 
-def ssi_second(
-    pair: Pair, own: Bits, threshold: int, bit: int, scheme: Scheme = "okamoto-uchiyama"
-) -> Script[None]:
+def ssi_second(pair: Pair, own: Bits, threshold: int, bit: int, scheme: Scheme = "okamoto-uchiyama") -> Script[None]:
     """Run P2's part of Algorithm 2, with its random bit b₂."""
     bits = as_bits(own)
     heard = yield Receive(pair.peer, EncryptedSet)
@@ -88,9 +86,7 @@ def ssi_second(
     yield from secure_com(pair, -share, len(bits), threshold, bit)
 
 
-def secure_com(
-    pair: Pair, share: int, most: int, threshold: int, bit: int | None = None
-) -> Script[int | None]:
+def secure_com(pair: Pair, share: int, most: int, threshold: int, bit: int | None = None) -> Script[int | None]:
     """Algorithm 3: P1 gets (sum of the shares < threshold) ⊕ b₂, P2 nothing. Sums lie between 0 and `most`."""
     width = most.bit_length() + 1
     inputs = {f"share {pair.me}": to_bits([share % (1 << width)], width)}

@@ -104,9 +104,7 @@ def _adult(random: np.random.Generator, n: int) -> zip[tuple[object, ...]]:
     loss = np.where(random.random(n) < 0.05, (random.normal(1850, 250, n) // 10 * 10).astype(int), 0)
     pull = 0.03 * (age - 40) + 0.4 * (learned - 10) + 2.2 * married + 0.03 * (hours - 40) + gain / 3000 - 3.6
     rich = random.random(n) < 1 / (1 + np.exp(-pull))
-    relation = np.where(
-        married, np.where(male, "Husband", "Wife"), _drawn(random, _leaves("relationship")[2:], n)
-    )
+    relation = np.where(married, np.where(male, "Husband", "Wife"), _drawn(random, _leaves("relationship")[2:], n))
     columns = (
         age,
         _drawn(random, _leaves("workclass"), n, 0.6),
@@ -127,9 +125,7 @@ def _adult(random: np.random.Generator, n: int) -> zip[tuple[object, ...]]:
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def _drawn(
-    random: np.random.Generator, names: Sequence[str], n: int, falling: float = 0.8
-) -> NDArray[np.str_]:
+def _drawn(random: np.random.Generator, names: Sequence[str], n: int, falling: float = 0.8) -> NDArray[np.str_]:
     """Names whose shares fall by this factor, the first most frequent."""
     shares = falling ** np.arange(len(names))
     return np.array(names)[random.choice(len(names), n, p=shares / shares.sum())]
@@ -142,9 +138,7 @@ def _crx(random: np.random.Generator) -> list[list[object]]:
         debt, employed, score, income = (round(float(random.gamma(1, scale)), 2) for scale in (5, 2, 2, 800))
         granted = random.random() < 1 / (1 + np.exp(1.5 - employed / 2 - score / 2 - income / 1500))
         age, code = round(float(random.gamma(9, 3.5)), 2), int(random.integers(0, 400))
-        rows.append(
-            ["b", age, debt, "u", "g", "w", "v", employed, "t", "f", int(score), "f", "g", code, int(income)]
-        )
+        rows.append(["b", age, debt, "u", "g", "w", "v", employed, "t", "f", int(score), "f", "g", code, int(income)])
         rows[-1].append("+" if granted else "-")
     return rows
 

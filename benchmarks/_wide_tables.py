@@ -25,19 +25,13 @@ def smallest_base(rows: int, key: int) -> int:
     return base
 
 
-def columns(
-    rows: int, width: int, key: int, seed: int = 7, chunk: int = 1 << 20
-) -> Iterator[list[NDArray[np.int32]]]:
+def columns(rows: int, width: int, key: int, seed: int = 7, chunk: int = 1 << 20) -> Iterator[list[NDArray[np.int32]]]:
     """The columns, a chunk of rows at a time; `key` of them are the smallest key."""
     random = np.random.default_rng(seed)
     base = smallest_base(rows, key)
     assert base ** (key - 1) < rows
     made = [
-        (
-            int(random.integers(key)),
-            int(random.integers(key)),
-            int(random.choice([2, 2, 2, 2, 3, 5, 7, base - 1])),
-        )
+        (int(random.integers(key)), int(random.integers(key)), int(random.choice([2, 2, 2, 2, 3, 5, 7, base - 1])))
         for _ in range(width - key)
     ]
     order = random.permutation(width)

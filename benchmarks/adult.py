@@ -41,9 +41,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     pandas = spent.pop("pandas")["total"]
     figures = [figure for name, parts in spent.items() for figure in _figures(name, parts, pandas)]
     for name, parts in commands.items():
-        figures.append(
-            _beside(f"{name}: anonymise, verify, as a command", parts["anonymize"], pandas, GOALS.get(name))
-        )
+        figures.append(_beside(f"{name}: anonymise, verify, as a command", parts["anonymize"], pandas, GOALS.get(name)))
         figures.append(Figure(f"{name}: the whole command, with process start", str(parts["whole"])))
     return {"figures": tell(say, figures)}
 

@@ -22,10 +22,7 @@ RIVALS = 1  # 0 leaves out the curve and the other programs, which take minutes
 FEW = 20_000  # for the curve among more parties
 MOST_PARTIES = 5  # 2 leaves out those of more
 MASHUP = 1_000_000  # people of the whole mashup; 0 leaves it out
-_COLUMNS = {
-    "bank": ("ssn", "birth_date", "sex", "town"),
-    "loans": ("ssn", "job", "education", "salary"),
-}
+_COLUMNS = {"bank": ("ssn", "birth_date", "sex", "town"), "loans": ("ssn", "job", "education", "salary")}
 _JOB = """
 [output]
 table = "release.csv"

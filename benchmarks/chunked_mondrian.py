@@ -103,8 +103,7 @@ def write_job(folder: Path, what: str, chunks: bool) -> Path:
     for attribute in dict.fromkeys(name for qid in QIDS[what] for name in qid):
         tree = attribute in ("region", "job")
         lines.append(
-            f"[attributes.{attribute}]\n"
-            + (f'taxonomy = "{attribute}.csv"' if tree else 'type = "continuous"')
+            f"[attributes.{attribute}]\n" + (f'taxonomy = "{attribute}.csv"' if tree else 'type = "continuous"')
         )
     providers = "providers" in what
     lines.append('[roles]\nsensitive = ["education"]' + ('\nprovider = "family"' if providers else ""))

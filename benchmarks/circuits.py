@@ -15,15 +15,7 @@ from _parties import run_parties
 from masquerade.crypto import circuits_library
 from masquerade.crypto.circuit import Circuit, evaluate
 from masquerade.crypto.garble import Delta, Evaluator, Garbler
-from masquerade.crypto.gmw import (
-    HeldCircuit,
-    SharedEvaluation,
-    TripleMaking,
-    Triples,
-    hold,
-    opened,
-    share_message,
-)
+from masquerade.crypto.gmw import HeldCircuit, SharedEvaluation, TripleMaking, Triples, hold, opened, share_message
 
 GATES_A_SECOND = 2_000_000  # garbled, on one core
 ROUND_SECONDS = 0.05
@@ -61,16 +53,9 @@ def garbled() -> list[Figure]:
         speed = n_and / statistics.median(making)
         goal = f"at least {GATES_A_SECOND / 1e6:.0f} M"
         figures.append(
-            Figure(
-                f"{what}: ANDs garbled a second",
-                f"{speed / 1e6:.1f} M",
-                goal=goal,
-                met=speed >= GATES_A_SECOND,
-            )
+            Figure(f"{what}: ANDs garbled a second", f"{speed / 1e6:.1f} M", goal=goal, met=speed >= GATES_A_SECOND)
         )
-        figures.append(
-            Figure(f"{what}: ANDs evaluated a second", f"{n_and / statistics.median(walking) / 1e6:.1f} M")
-        )
+        figures.append(Figure(f"{what}: ANDs evaluated a second", f"{n_and / statistics.median(walking) / 1e6:.1f} M"))
     return figures
 
 
@@ -99,10 +84,7 @@ def compared(n_parties: int) -> list[Figure]:
     secure = statistics.median(second for each in spent for second in each["secure"][1:])
     plain = statistics.median(second for each in spent for second in each["plain"][1:])
     return [
-        Figure(
-            f"arg-max of {n_parties} parties: setup for {ROUNDS} rounds",
-            duration(max(e["setup"] for e in spent)),
-        ),
+        Figure(f"arg-max of {n_parties} parties: setup for {ROUNDS} rounds", duration(max(e["setup"] for e in spent))),
         Figure(
             f"arg-max of {n_parties} parties: a round",
             duration(secure),

@@ -31,10 +31,7 @@ QID = (
 )
 SENSITIVE, N_PROVIDERS, SEED = "occupation", 10, 7
 M, K, L = 3, 30, 4
-SHARES = {
-    "equal shares": np.ones(N_PROVIDERS),
-    "exponential shares": np.exp(-np.arange(N_PROVIDERS) / 2),
-}
+SHARES = {"equal shares": np.ones(N_PROVIDERS), "exponential shares": np.exp(-np.arange(N_PROVIDERS) / 2)}
 MOST_BYTES = 500_000_000
 EARLIER = {  # bytes, where all providers held every wire and a transfer took 16
     "equal shares": 3_877_000_000,
@@ -122,14 +119,10 @@ def _deal(table: pa.Table, base: Path, shares: np.ndarray[Any, Any]) -> None:
 
 
 def _job(base: Path, mode: str) -> Path:
-    text = "".join(
-        f'[parties.provider-{number}]\nsource = "provider-{number}.csv"\n' for number in range(N_PROVIDERS)
-    )
+    text = "".join(f'[parties.provider-{number}]\nsource = "provider-{number}.csv"\n' for number in range(N_PROVIDERS))
     for name in QID:
         taxonomy = f'taxonomy = "{(_adult.taxonomies() / name).resolve()}.csv"\n'
-        text += f"[attributes.{name}]\n" + (
-            'type = "continuous"\n' if name in _adult.CONTINUOUS else taxonomy
-        )
+        text += f"[attributes.{name}]\n" + ('type = "continuous"\n' if name in _adult.CONTINUOUS else taxonomy)
     text += f'[roles]\nsensitive = ["{SENSITIVE}"]\n'
     text += f'[[privacy]]\nmodel = "k-anonymity"\nqid = {list(QID)}\nk = {K}\n'
     text += f'[[privacy]]\nmodel = "l-diversity"\nqid = {list(QID)}\nl = {L}\n'

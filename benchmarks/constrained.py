@@ -94,9 +94,7 @@ def figures(n_records: int, ks: Sequence[int]) -> Iterator[Figure]:
 def schema(constrained: Sequence[str]) -> mq.Schema:
     """The attributes with the paper's heights; boundaries where they are constrained."""
 
-    country = mq.Attribute(
-        "native-country", taxonomy=read_taxonomy(_adult.taxonomies() / "native-country.csv")
-    )
+    country = mq.Attribute("native-country", taxonomy=read_taxonomy(_adult.taxonomies() / "native-country.csv"))
     trees = {**_ATTRIBUTES, country.name: country}
 
     def attribute(name: str) -> mq.Attribute:
@@ -128,9 +126,7 @@ _BOUNDARIES = {
     "age": tuple(f"[{low}, {low + 20})" for low in range(0, 100, 20)),
 }
 _ATTRIBUTES = {
-    "education-num": mq.Attribute(
-        "education-num", "continuous", _numbers("education", range(1, 17), (2, 4, 8))
-    ),
+    "education-num": mq.Attribute("education-num", "continuous", _numbers("education", range(1, 17), (2, 4, 8))),
     "age": mq.Attribute("age", "continuous", _numbers("age", range(100), (5, 10, 20))),
     "marital-status": mq.Attribute(
         "marital-status",
@@ -154,9 +150,7 @@ def _made(table: mq.Table, method: mq.KMember, k: int) -> Made:
     seconds = time.process_time() - started
     release = mq.anonymize(table, mq.KAnonymity(QID, k), method)
     figures = release.metrics
-    return Made(
-        float(figures["information_loss"] or 0), int(figures["violations"] or 0), release.suppressed, seconds
-    )
+    return Made(float(figures["information_loss"] or 0), int(figures["violations"] or 0), release.suppressed, seconds)
 
 
 def _out(table: mq.Table, k: int) -> int:

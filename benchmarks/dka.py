@@ -62,11 +62,7 @@ SPLITS, PARTITIONINGS = (1, 2, 3, 4), 5
 WORSE_AT_MOST = 0.05
 ROUND_K = 50
 PHASES = ("counting", "looking up", "comparing", "opening")
-MESSAGES = {
-    "counting": ("sort", "vector", "block", "histogram"),
-    "look-ups": ("look",),
-    "circuits": ("circuit",),
-}
+MESSAGES = {"counting": ("sort", "vector", "block", "histogram"), "look-ups": ("look",), "circuits": ("circuit",)}
 
 
 @dataclass(frozen=True)
@@ -142,9 +138,7 @@ def _one_round(n_records: int, k: int) -> Iterator[Figure]:
     yield Figure(
         f"{what}: bytes, both directions",
         f"{sum(sent.values()) / 1e6:.0f} MB",
-        ", ".join(
-            f"{phase} {sum(sent[kind] for kind in kinds) / 1e6:.0f}" for phase, kinds in MESSAGES.items()
-        ),
+        ", ".join(f"{phase} {sum(sent[kind] for kind in kinds) / 1e6:.0f}" for phase, kinds in MESSAGES.items()),
     )
 
 
@@ -198,9 +192,7 @@ def _round_trip(table: pa.Table, base: Path, k: int, days: float) -> Iterator[Fi
     yield Figure(f"k = {k}: aligning", duration(made.release.seconds["align"]))
     for phase in PHASES:
         yield Figure(f"k = {k}: {phase}, all rounds", duration(spent[phase]))
-    yield Figure(
-        f"k = {k}: sent by both parties", f"{sum(made.bytes_sent.values()) / 1e6:,.0f} MB", _paper_bytes()
-    )
+    yield Figure(f"k = {k}: sent by both parties", f"{sum(made.bytes_sent.values()) / 1e6:,.0f} MB", _paper_bytes())
     yield _suppressed(made, k)
 
 
@@ -225,10 +217,7 @@ def _paper_bytes() -> str:
 
 def _suppressed(made: Mashup, k: int) -> Figure:
     return Figure(
-        f"k = {k}: suppressed",
-        str(made.release.suppressed),
-        goal=f"below {k}",
-        met=made.release.suppressed < k,
+        f"k = {k}: suppressed", str(made.release.suppressed), goal=f"below {k}", met=made.release.suppressed < k
     )
 
 

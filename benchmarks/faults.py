@@ -78,9 +78,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         clean = [_clean(scene, Path(folder)) for scene in SCENES]
         with _workers() as workers, suppress(KeyboardInterrupt):  # whoever stops it is told of what was done
-            waiting = {
-                workers.submit(_one, seed, clean, Path(folder)): seed for seed in range(SEED, SEED + RUNS)
-            }
+            waiting = {workers.submit(_one, seed, clean, Path(folder)): seed for seed in range(SEED, SEED + RUNS)}
             for done, future in enumerate(as_completed(waiting), 1):
                 seed = waiting[future]
                 what, found = future.result()
@@ -89,9 +87,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
                     violations[seed] = found
                     say(f"VIOLATION in run {seed} ({what}): {'; '.join(found)}")
                 if done % 10 == 0:
-                    say(
-                        f"{done} runs, {len(violations)} violations, {duration(time.perf_counter() - started)}"
-                    )
+                    say(f"{done} runs, {len(violations)} violations, {duration(time.perf_counter() - started)}")
     for what, times in sorted(kinds.items()):
         say(f"{times:5} {what}")
     figure = Figure(f"{kinds.total()} runs", f"{len(violations)} violations", goal="0", met=not violations)
@@ -182,9 +178,7 @@ def nothing(_mark: str, _command: int) -> bool:
     return False
 
 
-def _watched(
-    words: list[str], place: Path, meanwhile: Meanwhile = nothing, most_bytes: int | None = None
-) -> Ended:
+def _watched(words: list[str], place: Path, meanwhile: Meanwhile = nothing, most_bytes: int | None = None) -> Ended:
     """Run Python with these words until it ends, and then until none of its processes is left."""
     (place / "tmp").mkdir(exist_ok=True)
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
@@ -265,11 +259,7 @@ def _about_release(clean: Clean, table: Path, report: Path, job: Path) -> Iterat
 
 def _is_expected(path: Path) -> bool:
     """What a run writes, and what a killed one may leave: unfinished files and notes, under hidden names."""
-    return (
-        path.name in ("release.csv", "report.html")
-        or path.parts[0] in ("transcripts", "tmp")
-        or path.name[0] == "."
-    )
+    return path.name in ("release.csv", "report.html") or path.parts[0] in ("transcripts", "tmp") or path.name[0] == "."
 
 
 def _rows(job: Path) -> list[str]:

@@ -87,25 +87,19 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     upper = {name: 100 * trial.task.upper_bound_error(qid) for name, qid in QIDS.items()}
     figures = [Figure("BE", _percent(base), "paper 14.7 %")]
     paper_ue = zip((20.4, 21.5, 22.4), upper.items(), strict=True)
-    figures += [
-        Figure(f"UE, {name}", _percent(error), f"paper {paper} %") for paper, (name, error) in paper_ue
-    ]
+    figures += [Figure(f"UE, {name}", _percent(error), f"paper {paper} %") for paper, (name, error) in paper_ue]
     results: dict[str, Any] = {"BE": base, "UE": upper}
     plain = {name: {k: trial.play(qid, k, "equal", obliging()) for k in KS} for name, qid in QIDS.items()}
     first = {name: {k: trial.error(game) for k, game in by_k.items()} for name, by_k in plain.items()}
     for deal, parties in DEALS.items():
         sources = {party: 100 * trial.task.source_error(held) for party, held in parties.items()}
-        games = {
-            name: {k: trial.play(qid, k, deal, honest(EPSILON)) for k in KS} for name, qid in QIDS.items()
-        }
+        games = {name: {k: trial.play(qid, k, deal, honest(EPSILON)) for k in KS} for name, qid in QIDS.items()}
         second = {name: {k: trial.error(game) for k, game in by_k.items()} for name, by_k in games.items()}
         _say_errors(say, deal, first, second, games)
         save_chart(save, f"games-{deal.replace(' ', '-')}", _chart(deal, first, second, base, sources))
         figures += _figures(deal, first, second, sources)
         same = sum(_cut(games[name][k]) == _cut(plain[name][k]) for name in QIDS for k in KS)
-        figures.append(
-            Figure(f"{deal}: the release of Algorithm 1", f"{same} of {len(QIDS) * len(KS)} times")
-        )
+        figures.append(Figure(f"{deal}: the release of Algorithm 1", f"{same} of {len(QIDS) * len(KS)} times"))
         results[deal] = {
             "SE": sources,
             "IE": second,

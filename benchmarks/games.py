@@ -42,10 +42,7 @@ KS = (5, 20)
 REPEATED_K, RUNS = 20, 10
 DELTAS = (*(round(0.05 * step, 2) for step in range(20)), 0.99)
 ME = "P0"  # who deviates
-DEVIATIONS = (
-    *(never(), quits(1), quits(2), under_declares(1), under_declares(), gives_only_below(0.1)),
-    obliging(),
-)
+DEVIATIONS = (*(never(), quits(1), quits(2), under_declares(1), under_declares(), gives_only_below(0.1)), obliging())
 EQUAL = 1e-9  # what differs by less is equal
 
 Deal = dict[str, tuple[str, ...]]
@@ -77,9 +74,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
 
 def deal_of(n: int, attributes: Sequence[int] | None = None) -> Deal:
     """Who holds what: two attributes each, or as many as said."""
-    return {
-        f"P{at}": tuple(f"p{at}{x}" for x in range(attributes[at] if attributes else 2)) for at in range(n)
-    }
+    return {f"P{at}": tuple(f"p{at}{x}" for x in range(attributes[at] if attributes else 2)) for at in range(n)}
 
 
 def table_of(deal: Deal, seed: int) -> mq.Table:
@@ -114,17 +109,12 @@ def _outcomes(fair: Sequence[Game], deviating: Sequence[Game]) -> tuple[int, int
     return gained, len(more) - gained - lost, lost
 
 
-def _say_one_shot(
-    say: Say, n: int, k: int, mine: float, fair: list[Game], deviating: dict[str, list[Game]]
-) -> None:
+def _say_one_shot(say: Say, n: int, k: int, mine: float, fair: list[Game], deviating: dict[str, list[Game]]) -> None:
     say(f"{n} parties, k = {k}".ljust(24) + "received   gave   more  same  less  of the others: received")
     given = fmean(game.contributed[ME] for game in fair)
     say(f"{'honest':24}{mine:8.3f}{given:7.3f}{'':18}{_others(fair):14.3f}")
     for way, games in deviating.items():
-        received, gave = (
-            fmean(game.received[ME] for game in games),
-            fmean(game.contributed[ME] for game in games),
-        )
+        received, gave = (fmean(game.received[ME] for game in games), fmean(game.contributed[ME] for game in games))
         counts = "".join(f"{count:6}" for count in _outcomes(fair, games))
         say(f"{way:24}{received:8.3f}{gave:7.3f}{counts}{_others(games):14.3f}")
     say("")
@@ -142,9 +132,7 @@ def _summary(fair: list[Game], deviating: dict[str, list[Game]]) -> dict[str, An
             "others_received": _others(games),
         }
 
-    ways = {
-        way: {**means(games), "more_same_less": _outcomes(fair, games)} for way, games in deviating.items()
-    }
+    ways = {way: {**means(games), "more_same_less": _outcomes(fair, games)} for way, games in deviating.items()}
     return {"honest": means(fair), **ways}
 
 
@@ -225,10 +213,7 @@ def _capability_figures() -> Iterator[Figure]:
             total = fmean(sum(game.contributed.values()) for game in games)
             steps = fmean(len(game.rounds) for game in games)
             yield Figure(
-                f"attributes 4, 1, 1, k = {k}, {way}: each gave",
-                given,
-                f"together {total:.3f}",
-                f"{steps:.1f} steps",
+                f"attributes 4, 1, 1, k = {k}, {way}: each gave", given, f"together {total:.3f}", f"{steps:.1f} steps"
             )
 
 
@@ -264,9 +249,7 @@ def _theorem_chart() -> str:
     """The paper's payoffs: in every round all but the contributor get w, so an honest party gets c = w (n−1)/n."""
     return line_chart(
         [
-            Series(
-                f"{n} parties", [(delta, deviation_average(delta, n, 1) - (n - 1) / n) for delta in DELTAS]
-            )
+            Series(f"{n} parties", [(delta, deviation_average(delta, n, 1) - (n - 1) / n) for delta in DELTAS])
             for n in (2, 3, 4, 6, 10)
         ],
         title="Theorem 1 with the paper's payoffs: what deviating adds",

@@ -26,10 +26,7 @@ from masquerade.jobs.mashup import mashup_job
 from masquerade.report.charts import Reference, Series, line_chart
 from masquerade.utility.classification import Classification
 
-QID = (
-    *("age", "workclass", "education", "marital-status"),
-    *("occupation", "race", "sex", "native-country"),
-)
+QID = (*("age", "workclass", "education", "marital-status"), *("occupation", "race", "sex", "native-country"))
 KS = (10, 50, 200)
 EVALUATIONS = 1500  # of a search
 FOLDS, SEED = 10, 7
@@ -48,9 +45,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     parties = dict(_parties(training, table))
     for k in KS:
         runs = {
-            OURS: lambda k=k: mq.TopDownSpecialization(_adult.CLASS).run_on_table(
-                table, mq.KAnonymity(QID, k)
-            ),
+            OURS: lambda k=k: mq.TopDownSpecialization(_adult.CLASS).run_on_table(table, mq.KAnonymity(QID, k)),
             LM: lambda k=k: Search(columns, classes, k, "loss", SEED).run(EVALUATIONS),
             CM: lambda k=k: Search(columns, classes, k, "classification", SEED).run(EVALUATIONS),
         }

@@ -44,15 +44,7 @@ from masquerade.risk.sampling import (
     pairs_for_key,
     tuples_for_key,
 )
-from masquerade.risk.separation import (
-    MEASURES,
-    CodedRows,
-    Extent,
-    Measure,
-    SeparatedRows,
-    Separation,
-    ratio,
-)
+from masquerade.risk.separation import MEASURES, CodedRows, Extent, Measure, SeparatedRows, Separation, ratio
 
 ROWS, COLUMNS, KEY = 581_012, 54, 5
 BIG_ROWS, BIG_COLUMNS, BIG_KEY = 10_000_000, 41, 4  # 0 rows: leave it out
@@ -85,11 +77,7 @@ def _on_adult() -> list[Figure]:
     table = CodedRows.of(Table(arrow))
     return [
         *_finding("Adult", table, (35.5, 8.8, 3.11), (1.0, None, None)),
-        _timed(
-            "Adult: smallest key, by search",
-            lambda: len(exact_key(table, _ones(table))),
-            "columns",
-        ),
+        _timed("Adult: smallest key, by search", lambda: len(exact_key(table, _ones(table))), "columns"),
         _masking("Adult", table, "distinct", 0.5, 36, 1.0),
         _masking("Adult", table, "separation", 0.8, 19, None),
         *_beside_others(arrow),
@@ -101,19 +89,13 @@ def _on_wide(say: Say) -> list[Figure]:
     table = _wide_tables.wide_table(ROWS, COLUMNS, KEY)
     return [
         *_finding("wide", table, (964, 78.1, 27.1), (20.0, 2.0, 0.5)),
-        _timed(
-            "wide: smallest key, by search",
-            lambda: len(exact_key(table, _ones(table))),
-            "columns",
-        ),
+        _timed("wide: smallest key, by search", lambda: len(exact_key(table, _ones(table))), "columns"),
         _masking("wide", table, "distinct", 0.5, None, None),
         _masking("wide", table, "separation", 0.8, 7200, 60.0),
     ]
 
 
-def _finding(
-    name: str, table: CodedRows, paper: tuple[float, ...], goals: tuple[float | None, ...]
-) -> list[Figure]:
+def _finding(name: str, table: CodedRows, paper: tuple[float, ...], goals: tuple[float | None, ...]) -> list[Figure]:
     """The three columns of the paper's Table 4."""
 
     def greedy() -> int:
@@ -125,11 +107,7 @@ def _finding(
     def sampled_pairs() -> int:
         return len(_key(_pairs(table, pairs_for_key(table.width, 0.001, DELTA)), table))
 
-    runs = {
-        "greedy key": greedy,
-        "distinct (0.1, 0.01)": sampled_tuples,
-        "separation (0.001, 0.01)": sampled_pairs,
-    }
+    runs = {"greedy key": greedy, "distinct (0.1, 0.01)": sampled_tuples, "separation (0.001, 0.01)": sampled_pairs}
     return [
         _timed(f"{name}: {what}", call, "columns", seconds, goal)
         for (what, call), seconds, goal in zip(runs.items(), paper, goals, strict=True)
@@ -174,9 +152,7 @@ def _beside_others(arrow: pa.Table) -> list[Figure]:
     """Both ratios and the groups over all columns, from a frame of texts in memory, beside those who have them."""
     names = list(arrow.column_names)
     if not OTHERS.exists():
-        return [
-            Figure("Adult: ratios of all 14 columns", "", "QIDLearningLib lives in .venv-anjana: make bench")
-        ]
+        return [Figure("Adult: ratios of all 14 columns", "", "QIDLearningLib lives in .venv-anjana: make bench")]
     with tempfile.TemporaryDirectory() as folder:
         source = _adult.write_csv(arrow, Path(folder) / "adult.csv")
         words = [str(OTHERS), "-W", "ignore", str(RUNNER), str(source), *names]
@@ -320,9 +296,7 @@ def _of_parties(say: Say) -> list[Figure]:
     for measure in MEASURES:
         scale, wire = RatioScale(COMMON, measure), Wire()
         started = time.process_time()
-        opened = run_together(
-            {name: _party(at, names, groups[at], scale) for at, name in enumerate(names)}, wire
-        )
+        opened = run_together({name: _party(at, names, groups[at], scale) for at, name in enumerate(names)}, wire)
         spent = time.process_time() - started
         started = time.process_time()
         table = CodedRows.of(Table(pa.table(dict(zip(names, groups, strict=True)))))
@@ -361,9 +335,7 @@ def _measured(command: list[str]) -> dict[str, Any]:
     """Run a command; return its output, processor seconds and peak of memory, the better of two runs."""
     words = [sys.executable, str(HERE / "_peak.py"), *command]
     runs = [subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    told: dict[str, Any] = min(
-        (json.loads(each.stdout) for each in runs), key=lambda each: each["processor_seconds"]
-    )
+    told: dict[str, Any] = min((json.loads(each.stdout) for each in runs), key=lambda each: each["processor_seconds"])
     return told
 
 

@@ -43,9 +43,7 @@ def _accuracy() -> list[Figure]:
         )
         made = split_circuit(bits).n_and
         figures.append(
-            Figure(
-                f"numbers of {bits} bits: ANDs", f"{made}", f"paper {gates:,} gates", f"{made / gates:.2f}"
-            )
+            Figure(f"numbers of {bits} bits: ANDs", f"{made}", f"paper {gates:,} gates", f"{made / gates:.2f}")
         )
     return figures
 
@@ -71,10 +69,7 @@ def _seconds() -> list[Figure]:
     three = run_parties("_learning_party.py", ("anna", "berta", "carla"), LOGS, RECORDS)
     assert all(each["split net"] == each["whole net"] == spent[0]["split net"] for each in three)
     for name, kind in (("split", "columns"), ("whole", "records")):
-        for words, took in (
-            ("both parties", slower[name]),
-            ("three parties", max(each[name] for each in three)),
-        ):
+        for words, took in (("both parties", slower[name]), ("three parties", max(each[name] for each in three))):
             figures.append(
                 Figure(
                     f"Bayes net of {RECORDS:,} records, {kind} of {words}",

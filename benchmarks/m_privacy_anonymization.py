@@ -39,11 +39,7 @@ QID = (
 SENSITIVE, PROVIDER, N_PROVIDERS = "occupation", "provider", 10
 M, K, L, QUERIES, SEED, REPEATS = 3, 30, 4, 2500, 7, 3
 FLOOR = 0.001  # of the records: rarer answers are judged as if they were that frequent
-OTHER_SEEDS = (
-    11,
-    12,
-    13,
-)  # the choice between cuts was made with SEED in sight, these were looked at afterwards
+OTHER_SEEDS = (11, 12, 13)  # the choice between cuts was made with SEED in sight, these were looked at afterwards
 MS = tuple(range(1, N_PROVIDERS))
 RECORDS = (5_000, 10_000, 20_000, 30_000, 45_222)
 FEW_RECORDS = (300, 1_000, 3_000, 10_000)

@@ -73,9 +73,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     some = np.sort(np.random.default_rng(experiment.SEED).permutation(adult.num_rows)[:RECORDS])
     methods: dict[str, Any] = {"baseline (widest)": mq.Mondrian(choose="widest")}
     methods |= {
-        f"{way}, α = {alpha}": Fittest(choose="fitness", alpha=alpha, way=way)
-        for way in WAYS
-        for alpha in ALPHAS
+        f"{way}, α = {alpha}": Fittest(choose="fitness", alpha=alpha, way=way) for way in WAYS for alpha in ALPHAS
     }
     methods["providers first, then least fit"] = Fittest(choose="fitness", first=True)
     methods["ours (certainty)"] = mq.ProviderAwareMondrian()
@@ -89,10 +87,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
         _say(say, shares, found)
         figures += _verdicts(shares, found)
         chart = line_chart(
-            [
-                Series(name, [(m, each[0]) for m, each in zip(MS, of, strict=True)])
-                for name, of in found.items()
-            ],
+            [Series(name, [(m, each[0]) for m, each in zip(MS, of, strict=True)]) for name, of in found.items()],
             title=f"Figure 9, {shares} shares: query error by the score of a cut",
             x_name="m",
             y_name="mean relative error of 2,500 queries",

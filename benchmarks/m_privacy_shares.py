@@ -48,19 +48,9 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
         fitness = {each: fmean(_fitness(group) for group in groups) for each, groups in drawn.items()}
         by_fitness = {fitness[each]: checks for each, checks in by_each.items()}
         results[f"figure 8, {name}"] = {"records": by_each, "fitness": fitness}
-        _say(
-            say,
-            f"Figure 8, {name} shares, {PROVIDERS} providers, m = {M}",
-            "records/provider",
-            by_each,
-            fitness,
-        )
+        _say(say, f"Figure 8, {name} shares, {PROVIDERS} providers, m = {M}", "records/provider", by_each, fitness)
         _draw(
-            save,
-            f"m-privacy-8-records-{name}",
-            f"{PROVIDERS} providers, {name} shares",
-            "records a provider",
-            by_each,
+            save, f"m-privacy-8-records-{name}", f"{PROVIDERS} providers, {name} shares", "records a provider", by_each
         )
         _draw(
             save, f"m-privacy-8-fitness-{name}", f"{PROVIDERS} providers, {name} shares",

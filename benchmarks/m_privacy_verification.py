@@ -56,24 +56,14 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     for size in SIZES:
         by_m = {m: _means(records, PROVIDERS, size, m) for m in range(1, PROVIDERS)}
         _say_table(say, f"{size} records, {PROVIDERS} providers", "m", by_m)
-        _charts(
-            save,
-            f"m-privacy-m-{size}",
-            f"{size} records of {PROVIDERS} providers",
-            "colluding providers m",
-            by_m,
-        )
+        _charts(save, f"m-privacy-m-{size}", f"{size} records of {PROVIDERS} providers", "colluding providers m", by_m)
         results[f"figure 6, {size}"] = by_m
         figures.append(_fewest_checks(size, by_m))
         by_n = {n: _means(records, n, size, M) for n in (6, 8, 10, 12, 15, 18, 20)}
         _say_table(say, f"{size} records, m = {M}", "providers", by_n)
-        _charts(
-            save, f"m-privacy-providers-{size}", f"{size} records, m = {M}", "providers of the group", by_n
-        )
+        _charts(save, f"m-privacy-providers-{size}", f"{size} records, m = {M}", "providers of the group", by_n)
         results[f"figure 7, {size}"] = by_n
-    by_records = {
-        each: _means(records, PROVIDERS, PROVIDERS * each, M) for each in (2, 4, 6, 8, 10, 15, 20, 30, 50)
-    }
+    by_records = {each: _means(records, PROVIDERS, PROVIDERS * each, M) for each in (2, 4, 6, 8, 10, 15, 20, 30, 50)}
     _say_table(say, f"{PROVIDERS} providers, m = {M}", "records/provider", by_records)
     _charts(save, "m-privacy-records", f"{PROVIDERS} providers, m = {M}", "records a provider", by_records)
     results["figure 8"] = by_records
@@ -90,9 +80,7 @@ def _means(
     outcomes: dict[str, list[tuple[MPrivacyOutcome, float]]] = {way: [] for way in ways}
     for seed in range(SEED, SEED + groups):
         for way, seen in outcomes.items():
-            seen.append(
-                _timed(lambda group, way=way: STRATEGIES[way](group, m), records.group(n, size, seed))
-            )
+            seen.append(_timed(lambda group, way=way: STRATEGIES[way](group, m), records.group(n, size, seed)))
     verdicts = {tuple(outcome.private for outcome, _ in seen) for seen in outcomes.values()}
     assert len(verdicts) == 1, "the strategies do not agree"
     return {
@@ -101,9 +89,7 @@ def _means(
     }
 
 
-def _timed(
-    verify: Callable[[ProviderGroup], MPrivacyOutcome], group: ProviderGroup
-) -> tuple[MPrivacyOutcome, float]:
+def _timed(verify: Callable[[ProviderGroup], MPrivacyOutcome], group: ProviderGroup) -> tuple[MPrivacyOutcome, float]:
     """The outcome, and the best time of three (slow ones once); a group's sums are made anew each time."""
     best, repeats = float("inf"), 3
     while repeats:
@@ -144,8 +130,7 @@ def _thirty(say: Say, records: Records, results: dict[str, Any]) -> Iterator[Fig
                     seen[way] = float("inf")
             told[m] = {way: seconds for way, seconds in seen.items() if seconds < float("inf")}
             say(
-                f"30 providers, {size} records, m = {m}: "
-                + ", ".join(f"{w} {duration(s)}" for w, s in told[m].items())
+                f"30 providers, {size} records, m = {m}: " + ", ".join(f"{w} {duration(s)}" for w, s in told[m].items())
             )
             # Where there is no room for it, `adaptive` is `exact`: then it is no rival.
             for way in ("direct", "top-down", "bottom-up", "binary"):
@@ -166,9 +151,7 @@ def _thirty(say: Say, records: Records, results: dict[str, Any]) -> Iterator[Fig
 
 def _two_hundred(records: Records) -> Iterator[Figure]:
     for size in (400, 2000, 10_000):
-        outcome, seconds = _timed(
-            lambda group: STRATEGIES["exact"](group, 10), records.group(200, size, SEED)
-        )
+        outcome, seconds = _timed(lambda group: STRATEGIES["exact"](group, 10), records.group(200, size, SEED))
         yield Figure(
             f"{size:,} records, 200 providers, m = 10, ℓ = 4 of 14",
             f"{1e3 * seconds:.2f} ms",
@@ -198,15 +181,10 @@ def _adaptive(save: Path | None, records: Records, results: dict[str, Any]) -> I
         write=lambda y: f"{10**y:.3g}",
     )
     save_chart(save, "m-privacy-adaptive", chart)
-    groups = [*_halved(records, 3000)] + [
-        records.group(PROVIDERS, size, SEED) for size in (60, 150, 300, 750)
-    ]
+    groups = [*_halved(records, 3000)] + [records.group(PROVIDERS, size, SEED) for size in (60, 150, 300, 750)]
     for alpha in (0.3, 0.7):
         for threshold in (0.5, 0.85, 1.2, 2.0):
-            found = [
-                _timed(lambda group, t=threshold, a=alpha: adaptive(group, 3, t, a), group)
-                for group in groups
-            ]
+            found = [_timed(lambda group, t=threshold, a=alpha: adaptive(group, 3, t, a), group) for group in groups]
             yield Figure(
                 f"adaptive with α = {alpha}, top-down from {threshold}",
                 f"{sum(outcome.checks for outcome, _ in found):,} checks",

@@ -152,10 +152,7 @@ def _distant(base: Path, table: pa.Table, joined: Path, method: str) -> Figure:
     alone, made = anonymize_job(jobs[0]).release, mashup_job(jobs[1])
     assert [step.value for step in made.release.steps] == [step.value for step in alone.steps]
     assert abs(made.release.metrics["ncp"] - alone.metrics["ncp"]) < 1e-12
-    seconds, sent = (
-        made.release.seconds["prepare"] + made.release.seconds["protocol"],
-        sum(made.bytes_sent.values()),
-    )
+    seconds, sent = (made.release.seconds["prepare"] + made.release.seconds["protocol"], sum(made.bytes_sent.values()))
     return Figure(
         f"{len(qid)} attributes, k = 100, l = 3 of the other party's {SENSITIVE}, {method}: protocol",
         duration(seconds),

@@ -66,8 +66,7 @@ def arx_schema() -> mq.Schema:
     """The quasi-identifiers with the hierarchies that ARX ships."""
     folder = _adult.data() / "arx_hierarchies"
     return mq.Schema(
-        mq.Attribute(name, "categorical", mq.read_taxonomy(folder / f"adult_hierarchy_{name}.csv"))
-        for name in QID
+        mq.Attribute(name, "categorical", mq.read_taxonomy(folder / f"adult_hierarchy_{name}.csv")) for name in QID
     )
 
 
@@ -120,9 +119,7 @@ def _penalty(table: mq.Table, k: int, algorithm: mq.Mondrian) -> float:
     return penalty
 
 
-def _figures(
-    spent: dict[int, dict[str, dict[str, Spent]]], penalties: dict[int, dict[str, float]]
-) -> Iterator[Figure]:
+def _figures(spent: dict[int, dict[str, dict[str, Spent]]], penalties: dict[int, dict[str, float]]) -> Iterator[Figure]:
     for k in KS:
         for name, rival in product(("certainty", "widest"), ("plain on text", "plain on ranks")):
             goal = GOAL_FACTOR.get(k)

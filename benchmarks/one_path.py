@@ -27,17 +27,7 @@ from masquerade.engine.chunks import Chunk
 from masquerade.engine.local import LocalEngine
 from masquerade.protocol.common_records import on_engine
 
-QID = (
-    "age",
-    "workclass",
-    "education",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "native-country",
-)
+QID = ("age", "workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country")
 TREES = QID[1:]  # Datafly generalises along taxonomies
 K, TIMES, REPEATS, CHUNKS = 50, (1, 10), 5, 3
 METHODS: dict[str, tuple[TableMethod, tuple[str, ...]]] = {
@@ -105,7 +95,4 @@ def _codes(records: Records, outcome: Outcome) -> list[tuple[tuple[str, ...], li
         return codes if rows is None else [each.take(rows) for each in codes]
 
     pieces = zip(*here.chunks.each(read), strict=True)
-    return [
-        (column.labels, np.concatenate(each).tolist())
-        for column, each in zip(made.columns, pieces, strict=True)
-    ]
+    return [(column.labels, np.concatenate(each).tolist()) for column, each in zip(made.columns, pieces, strict=True)]

@@ -50,9 +50,7 @@ def run(say: Say, save: Path | None, *, paper: str | None = None, quick: bool = 
 def _chosen(name: str | None) -> list[Paper]:
     known = {each.name for each in PAPERS} | {each.text for each in PAPERS if each.text}
     if name is not None and name not in known:
-        raise ParameterError(
-            f'bench: no paper "{name}"{hint(name, known)}; there are {", ".join(sorted(known))}'
-        )
+        raise ParameterError(f'bench: no paper "{name}"{hint(name, known)}; there are {", ".join(sorted(known))}')
     return [each for each in PAPERS if name in (None, each.name, each.text)]
 
 
@@ -97,9 +95,7 @@ def _repeat(
 
 
 def _why(failure: Exception) -> str:
-    return (
-        str(failure) if isinstance(failure, MasqueradeError) else f"a bug of ours ({type(failure).__name__})"
-    )
+    return str(failure) if isinstance(failure, MasqueradeError) else f"a bug of ours ({type(failure).__name__})"
 
 
 def _run(experiment: Experiment, folder: Path, quick: bool) -> Results | Exception:

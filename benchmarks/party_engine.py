@@ -53,16 +53,12 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
         there, same = _specialised(table, on_engines=True)
         assert rounds == same, "the rounds do not depend on where groups are counted"
         what = f"{n:,} records, {len(rounds)} rounds: counting on an engine"
-        figures.append(
-            Figure(what, duration(there), f"in one memory {duration(alone)}", f"{there / alone:.2f}")
-        )
+        figures.append(Figure(what, duration(there), f"in one memory {duration(alone)}", f"{there / alone:.2f}"))
         alone, groups = _cut(table, on_engines=False)
         there, same_groups = _cut(table, on_engines=True)
         assert groups == same_groups, "the groups do not depend on where they are cut"
         what = f"{n:,} records, {len(groups)} groups: cutting on an engine"
-        figures.append(
-            Figure(what, duration(there), f"in one memory {duration(alone)}", f"{there / alone:.2f}")
-        )
+        figures.append(Figure(what, duration(there), f"in one memory {duration(alone)}", f"{there / alone:.2f}"))
     return {"figures": tell(say, figures)}
 
 

@@ -64,9 +64,7 @@ class Result:
 
 def run(say: Say, save: Path | None) -> dict[str, Any]:
     if not ANJANA.exists():
-        raise ParameterError(
-            "bench peers: anjana lives in .venv-anjana, which is missing; `make bench` makes it"
-        )
+        raise ParameterError("bench peers: anjana lives in .venv-anjana, which is missing; `make bench` makes it")
     _adult.require_data()
     contest = Contest(_adult.adult())
     results = [each for each in contest.results(say) if each is not None]
@@ -86,9 +84,7 @@ class Contest:
 
     def __init__(self, everything: pa.Table) -> None:
         self.table = everything.select([*QID, _adult.CLASS])
-        schema = mq.Schema(
-            mq.Attribute(name, "categorical", mq.read_taxonomy(_hierarchy(name))) for name in QID
-        )
+        schema = mq.Schema(mq.Attribute(name, "categorical", mq.read_taxonomy(_hierarchy(name))) for name in QID)
         self.original = mq.Table(self.table, schema)
         train = np.arange(len(self.original)) < _adult.TRAINING_RECORDS
         self.task = Classification(self.original, _adult.CLASS, train=train)

@@ -93,9 +93,7 @@ def _figures_1_and_2(say: Say) -> tuple[dict[str, Any], list[Figure]]:
         table = _adult_table(say, {name: 1})
         if table is None:
             return {}, []
-        rows = {
-            k: {each: _metrics(_made(method, table, QID, k)) for each, method in METHODS.items()} for k in KS
-        }
+        rows = {k: {each: _metrics(_made(method, table, QID, k)) for each, method in METHODS.items()} for k in KS}
         _print(say, f"Figure {number}: Adult, {name} prioritised", rows)
         found[f"figure {number}"] = rows
         figures += _never_worse(f"Figure {number}", rows)
@@ -221,9 +219,7 @@ def _range_accuracy(task: mq.Table, names: Sequence[str], released: Sequence[Gen
         features.append(Category(within[:-2].astype(np.int32), FEATURE_RANGES))
     classes = task.coded(PREDICTED)
     found = [
-        naive_bayes_accuracy(
-            features, classes.codes, len(classes.labels), training_splits(len(task), None, 10, seed)
-        )
+        naive_bayes_accuracy(features, classes.codes, len(classes.labels), training_splits(len(task), None, 10, seed))
         for seed in range(REPEATS_OF_SWEEP)
     ]
     return round(float(np.mean(found)), 4)
@@ -317,8 +313,7 @@ def _print(say: Say, title: str, rows: Mapping[int, Mapping[str, Row]]) -> None:
     say(title)
     for k, each in rows.items():
         parts = (
-            f"{name}: "
-            + ", ".join(f"{value:,.0f}" if value > 1 else f"{value:.3f}" for value in row.values())
+            f"{name}: " + ", ".join(f"{value:,.0f}" if value > 1 else f"{value:.3f}" for value in row.values())
             for name, row in each.items()
         )
         say(f"  k = {k:<4} " + "   ".join(parts))

@@ -43,9 +43,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
         "figures": tell(
             say,
             [
-                Figure(
-                    name, str(parts["total"]), "pandas.read_csv", f"{parts['total'].best / pandas.best:.2f}"
-                )
+                Figure(name, str(parts["total"]), "pandas.read_csv", f"{parts['total'].best / pandas.best:.2f}")
                 for name, parts in spent.items()
             ],
         )

@@ -68,16 +68,10 @@ def _levels(column: Column) -> list[tuple[np.ndarray[Any, Any], int, np.ndarray[
     assert isinstance(taxonomy, mq.Taxonomy)
     levels = []
     for depth in range(max(taxonomy.leaf_depths) + 1):
-        cut = [
-            each
-            for each in taxonomy.nodes
-            if each.depth == depth or (each.depth < depth and not each.children)
-        ]
+        cut = [each for each in taxonomy.nodes if each.depth == depth or (each.depth < depth and not each.children)]
         starts = np.array(sorted(each.lo for each in cut), np.int64)
         released = column.generalise(starts)
-        levels.append(
-            (released.codes.astype(np.int64), starts.size, certainty_penalties(released)[released.codes])
-        )
+        levels.append((released.codes.astype(np.int64), starts.size, certainty_penalties(released)[released.codes]))
     return levels
 
 
@@ -105,10 +99,7 @@ def _sizes(table: mq.Table) -> Iterator[Figure]:
     bounds = lower_bounds(table)
     for k in KS:
         requirement = mq.KAnonymity(QID, k)
-        boxes, plain = (
-            _measured(table, requirement, mq.CheapestBox()),
-            _measured(table, requirement, mq.Mondrian()),
-        )
+        boxes, plain = (_measured(table, requirement, mq.CheapestBox()), _measured(table, requirement, mq.Mondrian()))
         assert boxes[0] >= bounds[k]
         yield Figure(
             f"k = {k}: ncp (bound {bounds[k]:.4f})",
@@ -151,8 +142,7 @@ def _free_ages() -> Iterator[Figure]:
         requirement = mq.KAnonymity(QID, k)
         ncp, seconds = _measured(table, requirement, mq.CheapestBox())
         boxes, plain = (
-            _penalty_up_to_last(method.run_on_table(table, requirement))
-            for method in (mq.CheapestBox(), mq.Mondrian())
+            _penalty_up_to_last(method.run_on_table(table, requirement)) for method in (mq.CheapestBox(), mq.Mondrian())
         )
         yield Figure(
             f"free ages, k = {k}: ncp up to an interval's last value, in {duration(seconds)} of the processor",
@@ -179,9 +169,7 @@ def _penalty_up_to_last(outcome: Outcome) -> float:
 
 def _penalties(table: mq.Table, name: str, requirement: mq.Requirement, goal: float) -> Figure:
     """The penalties of both methods, with their times."""
-    boxes, plain = (
-        _measured(table, requirement, method, repeats=1) for method in (mq.CheapestBox(), mq.Mondrian())
-    )
+    boxes, plain = (_measured(table, requirement, method, repeats=1) for method in (mq.CheapestBox(), mq.Mondrian()))
     return Figure(
         f"{name}: ncp, in {duration(boxes[1])} of the processor",
         f"{boxes[0]:.4f}",
@@ -197,8 +185,7 @@ def _million() -> Iterator[Figure]:
     table.columns(QID)
     for k in (5, 50):
         boxes, plain = (
-            _measured(table, mq.KAnonymity(QID, k), method, repeats=1)
-            for method in (mq.CheapestBox(), mq.Mondrian())
+            _measured(table, mq.KAnonymity(QID, k), method, repeats=1) for method in (mq.CheapestBox(), mq.Mondrian())
         )
         yield Figure(
             f"{MILLION:,} records, k = {k}: seconds of the processor (ncp {boxes[0]:.4f})",

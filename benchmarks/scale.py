@@ -58,9 +58,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
             folder = Path(name)
             started = time.perf_counter()
             size = generate(folder / "people", rows)
-            say(
-                f"{rows:,} rows, {size >> 20} MB of Parquet, written in {duration(time.perf_counter() - started)}"
-            )
+            say(f"{rows:,} rows, {size >> 20} MB of Parquet, written in {duration(time.perf_counter() - started)}")
             runs.append(measure_local(folder, rows, f"{MEMORY_GB}GB"))
             say(_told(runs[-1]))
             shutil.rmtree(folder / "local.parquet")
@@ -122,9 +120,7 @@ def write_job(folder: Path, rows: int, engine: str, name: str) -> Path:
         kind = f'taxonomy = "{attribute}.csv"' if attribute in ("region", "job") else kind
         lines.append(f"[attributes.{attribute}]\n{kind}")
     lines.append('[roles]\nclass = "rich"')
-    lines.append(
-        f'[[privacy]]\nmodel = "k-anonymity"\nqid = {json.dumps(ATTRIBUTES)}\nk = {rows // COARSEST}'
-    )
+    lines.append(f'[[privacy]]\nmodel = "k-anonymity"\nqid = {json.dumps(ATTRIBUTES)}\nk = {rows // COARSEST}')
     lines.append(f'[algorithm]\nname = "tds"\n{engine}\n[output]\ntable = "{name}.parquet"\nreport = false\n')
     path = folder / f"{name}.toml"
     path.write_text("\n".join(lines))
@@ -158,14 +154,7 @@ def _measured(job: Path) -> dict:
 def _run(engine: str, rows: int, measured: dict, processor: float, peak: int) -> Run:
     summary = json.loads(measured["output"])
     return Run(
-        engine,
-        rows,
-        measured["seconds"],
-        processor,
-        peak,
-        summary["seconds"],
-        summary["groups"],
-        len(summary["steps"]),
+        engine, rows, measured["seconds"], processor, peak, summary["seconds"], summary["groups"], len(summary["steps"])
     )
 
 
@@ -235,8 +224,5 @@ def _figures(runs: list[Run]) -> Iterator[Figure]:
             exponent = grown / math.log(large[-1].rows / large[0].rows)
             what = f"{engine}, growth from {large[0].rows:,} to {large[-1].rows:,} rows"
             yield Figure(
-                what,
-                f"exponent {exponent:.2f}",
-                goal=f"at most {MOST_EXPONENT}",
-                met=exponent <= MOST_EXPONENT,
+                what, f"exponent {exponent:.2f}", goal=f"at most {MOST_EXPONENT}", met=exponent <= MOST_EXPONENT
             )

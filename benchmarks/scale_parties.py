@@ -41,14 +41,9 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
             mashup._write_tables(table, Path(folder), mashup.PAPER)
             joined = _adult.write_csv(table, Path(folder) / "adult.csv")
             whole = mq.Table(table, meaning)
-            for name, requirements in (
-                ("AllAttQID", [mq.KAnonymity(_adult.ALL14, K)]),
-                ("MultiQID", several),
-            ):
+            for name, requirements in (("AllAttQID", [mq.KAnonymity(_adult.ALL14, K)]), ("MultiQID", several)):
                 found[name][n] = [_both(Path(folder), joined, whole, each) for each in requirements]
-                spent = ", ".join(
-                    f"{duration(both)} (one table {duration(one)})" for both, one in found[name][n]
-                )
+                spent = ", ".join(f"{duration(both)} (one table {duration(one)})" for both, one in found[name][n])
                 say(f"{name}, {n:,} records: {spent}")
     save_chart(save, "scale-parties", _chart(found))
     return {"figures": tell(say, _figures(found)), **found}
@@ -85,14 +80,7 @@ def _figures(found: dict[str, Seconds]) -> list[Figure]:
             beside = f"one table {duration(one)}" + (f"; paper {PAPER_SECONDS:.0f} s" if paper else "")
             goal, met = (f"under {PAPER_SECONDS:.0f} s", both < PAPER_SECONDS) if paper else ("", None)
             figures.append(
-                Figure(
-                    f"{name}, {n:,} records: two parties",
-                    duration(both),
-                    beside,
-                    f"{both / one:.1f}",
-                    goal,
-                    met,
-                )
+                Figure(f"{name}, {n:,} records: two parties", duration(both), beside, f"{both / one:.1f}", goal, met)
             )
     return figures
 
@@ -100,9 +88,7 @@ def _figures(found: dict[str, Seconds]) -> list[Figure]:
 def _chart(found: dict[str, Seconds]) -> str:
     return line_chart(
         [
-            Series(
-                f"{name}, {who}", [(n, statistics.mean(each[at] for each in of)) for n, of in by_n.items()]
-            )
+            Series(f"{name}, {who}", [(n, statistics.mean(each[at] for each in of)) for n, of in by_n.items()])
             for name, by_n in found.items()
             for at, who in enumerate(("two parties", "one table"))
         ],

@@ -52,9 +52,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     results: dict[str, Any] = {"BE": base}
     for name, qid in QIDS.items():
         upper = 100 * task.upper_bound_error(qid)
-        errors = {
-            way: {k: _error(task, table, qid, k, method) for k in KS} for way, method in METHODS.items()
-        }
+        errors = {way: {k: _error(task, table, qid, k, method) for k in KS} for way, method in METHODS.items()}
         _say_errors(say, name, errors)
         save_chart(save, f"scores-{name.lower()}", _chart(name, errors, base, upper))
         figures += _figures(name, errors, upper)
@@ -75,17 +73,13 @@ def _say_errors(say: Say, name: str, errors: Errors) -> None:
 
 
 def _figures(name: str, errors: Errors, upper: float) -> Iterator[Figure]:
-    yield Figure(
-        f"UE, {name}", _percent(upper), f"paper {PAPER_UE[name]} %", f"{upper - PAPER_UE[name]:+.1f}"
-    )
+    yield Figure(f"UE, {name}", _percent(upper), f"paper {PAPER_UE[name]} %", f"{upper - PAPER_UE[name]:+.1f}")
     for first, last, paper, wording in PAPER_IE[name]:
         for score, by_k in errors.items():
             found = [by_k[k] for k in KS if first <= k <= last]
             measured = " … ".join(dict.fromkeys(map(_percent, (min(found), max(found)))))
             span = f"k = {first}" if first == last else f"k = {first}…{last}"
-            yield Figure(
-                f"IE, {name}, {span}, {score}", measured, f"paper {wording}", f"{max(found) - paper:+.1f}"
-            )
+            yield Figure(f"IE, {name}, {span}, {score}", measured, f"paper {wording}", f"{max(found) - paper:+.1f}")
     qid, k, most = GOAL
     if name == qid:
         way = "mondrian, information-gain"

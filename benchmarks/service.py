@@ -116,10 +116,7 @@ def _chart(seen: Seen) -> str:
     published = sorted(_took(each) for each in seen.sessions if each.published)
     ended = sorted(_took(each) for each in seen.sessions if each.finished is not None)
     return line_chart(
-        [
-            Series("ended", _counted(ended)),
-            Series("published", _counted(published)),
-        ],
+        [Series("ended", _counted(ended)), Series("published", _counted(published))],
         title="Sessions that have ended",
         x_name="seconds since the request",
         y_name="sessions",

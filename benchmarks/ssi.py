@@ -79,10 +79,7 @@ def by_circuit(sets: Bits) -> Iterator[Figure]:
     spent = one_test(sets)
     both, paper = spent.opening + spent.first + spent.second, PAPER_SECONDS * DOMAIN
     yield Figure(
-        "Algorithm 8: both parties",
-        duration(both),
-        f"paper's Algorithm 2 {paper:.1f} s",
-        f"{both / paper:.2f}",
+        "Algorithm 8: both parties", duration(both), f"paper's Algorithm 2 {paper:.1f} s", f"{both / paper:.2f}"
     )
     yield _bytes("Algorithm 8", spent.sent)
 

@@ -72,9 +72,7 @@ def started(compiled: Path, *words: str | Path) -> Callable[[], Durations]:
     """Return what runs a command once, with compiled modules in a folder."""
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(compiled)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    return lambda: measured(
-        lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=environment)
-    )
+    return lambda: measured(lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=environment))
 
 
 def measured(action: Callable[[], object]) -> Durations:

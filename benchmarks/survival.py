@@ -46,9 +46,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     results: dict[str, Any] = {}
     for name, deal in (("generated", generated), ("lung", lung)):
         sites = deal(1)
-        say(
-            f"{name}: {', '.join(f'{len(each)} ({each.followed.sum()} followed)' for each in sites)} patients"
-        )
+        say(f"{name}: {', '.join(f'{len(each)} ({each.followed.sum()} followed)' for each in sites)} patients")
         found = _experiment(sites, SPLITS)
         results[name] = {key: {who: _mean(each) for who, each in some.items()} for key, some in found.items()}
         figures += _figures(name, found)
@@ -85,9 +83,7 @@ def _contenders(train: Sequence[Patients], split: int, rows: int) -> list[tuple[
     return [(JOINT, everybody, rows), (POOLED, everybody, None), *alone]
 
 
-def _split(
-    sites: Sequence[Patients], share: float, random: np.random.Generator
-) -> tuple[list[Patients], Patients]:
+def _split(sites: Sequence[Patients], share: float, random: np.random.Generator) -> tuple[list[Patients], Patients]:
     """Take a share of each site's patients to train; all others are the test."""
     train, test = [], []
     for site in sites:
@@ -154,9 +150,7 @@ def _on_shares(sites: Sequence[Patients]) -> Figure:
     everybody = joined(sites)
     means = np.nanmean(everybody.x, axis=0)
     parts = [
-        Survival(
-            np.where(np.isnan(each.x), means, each.x)[:, :3], in_steps(each.years * DAYS, 1.0), each.died
-        )
+        Survival(np.where(np.isnan(each.x), means, each.x)[:, :3], in_steps(each.years * DAYS, 1.0), each.died)
         for each in sites
     ]
 
@@ -169,9 +163,7 @@ def _on_shares(sites: Sequence[Patients]) -> Figure:
     model = run_together({name: site(me) for me, name in enumerate(SITES)})[SITES[0]]
     spent = _processor() - started
     pooled = pooled_cox(
-        Survival(
-            *(np.concatenate([getattr(each, part) for each in parts]) for part in ("x", "steps", "died"))
-        )
+        Survival(*(np.concatenate([getattr(each, part) for each in parts]) for part in ("x", "steps", "died")))
     )
     off = np.abs(np.array(model.coefficients) / np.array(pooled.coefficients) - 1).max()
     return Figure(
@@ -190,9 +182,7 @@ def _draw(save: Path | None, name: str, found: dict[str, Scores], n: int) -> Non
             scores = found[f"{key} {share}"]
             bars = [Bar(who, _mean(each), f"± {np.std(each):.3f}") for who, each in scores.items()]
             title = f"Figure {figure}, {name}: {what}, {share:.0%} training"
-            save_chart(
-                save, f"survival-{name}-{figure}-{100 * share:.0f}", bar_chart(bars, title=title, maximum=1.0)
-            )
+            save_chart(save, f"survival-{name}-{figure}-{100 * share:.0f}", bar_chart(bars, title=title, maximum=1.0))
         lines = [
             Series(who, [(100 * share, _mean(found[f"{key} {share}"][who])) for share in SHARES])
             for who in (JOINT, POOLED, *SITES)

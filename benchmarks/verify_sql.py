@@ -60,10 +60,7 @@ def _figure(part: GroupRequirement, release: Path, rows: int) -> Figure:
     ours = partial(_ours, part, release)
     verdict = ours()
     [told] = check_in_sql(release, [verdict])
-    calls = {
-        "ours": lambda: _processor(ours),
-        "sql": lambda: _processor(lambda: check_in_sql(release, [verdict])),
-    }
+    calls = {"ours": lambda: _processor(ours), "sql": lambda: _processor(lambda: check_in_sql(release, [verdict]))}
     spent = {name: each["processor"] for name, each in in_turn(calls, REPEATS).items()}
     name = f"{part.model} {getattr(part, 'distance', '')}".strip()
     return Figure(

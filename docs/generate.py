@@ -33,9 +33,7 @@ from masquerade.service.wire.problems import PAGE, PROBLEM_TYPES
 
 DOCS = Path(__file__).parent
 WIDTH = 120
-NOTE = (
-    "<!-- Made by docs/generate.py from the declarations in the code: change those, and run `make docs`. -->"
-)
+NOTE = "<!-- Made by docs/generate.py from the declarations in the code: change those, and run `make docs`. -->"
 HOLDING = {
     "vertical": "hold [different columns about the same people](../howto/mashup.md)",
     "horizontal": "hold [the same columns about different people](../howto/collaborate.md)",
@@ -139,9 +137,7 @@ def _choice() -> Iterator[str]:
     )
     rows = ["| method | why |", "|---|---|"]
     for each in choice().candidates:
-        written = "".join(
-            f", `{key} = {json.dumps(value)}`" for key, value in each.preference.settings.items()
-        )
+        written = "".join(f", `{key} = {json.dumps(value)}`" for key, value in each.preference.settings.items())
         rows.append(f"| `{json.dumps(each.method.name)}`{written} | {each.preference.because} |")
     yield "\n".join(rows)
     yield "It has no keys of its own."
@@ -251,9 +247,7 @@ def _requirements() -> Iterator[str]:
         yield f"Keys{f', beside {_listed(others)}' if others else ''}:"
         stricter = {key: f" A {each.stricter} one is stricter." for key, each in limits_of(model).items()}
         yield "\n".join(
-            _item(_parameter(each) + stricter.get(each.name, ""))
-            for each in declared
-            if each.name not in SHARED
+            _item(_parameter(each) + stricter.get(each.name, "")) for each in declared if each.name not in SHARED
         )
 
 
@@ -362,12 +356,7 @@ def _wrapped(text: str, first: str, rest: str) -> str:
     """Text of at most `WIDTH` signs a line, of which none begins as an item of a list would ("0. ")."""
     kept = re.sub(r" (?=\d+\. )", "\0", text)
     filled = textwrap.fill(
-        kept,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_long_words=False,
-        break_on_hyphens=False,
+        kept, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
     )
     return filled.replace("\0", " ")
 

@@ -25,9 +25,7 @@ import pytest
 from examples import QUICK, examples
 
 # `make test` tries the same examples every time: it fails for a change, not for its luck; `make explore` seeks new ones
-hypothesis.settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, max_examples=examples(100)
-)
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=examples(100))
 hypothesis.settings.register_profile("exploring", deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
@@ -218,9 +216,7 @@ def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server in a folder of its own, gone after the tests. Each xdist worker has one."""
     binaries = _binaries()
     if binaries is None:
-        pytest.skip(
-            "PostgreSQL is not installed (no initdb on PATH or in /usr/lib/postgresql): `make test` adds it"
-        )
+        pytest.skip("PostgreSQL is not installed (no initdb on PATH or in /usr/lib/postgresql): `make test` adds it")
     user = _server_user()
     home = Path(tempfile.mkdtemp(prefix="masquerade-pg-", dir="/tmp"))
     process: subprocess.Popen[bytes] | None = None
@@ -231,8 +227,7 @@ def postgres() -> Iterator[Postgres]:
         process, port = _start(binaries, home, user)
         server = Postgres(binaries, port)
         server.sql(
-            f"CREATE ROLE steward LOGIN PASSWORD '{PASSWORD}'; CREATE ROLE guest LOGIN;"
-            "CREATE DATABASE masquerade;",
+            f"CREATE ROLE steward LOGIN PASSWORD '{PASSWORD}'; CREATE ROLE guest LOGIN;CREATE DATABASE masquerade;",
             database="postgres",
         )
         server.sql("GRANT ALL ON SCHEMA public TO guest, steward;")
@@ -276,12 +271,7 @@ def _start(binaries: Path, home: Path, user: str | None) -> tuple[subprocess.Pop
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port: int = probe.getsockname()[1]
-        settings = {
-            "listen_addresses": "127.0.0.1",
-            "unix_socket_directories": home,
-            "fsync": "off",
-            "port": port,
-        }
+        settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": home, "fsync": "off", "port": port}
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         with log.open("ab") as output:
             process = subprocess.Popen(
@@ -309,9 +299,7 @@ def _ready(binaries: Path, process: subprocess.Popen[bytes], port: int) -> bool:
 
 
 def _checked(command: list[str], home: Path, user: str | None) -> None:
-    run = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **_as(user, home)
-    )
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **_as(user, home))
     if run.returncode != 0:
         raise RuntimeError(f"{command[0]} failed:\n{run.stdout.decode()}")
 

@@ -146,9 +146,7 @@ def _start() -> str:
 def serve(alive: socket.socket, listening: socket.socket) -> dict[str, Any] | None:
     """What is to be done, in each new process; None at the end."""
     me = os.getpid()
-    interrupted = signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # ignored already, where tests run in the background
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)  # ignored already, where tests run in the background
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         ready, _, _ = select.select([alive, listening], [], [])
@@ -187,9 +185,7 @@ def _kept(request: dict[str, Any], files: list[int], server: int, interrupted: A
     return {**request, "streams": streams}
 
 
-def become(
-    words: list[str], folder: str, environment: dict[str, str], session: bool, streams: list[int]
-) -> None:
+def become(words: list[str], folder: str, environment: dict[str, str], session: bool, streams: list[int]) -> None:
     """Be the command from here on."""
     from masquerade.jobs import processes as fork_server
     from masquerade.jobs.processes import show_as, start_afresh, use_streams

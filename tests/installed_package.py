@@ -11,9 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def install(
-    folder: Path, name: str, modules: Mapping[str, str], entry_points: Mapping[str, Mapping[str, str]]
-) -> Path:
+def install(folder: Path, name: str, modules: Mapping[str, str], entry_points: Mapping[str, Mapping[str, str]]) -> Path:
     """Write a package's modules, by file name, and the description by which its entry points are found."""
     package, described = folder / name, folder / f"{name}-1.0.dist-info"
     for made in (package, described):

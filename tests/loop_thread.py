@@ -71,9 +71,7 @@ class LoopThread:
 class Held:
     """A block that was entered, in a task of its own."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, work: Callable[[], AbstractAsyncContextManager[Any]]
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
         self._loop, self._over = loop, asyncio.Event()
         self._ready: Future[Any] = Future()
         self._task: Future[None] = asyncio.run_coroutine_threadsafe(self._run(work), loop)

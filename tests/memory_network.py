@@ -58,9 +58,7 @@ class MemoryNetwork:
         self.frozen: dict[str, asyncio.Event] = {}
         self._ports = count(20_000)
         transport = Transport(self._dial, self._probe, self._accept)
-        self.network = Network(
-            self._link, self._serve, partial(listen, transport=transport), self._check_free
-        )
+        self.network = Network(self._link, self._serve, partial(listen, transport=transport), self._check_free)
 
     # --- misfortunes ---
 
@@ -114,9 +112,7 @@ class MemoryNetwork:
 
     def _check_free(self, address: str) -> None:
         if address in self.places:
-            raise ParameterError(
-                f"{address}: cannot listen here; is the port taken, or the address another machine's?"
-            )
+            raise ParameterError(f"{address}: cannot listen here; is the port taken, or the address another machine's?")
 
     def _take(self, address: str, place: Place) -> str:
         if address.endswith(":0"):
@@ -149,9 +145,7 @@ class MemoryNetwork:
             return Diagnosis(ProbeResult.MUTE)
         if place.identity.certificate != trust.pin(peer.name):
             return Diagnosis(ProbeResult.STRANGER, place.identity.certificate)
-        return Diagnosis(
-            ProbeResult.FINE if knows(place, peer.name, identity, trust) else ProbeResult.REFUSES_US
-        )
+        return Diagnosis(ProbeResult.FINE if knows(place, peer.name, identity, trust) else ProbeResult.REFUSES_US)
 
     async def _accept(
         self, address: str, identity: Identity, trust: TrustStore, talk: Handler
@@ -263,22 +257,16 @@ class MemoryLink(ControlLink):
     async def __aexit__(self, *_error: object) -> None:
         return None
 
-    async def exchange(
-        self, method: str, path: str, content: bytes | None, timeout: float | None
-    ) -> tuple[int, bytes]:
+    async def exchange(self, method: str, path: str, content: bytes | None, timeout: float | None) -> tuple[int, bytes]:
         memory = self._memory
         place = memory.found(self.address, self.identity)
         if place is None or place.app is None:
-            raise PeerUnreachable(
-                self.peer, f"nobody answers at {self.address}; start it, or correct its address"
-            )
+            raise PeerUnreachable(self.peer, f"nobody answers at {self.address}; start it, or correct its address")
         if not knows(place, self.peer, self.identity, self._trust):
             raise PeerRefused(self.peer, f"at {self.address}: one side does not know the other's certificate")
         answering = place.begin(self._answered(place, method, path, content or b""))
         if not await wait(memory.clock, {answering}, self._timeout if timeout is None else timeout):
-            raise PeerUnreachable(
-                self.peer, f"did not answer at {self.address} in time; is it frozen, or overloaded?"
-            )
+            raise PeerUnreachable(self.peer, f"did not answer at {self.address} in time; is it frozen, or overloaded?")
         if memory.found(self.address, self.identity) is not place:
             raise PeerUnreachable(self.peer, f"hung up at {self.address} before it answered; has it ended?")
         status, data = answering.result()

@@ -17,10 +17,7 @@ def parties_of(launcher: int) -> list[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             process = int(entry.name)
-            if _words(process)[1:3] == _PARTY and _words(_parent(process))[1:4] == [
-                *_SERVER,
-                b"%d" % launcher,
-            ]:
+            if _words(process)[1:3] == _PARTY and _words(_parent(process))[1:4] == [*_SERVER, b"%d" % launcher]:
                 found.append(process)
         except (OSError, ValueError, IndexError):  # it has ended meanwhile
             continue

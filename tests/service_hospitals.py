@@ -12,10 +12,7 @@ from service_house import House, write
 
 DISEASES = ("flu", "cold", "measles", "gout", "asthma")
 WARDS = {"inner": ("heart", "lung", "kidney"), "surgery": ("bones", "skin")}
-TOGETHER: Mapping[str, Any] = {
-    "least_m": 1,
-    "methods": {"mondrian": {"third_party": ["secure", "trusted"]}, "tds": {}},
-}
+TOGETHER: Mapping[str, Any] = {"least_m": 1, "methods": {"mondrian": {"third_party": ["secure", "trusted"]}, "tds": {}}}
 
 
 @dataclass
@@ -43,9 +40,7 @@ class Hospitals(House):
             age = rng.randint(18, 90)
             survived = "no" if age + rng.randint(-20, 20) > 75 else "yes"
             ward, disease = rng.choice(wards), rng.choice(DISEASES)
-            lines.append(
-                f"{self.prefix}{party}{each},{age},{ward},{rng.randint(10_000, 60_000)},{disease},{survived}"
-            )
+            lines.append(f"{self.prefix}{party}{each},{age},{ward},{rng.randint(10_000, 60_000)},{disease},{survived}")
         write(self.folder / f"{party}.csv", "\n".join(lines) + "\n")
 
     def columns(self, party: str) -> str:

@@ -192,9 +192,7 @@ class House:
     folder: Path
     parties: tuple[str, ...] = ("bank", "clinic")
     people: int = 200
-    policies: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict
-    )  # by party: what differs from OPEN
+    policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by party: what differs from OPEN
     coordinator_keys: str = ""  # more lines of coordinator.toml
     console: bool = False
     prefix: str = ""  # of every identifier, so that it can be looked for
@@ -228,11 +226,7 @@ class House:
             disease = rng.choice(("flu", "cold", "measles"))
             income = "high" if (age > 50) != (rng.random() < 0.15) else "low"
             name = f"{self.prefix}{number}"
-            cells = {
-                "bank": (name, job, salary),
-                "clinic": (name, age, town, disease, income),
-                "shop": (name, colour),
-            }
+            cells = {"bank": (name, job, salary), "clinic": (name, age, town, disease, income), "shop": (name, colour)}
             if number % 10 != self.parties.index(party):
                 lines.append(",".join(map(str, cells[party])))
         if change:
@@ -280,13 +274,9 @@ id = "ssn"
 
     def write_coordinator(self, keys: str = "", *, state: str = "coordinator-state") -> Path:
         """The coordinator's configuration; `keys` are more lines at its top."""
-        sections = "\n".join(
-            f'[parties.{party}]\naddress = "127.0.0.1:{self.ports[party]}"' for party in self.parties
-        )
+        sections = "\n".join(f'[parties.{party}]\naddress = "127.0.0.1:{self.ports[party]}"' for party in self.parties)
         more = keys or self.coordinator_keys
-        timings = (
-            "" if "[timings]" in more else "[timings]\nretry = 0.2\ncomeback = 3\nrefresh = 1\nsilence = 20\n"
-        )
+        timings = "" if "[timings]" in more else "[timings]\nretry = 0.2\ncomeback = 3\nrefresh = 1\nsilence = 20\n"
         text = f"""
 name = "coordinator"
 address = "127.0.0.1:0"
@@ -410,9 +400,7 @@ console = {toml_value(self.console)}
             "all parties have published",
         )
 
-    def finished(
-        self, coordinator: Coordinator, session_id: str, *also: Status, accepts: bool = True
-    ) -> SessionRecord:
+    def finished(self, coordinator: Coordinator, session_id: str, *also: Status, accepts: bool = True) -> SessionRecord:
         """A session once it ended, or stands where nothing happens without a person.
 
         With `accepts`, what waits for its losses alone is taken: few people lose much, which is seldom what is tested.

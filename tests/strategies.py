@@ -40,9 +40,7 @@ def branches(draw: st.DrawFn, min_leaves: int = 1, max_leaves: int = 12, chains:
     inner = 0
     while len(forest) > 1 or (chains and inner < 20 and draw(st.booleans())):
         start = draw(st.integers(0, len(forest) - 1))
-        width = draw(
-            st.integers(1 if chains and inner < 20 else min(2, len(forest) - start), len(forest) - start)
-        )
+        width = draw(st.integers(1 if chains and inner < 20 else min(2, len(forest) - start), len(forest) - start))
         if width == 1 and not chains:
             start, width = start - 1, 2
         forest[start : start + width] = [Branch(f"n{inner}", tuple(forest[start : start + width]))]
@@ -50,9 +48,7 @@ def branches(draw: st.DrawFn, min_leaves: int = 1, max_leaves: int = 12, chains:
     return forest[0]
 
 
-def taxonomies(
-    min_leaves: int = 1, max_leaves: int = 12, chains: bool = False
-) -> st.SearchStrategy[Taxonomy]:
+def taxonomies(min_leaves: int = 1, max_leaves: int = 12, chains: bool = False) -> st.SearchStrategy[Taxonomy]:
     """A taxonomy over `branches`."""
     return branches(min_leaves, max_leaves, chains).map(Taxonomy)
 
@@ -63,9 +59,7 @@ def attributes(name: str) -> st.SearchStrategy[Attribute]:
         taxonomies(2, 8).map(lambda taxonomy: Attribute(name, taxonomy=taxonomy)),
         st.just(Attribute(name, taxonomy="flat")),
         st.just(Attribute(name, "continuous", Taxonomy(DECADES, "decades", (0, 10, 20, 30, 40)))),
-        st.sampled_from(
-            [Attribute(name, "continuous"), Attribute(name, "continuous", lower=-100, upper=100)]
-        ),
+        st.sampled_from([Attribute(name, "continuous"), Attribute(name, "continuous", lower=-100, upper=100)]),
         st.just(Attribute(name, "date")),
     )
 

@@ -31,10 +31,7 @@ PEOPLE = {
 }
 JOBS = mq.Branch("any", (mq.Branch("trade", (mq.Branch("baker"), mq.Branch("cook"))), mq.Branch("judge")))
 SCHEMA = mq.Schema(
-    [
-        mq.Attribute("job", taxonomy=mq.Taxonomy(JOBS)),
-        mq.Attribute("town", taxonomy=mq.Taxonomy.flat(["Graz", "Ulm"])),
-    ]
+    [mq.Attribute("job", taxonomy=mq.Taxonomy(JOBS)), mq.Attribute("town", taxonomy=mq.Taxonomy.flat(["Graz", "Ulm"]))]
 )
 
 
@@ -85,9 +82,7 @@ def test_the_method_takes_the_deepest_level_that_satisfies(extras: ModuleType, t
 
 
 def test_the_method_checks_its_parameter_and_refuses_what_it_cannot_do(extras: ModuleType) -> None:
-    with pytest.raises(
-        mq.ParameterError, match=r"The deepest parameter of .* must be a whole number of at least 0"
-    ):
+    with pytest.raises(mq.ParameterError, match=r"The deepest parameter of .* must be a whole number of at least 0"):
         extras.uniform_depth.UniformDepth(deepest=-1)
     numbers = mq.Table(pa.table({"age": [1, 2]}), mq.Schema([mq.Attribute("age", "continuous")]))
     with pytest.raises(mq.ParameterError, match=r"attributes\.age: uniform-depth needs a taxonomy"):

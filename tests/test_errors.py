@@ -72,9 +72,7 @@ def test_every_exit_code_has_a_section(code: int) -> None:
 
 @pytest.mark.parametrize(("name", "code"), [each[1:] for each in family(MasqueradeError) if each[0]])
 def test_every_error_is_described_under_its_code(name: str, code: int) -> None:
-    sections = dict(
-        re.findall(r"^## Exit code (\d+)\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.M | re.S)
-    )
+    sections = dict(re.findall(r"^## Exit code (\d+)\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.M | re.S))
     assert f"`{name}`" in sections[str(code)]
 
 
@@ -115,10 +113,7 @@ def test_the_nearest_word() -> None:
         ),
         (Problem("binds nothing", owner="k-anonymity"), "k-anonymity: binds nothing"),
         (Problem("was stopped", party="bank"), "party bank: was stopped"),
-        (
-            Problem("broke it", party="", reported_by="bank"),
-            "one of the parties: broke it (party bank reports it)",
-        ),
+        (Problem("broke it", party="", reported_by="bank"), "one of the parties: broke it (party bank reports it)"),
         (Problem("two\nlines", source="a\r.csv"), r"a\r.csv: two\nlines"),
     ],
 )

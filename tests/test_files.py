@@ -178,9 +178,7 @@ def test_a_secret_is_made_once(tmp_path: Path) -> None:
     made = iter(range(1000))
     path = tmp_path / "secret"
     with ThreadPoolExecutor(8) as pool:
-        found = set(
-            pool.map(lambda _: kept_secret(path, "this", lambda: str(next(made)).encode()), range(40))
-        )
+        found = set(pool.map(lambda _: kept_secret(path, "this", lambda: str(next(made)).encode()), range(40)))
     assert found == {path.read_bytes()}
     assert path.stat().st_mode & 0o777 == 0o600
     assert left_in(tmp_path) == ["secret"]

@@ -33,10 +33,7 @@ def _by_providers(results: Results) -> Iterator[tuple[str, bool]]:
     first, last = min(small), max(small)
     yield (
         "150 records: the checks of every heuristic grow with the providers",
-        all(
-            small[first][way][0] < small[last][way][0]
-            for way in ("direct", "top-down", "bottom-up", "binary")
-        ),
+        all(small[first][way][0] < small[last][way][0] for way in ("direct", "top-down", "bottom-up", "binary")),
     )
     yield (
         "750 records: top-down stays low",
@@ -47,10 +44,7 @@ def _by_providers(results: Results) -> Iterator[tuple[str, bool]]:
 def _by_records(results: Results) -> Iterator[tuple[str, bool]]:
     found = results["figure 8"]
     few, many = min(found), max(found)
-    yield (
-        "few records: direct and bottom-up are efficient",
-        found[few]["direct"][0] <= found[few]["top-down"][0],
-    )
+    yield ("few records: direct and bottom-up are efficient", found[few]["direct"][0] <= found[few]["top-down"][0])
     yield (
         "from 15 records a provider on, top-down needs fewer checks than direct and bottom-up",
         all(
@@ -70,15 +64,11 @@ def _straight(results: Results) -> Iterator[tuple[str, bool]]:
 
 
 def _query_errors(results: Results, figure: str) -> Iterator[tuple[str, bool]]:
-    at = {
-        (each["program"], each["records"], each["m"], each["k"], each["l"]): each for each in results[figure]
-    }
+    at = {(each["program"], each["records"], each["m"], each["k"], each["l"]): each for each in results[figure]}
     for (program, *where), each in at.items():
         if program == "provider-aware":
             rival = at[("baseline", *where)]
-            x = ", ".join(
-                f"{name} = {value:,}" for name, value in zip(("|T|", "m", "k", "ℓ"), where, strict=True)
-            )
+            x = ", ".join(f"{name} = {value:,}" for name, value in zip(("|T|", "m", "k", "ℓ"), where, strict=True))
             yield f"{x}: query error at most the baseline's", each["error"] <= rival["error"]
 
 
@@ -86,10 +76,7 @@ def _adaptive(results: Results) -> Iterator[tuple[str, bool]]:
     seconds = results["11"]
     large = max(seconds["adaptive"])
     least = min(seconds["binary"][large], seconds["top-down"][large])
-    yield (
-        f"|T| = {large:,}: adaptive at most 1.2 of the better of both",
-        seconds["adaptive"][large] <= 1.2 * least,
-    )
+    yield (f"|T| = {large:,}: adaptive at most 1.2 of the better of both", seconds["adaptive"][large] <= 1.2 * least)
 
 
 _ANONYMIZATION = "Adult, 45,222 records of 10 providers (exponential), m = 3, k = 30, ℓ = 4, 2,500 queries"
@@ -167,10 +154,7 @@ M_PRIVACY = Paper(
                 Exhibit(
                     "Figure 11",
                     "adaptive verification is at least as fast as binary and top-down",
-                    by_claims(
-                        _adaptive,
-                        "All ways take milliseconds here, most of which is the search for cuts.",
-                    ),
+                    by_claims(_adaptive, "All ways take milliseconds here, most of which is the search for cuts."),
                     ("no row",),
                     ("m-privacy-11-seconds",),
                     "privacy/m_privacy/strategies.py",
@@ -179,9 +163,7 @@ M_PRIVACY = Paper(
                     "Figure 12",
                     "the same over k and over ℓ",
                     by_claims(
-                        lambda results: (
-                            claim for part in ("12-k", "12-l") for claim in _query_errors(results, part)
-                        )
+                        lambda results: (claim for part in ("12-k", "12-l") for claim in _query_errors(results, part))
                     ),
                     ("no row",),
                     (

@@ -137,18 +137,14 @@ SECURE_LOGARITHM = Paper(
                 Exhibit(
                     "Table: gates",
                     "1,497, 1,386 and 1,314 gates",
-                    lambda results, rows: Verdict(
-                        BETTER, "ANDs alone; XORs cost nothing in garbled circuits today"
-                    ),
+                    lambda results, rows: Verdict(BETTER, "ANDs alone; XORs cost nothing in garbled circuits today"),
                     tuple(f"numbers of {bits} bits: " for bits in (17, 13, 10)),
                     code="crypto/logarithm.py",
                 ),
                 Exhibit(
                     "§7: time",
                     "5 s a logarithm, 2.5 hours for the structure of a Bayes net",
-                    by_goals(
-                        "The goals are stricter than the paper's seconds, which all of them beat.", BETTER
-                    ),
+                    by_goals("The goals are stricter than the paper's seconds, which all of them beat.", BETTER),
                     ("1 logarithm", "500 logarithm", "Bayes net", "setup"),
                     code="protocol/learn/",
                 ),
@@ -168,10 +164,7 @@ def _rows_help(results: Results) -> Iterator[tuple[str, bool]]:
             yield f"{name}, {model}: more rows of B are better", rows[0] < rows[-1]
             for share in (0.4, 0.6):
                 found = means[f"{model} {share}"]
-                yield (
-                    f"{name}, {model}, {share:.0%}: joint is near pooled",
-                    found["joint"] > found["pooled"] - 0.05,
-                )
+                yield (f"{name}, {model}, {share:.0%}: joint is near pooled", found["joint"] > found["pooled"] - 0.05)
 
 
 LUNG_CANCER = Paper(
@@ -263,10 +256,7 @@ def _survival(number: int, what: str, key: str) -> Exhibit:
         tuple(
             f"survival-{table}-{chart}"
             for table in ("generated", "lung")
-            for chart in (
-                *(f"{number}-40", f"{number}-60"),
-                *(f"{number + 1}-training", f"{number + 1}-rows"),
-            )
+            for chart in (*(f"{number}-40", f"{number}-60"), *(f"{number + 1}-training", f"{number + 1}-rows"))
         ),
         "protocol/learn/",
     )
@@ -280,10 +270,7 @@ LUNG_CANCER = Paper(
             "survival",
             "three sites; lifelines' lung data and generated patients of the paper's six predictors, whose own are not "
             "published; 100 random splits, B of n − 1 rows",
-            (
-                _survival(2, "AUC of support vector machines", "SVM"),
-                _survival(4, "Cox regression", "Cox"),
-            ),
+            (_survival(2, "AUC of support vector machines", "SVM"), _survival(4, "Cox regression", "Cox")),
             {"SPLITS": 5},
             on_uci_data=False,
         ),

@@ -81,9 +81,7 @@ class Problem:
         return Problem(text, party=self.party, reported_by=self.reported_by)
 
     def __str__(self) -> str:
-        party = (
-            "" if self.party is None else f"party {self.party}: " if self.party else "one of the parties: "
-        )
+        party = "" if self.party is None else f"party {self.party}: " if self.party else "one of the parties: "
         reported = f" (party {self.reported_by} reports it)" if self.reported_by else ""
         place = f"{self.place}: " if self.place else ""
         return one_line(f"{party}{place}{self.sentence}{reported}")
@@ -182,9 +180,7 @@ class RequirementUnreachable(AnswerIsNo):
     problems are made of what was agreed alone, and may be shown to anybody.
     """
 
-    def __init__(
-        self, *problems: Problem | str, violated: tuple[str, ...] = (), public: bool = False
-    ) -> None:
+    def __init__(self, *problems: Problem | str, violated: tuple[str, ...] = (), public: bool = False) -> None:
         super().__init__(*problems)
         self.violated, self.public = violated, public
 
@@ -245,9 +241,7 @@ class PeerError(MasqueradeError):
     def __init__(self, peer: str, *problems: Problem | str, reported_by: str = "") -> None:
         super().__init__(
             *(
-                problem
-                if isinstance(problem, Problem)
-                else Problem(problem, party=peer, reported_by=reported_by)
+                problem if isinstance(problem, Problem) else Problem(problem, party=peer, reported_by=reported_by)
                 for problem in problems
             )
         )

@@ -205,9 +205,7 @@ def fewest_left(providers: Sequence[str], m: int) -> int:
     """How many records the largest coalition leaves, found by trying them all."""
     names = sorted(set(providers))
     power = min(m, len(names) - 1)
-    return min(
-        sum(provider not in coalition for provider in providers) for coalition in combinations(names, power)
-    )
+    return min(sum(provider not in coalition for provider in providers) for coalition in combinations(names, power))
 
 
 def is_m_private(

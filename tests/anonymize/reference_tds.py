@@ -28,11 +28,7 @@ def carries(raw: Any, value: Value) -> bool:
 
 
 def entropy(labels: Sequence[Any]) -> float:
-    return (
-        -sum(n / len(labels) * math.log2(n / len(labels)) for n in Counter(labels).values())
-        if labels
-        else 0.0
-    )
+    return -sum(n / len(labels) * math.log2(n / len(labels)) for n in Counter(labels).values()) if labels else 0.0
 
 
 def fixed(x: float | Fraction) -> int:
@@ -56,9 +52,7 @@ def penalty(value: Value, top: Value, numbers: Sequence[float]) -> Fraction:
     smallest, largest = Fraction(min(numbers)), Fraction(max(numbers))
     if smallest == largest:
         return Fraction(0)
-    lo, hi = (
-        smallest if end == -math.inf else largest if end == math.inf else Fraction(end) for end in value
-    )
+    lo, hi = (smallest if end == -math.inf else largest if end == math.inf else Fraction(end) for end in value)
     return (hi - lo) / (largest - smallest)
 
 
@@ -129,8 +123,7 @@ def specialise(
         found: dict[tuple[int, ...], list[Record]] = {}
         for record in records:
             key = tuple(
-                next(i for i, value in enumerate(cut[name]) if carries(record[name], value))
-                for name in attributes
+                next(i for i, value in enumerate(cut[name]) if carries(record[name], value)) for name in attributes
             )
             found.setdefault(key, []).append(record)
         return list(found.values())

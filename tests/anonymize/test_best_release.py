@@ -95,20 +95,12 @@ def test_methods_over_the_budget_are_left_out_and_named() -> None:
     little = mq.anonymize(TABLE, K3, mq.Auto(budget=1e-9)).choice
     assert little is not None
     assert [each.method["name"] for each in little.tried] == ["tds"], "the cheapest always runs"
-    assert {each["name"] for each in little.left_out} == {
-        "tds",
-        "mondrian",
-        "cheapest-box",
-        "datafly",
-        "k-member",
-    }
+    assert {each["name"] for each in little.left_out} == {"tds", "mondrian", "cheapest-box", "datafly", "k-member"}
     cells = len(TABLE) * len(QID) / 1_000_000
     usual = sum(each.seconds_per_million for each in (mq.TopDownSpecialization, mq.Mondrian, mq.Datafly))
     some = mq.anonymize(TABLE, K3, mq.Auto(budget=usual * cells * 1.001)).choice
     assert some is not None
-    assert [each.method["name"] for each in some.tried] == ["tds", "mondrian", "datafly"], (
-        "usual settings first"
-    )
+    assert [each.method["name"] for each in some.tried] == ["tds", "mondrian", "datafly"], "usual settings first"
 
 
 def test_steps_are_those_of_the_chosen_one() -> None:
@@ -184,12 +176,7 @@ class Lazy(Broken):
 
 @pytest.mark.parametrize(
     ("method", "kind"),
-    [
-        (Broken, "KeyError"),
-        (Leaving, "SystemExit"),
-        (Confused, "ZeroDivisionError"),
-        (Lazy, "RequirementViolated"),
-    ],
+    [(Broken, "KeyError"), (Leaving, "SystemExit"), (Confused, "ZeroDivisionError"), (Lazy, "RequirementViolated")],
 )
 def test_a_method_of_another_package_that_fails_is_left_out_and_named(
     method: type[TableMethod], kind: str, tmp_path: Path
@@ -202,9 +189,7 @@ def test_a_method_of_another_package_that_fails_is_left_out_and_named(
     assert (failed["method"], failed["reason"]) == (method.name, reason)
     assert choice_lines(release)[-1] == f"warning: {method.name} {reason}"
     release.report(tmp_path / "report.html")
-    assert (
-        f"because they failed: <bdi>{method.name} {reason}</bdi>." in (tmp_path / "report.html").read_text()
-    )
+    assert f"because they failed: <bdi>{method.name} {reason}</bdi>." in (tmp_path / "report.html").read_text()
     with pytest.raises(ParameterError) as caught:
         mq.anonymize(TABLE, K3, Some(among=(method,)))
     assert caught.value.lines == (f"{method.name} {reason}",)

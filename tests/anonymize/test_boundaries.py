@@ -31,9 +31,7 @@ TREE = mq.Taxonomy(
     ),
     "letters",
 )  # fmt: skip
-FEW = mq.Taxonomy(
-    mq.Branch("xyz", (mq.Branch("x"), mq.Branch("yz", (mq.Branch("y"), mq.Branch("z"))))), "few"
-)
+FEW = mq.Taxonomy(mq.Branch("xyz", (mq.Branch("x"), mq.Branch("yz", (mq.Branch("y"), mq.Branch("z"))))), "few")
 QID = ("letter", "few", "number")
 WITHIN: list[TableMethod] = [
     mq.GreedyCka(),
@@ -142,9 +140,7 @@ def within(columns: Sequence[Column], cluster: Sequence[int]) -> bool:
 
 def mam(columns: Sequence[Column], n: int) -> list[tuple[object, ...]]:
     """The maximum allowed microdata of Definition 9, of the columns that have boundaries."""
-    cells = [
-        column.most_general(np.arange(n)).T.tolist() for column in columns if column.boundary is not None
-    ]
+    cells = [column.most_general(np.arange(n)).T.tolist() for column in columns if column.boundary is not None]
     return [tuple(tuple(column[row]) for column in cells) for row in range(n)]
 
 
@@ -177,11 +173,7 @@ def test_what_can_be_masked_at_all(table: mq.Table, k: int) -> None:
     assert kept.tolist() == [row for row in everybody if row not in out]
     labels, n_groups = start_groups(columns, n)
     assert n_groups == len(sizes)
-    assert all(
-        (labels[one] == labels[other]) == (rows[one] == rows[other])
-        for one in everybody
-        for other in everybody
-    )
+    assert all((labels[one] == labels[other]) == (rows[one] == rows[other]) for one in everybody for other in everybody)
 
 
 # --- the methods ---
@@ -259,9 +251,7 @@ def test_a_part_of_a_failing_group_is_saved() -> None:
     """Ten of one illness and three of another, at most half of a group each: six at least stay."""
     frame = pa.table({"letter": ["a"] * 13, "illness": ["s"] * 10 + ["t"] * 3})
     schema = mq.Schema([mq.Attribute("letter", taxonomy=TREE, max_generalization=("ab", "cdef"))])
-    everything = pa.concat_tables(
-        [frame, pa.table({"letter": list("cdefcdefcd"), "illness": list("tttttuuuuu")})]
-    )
+    everything = pa.concat_tables([frame, pa.table({"letter": list("cdefcdefcd"), "illness": list("tttttuuuuu")})])
     requirement = mq.AlphaKAnonymity(["letter"], 0.5, 2, "illness")
     release = mq.anonymize(mq.Table(everything, schema), requirement, mq.GreedyCka(), order="input")
     cells = Counter(release.table["letter"].to_pylist())
@@ -276,9 +266,7 @@ def test_unconstrained_clusters_go_beyond() -> None:
     assert release.metrics["violations"] == 6
     with pytest.raises(mq.ParameterError, match="k-member pays no attention to the boundaries"):
         mq.anonymize(mq.Table(frame, schema), mq.ConstrainedKAnonymity(["letter"], k=2), mq.KMember())
-    with pytest.raises(
-        mq.RequirementUnreachable, match="within max_generalization and max_width: every record"
-    ):
+    with pytest.raises(mq.RequirementUnreachable, match="within max_generalization and max_width: every record"):
         mq.anonymize(mq.Table(frame, schema), mq.ConstrainedKAnonymity(["letter"], k=4))
 
 
@@ -290,24 +278,16 @@ def test_the_seed_decides_where_clusters_start() -> None:
 
 
 def test_boundaries_without_any_need_another_method() -> None:
-    with pytest.raises(
-        mq.ParameterError, match="greedy-cka keeps to boundaries, and no attribute of the QID has"
-    ):
+    with pytest.raises(mq.ParameterError, match="greedy-cka keeps to boundaries, and no attribute of the QID has"):
         mq.anonymize(pa.table({"age": [1, 2]}), mq.KAnonymity(["age"], k=2), mq.GreedyCka())
 
 
 def test_auto_leaves_out_what_ignores_boundaries() -> None:
     frame = pa.table({"letter": list("abab"), "number": [1, 2, 3, 4]})
     bounded = mq.Schema(
-        [
-            mq.Attribute("letter", taxonomy=TREE, max_generalization=("ab", "cdef")),
-            mq.Attribute("number", "continuous"),
-        ]
+        [mq.Attribute("letter", taxonomy=TREE, max_generalization=("ab", "cdef")), mq.Attribute("number", "continuous")]
     )
-    for schema, expected in (
-        (bounded, "greedy-cka"),
-        (mq.Schema([mq.Attribute("number", "continuous")]), "k-member"),
-    ):
+    for schema, expected in ((bounded, "greedy-cka"), (mq.Schema([mq.Attribute("number", "continuous")]), "k-member")):
         release = mq.anonymize(mq.Table(frame, schema), mq.KAnonymity(schema.names, k=2), mq.Auto())
         assert release.choice is not None
         tried = {each.method["name"] for each in release.choice.tried}
@@ -339,9 +319,7 @@ def test_runs_are_cut_where_the_data_leave_room() -> None:
 
 def runs(values: list[int], width: int) -> list[list[int]]:
     boundary: Boundary = boundary_by_width(Continuum(np.array(values)), width)
-    return [
-        values[lo:hi] for lo, hi in sorted({*zip(boundary.lo.tolist(), boundary.hi.tolist(), strict=True)})
-    ]
+    return [values[lo:hi] for lo, hi in sorted({*zip(boundary.lo.tolist(), boundary.hi.tolist(), strict=True)})]
 
 
 def test_ages_stay_within_a_width() -> None:

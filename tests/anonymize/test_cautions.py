@@ -10,9 +10,7 @@ from masquerade.anonymize.release import cautions
 
 
 def made(ages: list[int | None], k: int = 2, kind: str = "continuous") -> tuple[str, ...]:
-    attribute = (
-        mq.Attribute("age", "continuous") if kind == "continuous" else mq.Attribute("age", taxonomy="flat")
-    )
+    attribute = mq.Attribute("age", "continuous") if kind == "continuous" else mq.Attribute("age", taxonomy="flat")
     table = mq.Table(pa.table({"age": ages}), mq.Schema([attribute]))
     return cautions(mq.anonymize(table, mq.KAnonymity(["age"], k), mq.Mondrian()))
 

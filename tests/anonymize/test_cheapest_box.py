@@ -14,18 +14,10 @@ from hypothesis import strategies as st
 import masquerade as mq
 from contract.people import QID, SCHEMA, STEPWISE, people
 from examples import examples
-from masquerade.anonymize.cheapest_box import (
-    method as algorithm,
-)
-from masquerade.anonymize.cheapest_box import (
-    method as search,
-)
-from masquerade.anonymize.cheapest_box import (
-    method as vectors,
-)
-from masquerade.anonymize.cheapest_box import (
-    space as hopeless,
-)
+from masquerade.anonymize.cheapest_box import method as algorithm
+from masquerade.anonymize.cheapest_box import method as search
+from masquerade.anonymize.cheapest_box import method as vectors
+from masquerade.anonymize.cheapest_box import space as hopeless
 from masquerade.anonymize.cheapest_box.groups import NONE, GrowingGroups
 from masquerade.anonymize.cheapest_box.method import cheapest_boxes
 from masquerade.anonymize.cheapest_box.space import (
@@ -42,9 +34,7 @@ from masquerade.data.taxonomy import Branch
 from privacy.definitions import SENSITIVE as SICK
 from strategies import CLASS, SENSITIVE, requirements, tables
 
-PAIRS = mq.Taxonomy(
-    Branch("*", (Branch("ab", (Branch("a"), Branch("b"))), Branch("cd", (Branch("c"), Branch("d")))))
-)
+PAIRS = mq.Taxonomy(Branch("*", (Branch("ab", (Branch("a"), Branch("b"))), Branch("cd", (Branch("c"), Branch("d"))))))
 
 
 def letters(text: str, classes: str | None = None) -> mq.Table:
@@ -86,9 +76,7 @@ def brute_force(levels: list[Levels], records: DistinctRecords, k: int) -> int |
         costs: dict[tuple[int, ...], int] = {}
         for at in range(records.n):
             ranks = records.ranks[:, at]
-            box = tuple(
-                int(each.nodes[level, rank]) for each, level, rank in zip(levels, vector, ranks, strict=True)
-            )
+            box = tuple(int(each.nodes[level, rank]) for each, level, rank in zip(levels, vector, ranks, strict=True))
             sizes[box] += int(records.sizes[at])
             costs[box] = sum(
                 int(each.costs[level, rank]) for each, level, rank in zip(levels, vector, ranks, strict=True)
@@ -112,9 +100,7 @@ def test_each_group_is_the_cheapest_box_of_what_was_left(table: mq.Table, k: int
     left = np.ones(records.n, bool)
     for group in range(n_groups):
         some = np.flatnonzero(left)
-        rest = DistinctRecords(
-            records.ranks[:, some], records.sizes[some], records.counts, None, np.arange(some.size)
-        )
+        rest = DistinctRecords(records.ranks[:, some], records.sizes[some], records.counts, None, np.arange(some.size))
         cheapest = brute_force(levels, rest, k)
         assert cheapest is not None
         assert spans.costs[group] <= cheapest  # its cells shrink to what it holds
@@ -162,10 +148,7 @@ def test_the_order_of_rows_does_not_matter(table: mq.Table, k: int, random: obje
     first, second = (
         list(
             zip(
-                *(
-                    each.to_arrow().to_pylist()
-                    for each in mq.CheapestBox().run_on_table(rows, requirement).columns
-                ),
+                *(each.to_arrow().to_pylist() for each in mq.CheapestBox().run_on_table(rows, requirement).columns),
                 strict=True,
             )
         )

@@ -52,9 +52,7 @@ CASES: dict[str, tuple[mq.Requirement, Any, dict[str, Any]]] = {
     "tds, no class": (K, mq.TopDownSpecialization(), {"sensitive": ("disease",)}),
     "tds, suppression": (K, mq.TopDownSpecialization("approved", suppression=0.1), {}),
     "tds, several QIDs": (
-        mq.KAnonymity(QID[:3], k=9)
-        & mq.KAnonymity(QID[2:], k=20)
-        & mq.LDiversity(QID[1:4], l=3, sensitive="disease"),
+        mq.KAnonymity(QID[:3], k=9) & mq.KAnonymity(QID[2:], k=20) & mq.LDiversity(QID[1:4], l=3, sensitive="disease"),
         mq.TopDownSpecialization("approved"),
         {},
     ),
@@ -70,11 +68,7 @@ CASES: dict[str, tuple[mq.Requirement, Any, dict[str, Any]]] = {
         mq.Mondrian("approved", choose="information-gain"),
         {},
     ),
-    "mondrian, the class first": (
-        mq.KAnonymity(QID, k=5),
-        mq.Mondrian("approved", choose="class-first"),
-        {},
-    ),
+    "mondrian, the class first": (mq.KAnonymity(QID, k=5), mq.Mondrian("approved", choose="class-first"), {}),
     "mondrian, widest, small parts merged": (
         mq.KAnonymity(QID, k=5) & mq.TCloseness(QID, t=0.5, sensitive="disease"),
         mq.Mondrian(choose="widest", merge="small"),
@@ -86,9 +80,7 @@ CASES: dict[str, tuple[mq.Requirement, Any, dict[str, Any]]] = {
         {},
     ),
     "mondrian, QIDs that share attributes": (
-        mq.KAnonymity(QID[:3], k=9)
-        & mq.KAnonymity(QID[2:], k=20)
-        & mq.LDiversity(QID[1:4], l=3, sensitive="disease"),
+        mq.KAnonymity(QID[:3], k=9) & mq.KAnonymity(QID[2:], k=20) & mq.LDiversity(QID[1:4], l=3, sensitive="disease"),
         mq.Mondrian("approved", choose="information-gain"),
         {"missing": "keep"},
     ),
@@ -198,9 +190,7 @@ def test_groups_that_one_chunk_has_are_cut_where_they_are(
 
 
 AGES = mq.Schema([mq.Attribute("age", "continuous")])
-ALIKE: dict[
-    int, mq.Requirement
-] = {  # by the seed of people who look alike in parts of one group, and violate as one
+ALIKE: dict[int, mq.Requirement] = {  # by the seed of people who look alike in parts of one group, and violate as one
     18: mq.TCloseness(["age"], t=0.4, sensitive="disease"),
     16: mq.ConfidenceBounding(["age"], confidence=0.7, sensitive="disease"),
     22: mq.AlphaKAnonymity(["age"], k=2, alpha=0.7, sensitive="disease"),
@@ -266,11 +256,7 @@ def test_the_order_is_stretched_from_a_secret() -> None:
     secret = bytes(range(32))
     one, again = stretched(secret, 1, 3, 100), stretched(secret, 1, 3, 100)
     assert np.array_equal(one, again)
-    for other in (
-        stretched(secret, 2, 3, 100),
-        stretched(secret, 1, 4, 100),
-        stretched(bytes(32), 1, 3, 100),
-    ):
+    for other in (stretched(secret, 2, 3, 100), stretched(secret, 1, 4, 100), stretched(bytes(32), 1, 3, 100)):
         assert not np.isin(one, other).any()
 
 
@@ -324,9 +310,7 @@ BOUNDED = mq.Schema(
     ],
     ids=lambda each: getattr(each, "name", ""),
 )
-def test_boundaries_are_kept_to(
-    method: Any, numbers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_boundaries_are_kept_to(method: Any, numbers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records that no release within them can hold are left out, and the others start from them."""
     monkeypatch.setattr(LocalEngine, "rows_at_once", lambda *_: 60)
     table = mq.Table(people(missing=0.02).arrow, BOUNDED)
@@ -417,9 +401,7 @@ def test_without_a_measure_the_best_is_chosen_by_one_that_counts_tell(tmp_path: 
 
 @pytest.mark.parametrize(
     ("requirement", "method", "said"),
-    [
-        (K, mq.Auto("approved", measure="classification_error"), "measure: must be on a table in chunks one"),
-    ],
+    [(K, mq.Auto("approved", measure="classification_error"), "measure: must be on a table in chunks one")],
 )
 def test_what_chunks_cannot_do_is_told_in_a_line(
     requirement: mq.Requirement, method: Any, said: str, tmp_path: Path
@@ -442,10 +424,7 @@ def test_a_method_that_breaks_its_requirement_is_caught_in_the_files(
 
 @pytest.mark.parametrize(
     "requirement",
-    [
-        K & mq.LDiversity(QID, l=2, sensitive="disease"),
-        mq.MPrivacy(1, mq.KAnonymity(QID, k=6), "education"),
-    ],
+    [K & mq.LDiversity(QID, l=2, sensitive="disease"), mq.MPrivacy(1, mq.KAnonymity(QID, k=6), "education")],
 )
 @pytest.mark.parametrize("largest_key", [1 << 62, 100])
 def test_attacks_by_counts_find_what_they_find_in_all_rows(
@@ -483,7 +462,5 @@ def test_counts_of_very_many_values_that_do_not_fit_are_refused(
     """As many bytes a count as make a few hundred fill the memory: what a million take in life."""
     monkeypatch.setattr(LocalEngine, "rows_at_once", lambda *_: 14)
     monkeypatch.setattr(module, "_BYTES_PER_PAIR", 1 << 25)
-    with pytest.raises(
-        ParameterError, match=r'memory: must be at least .*GB for this; got "8GB"; up to \d+ counts of'
-    ):
+    with pytest.raises(ParameterError, match=r'memory: must be at least .*GB for this; got "8GB"; up to \d+ counts of'):
         in_chunks(people(), requirement, mq.Mondrian(), tmp_path)

@@ -26,9 +26,7 @@ CASES = {
     "diversity": mq.LDiversity(QID, l=5, sensitive="disease"),
     "closeness": mq.TCloseness(QID, t=0.3, sensitive="disease"),
     "providers who breach": mq.MPrivacy(1, mq.KAnonymity(QID, k=5), "site"),
-    "providers": mq.MPrivacy(
-        1, mq.KAnonymity(QID, k=3) & mq.LDiversity(QID, l=2, sensitive="disease"), "site"
-    ),
+    "providers": mq.MPrivacy(1, mq.KAnonymity(QID, k=3) & mq.LDiversity(QID, l=2, sensitive="disease"), "site"),
 }
 
 
@@ -73,9 +71,7 @@ def test_parts_and_shares_give_what_the_whole_table_gives(requirement: Requireme
 
 def test_a_share_is_a_part_of_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(
-        checking, "verify", lambda table, *a, **k: seen.append(len(table)) or verify(table, *a, **k)
-    )
+    monkeypatch.setattr(checking, "verify", lambda table, *a, **k: seen.append(len(table)) or verify(table, *a, **k))
     with LocalEngine(threads=1) as engine:
         engine.summing_memory = 4_000
         count_release(engine, _parts(_release()), CASES["k"], "table")
@@ -100,8 +96,5 @@ def test_violations_of_boundaries_are_counted_in_parts() -> None:
 
 def test_a_cell_that_is_no_value_is_named_with_its_row() -> None:
     table = pa.table({"job": ["job 0", "*", "job 1"] * 4 + ["clown"] + ["job 2"] * 3})
-    with (
-        LocalEngine(threads=1) as engine,
-        pytest.raises(DataError, match=r"table: row 13, column job: .clown. is no"),
-    ):
+    with LocalEngine(threads=1) as engine, pytest.raises(DataError, match=r"table: row 13, column job: .clown. is no"):
         ReleasedRows("table", ["job"], (engine, _parts(table, 5))).violations(_schema(), ["job"])

@@ -91,9 +91,7 @@ records = st.lists(st.tuples(*(st.sampled_from(tree.leaves) for tree in TREES)),
 def test_gives_what_the_plain_one_gives(whole_columns: bool, rows: Rows, k: int) -> None:
     k = min(k, len(rows))
     frame = pa.table(dict(zip(NAMES, map(list, zip(*rows, strict=True)), strict=True)))
-    release = mq.anonymize(
-        mq.Table(frame, SCHEMA), mq.KAnonymity(NAMES, k), mq.Datafly(whole_columns=whole_columns)
-    )
+    release = mq.anonymize(mq.Table(frame, SCHEMA), mq.KAnonymity(NAMES, k), mq.Datafly(whole_columns=whole_columns))
     cells = Counter(tuple(str(cell) for cell in row.values()) for row in release.table.to_pylist())
     assert cells == (plain_columns if whole_columns else plain)(rows, k)
     assert release.suppressed == len(rows) - sum(cells.values())
@@ -126,9 +124,7 @@ def test_adult_keeps_at_least_what_the_paper_shows(k: int, precision: float) -> 
 # --- what all records in one group violate, and some groups do not ---
 
 COMMON = mq.Schema([*SCHEMA, mq.Attribute("disease")])
-FEW_WITH_FLU = mq.KAnonymity(NAMES, 3) & mq.AlphaKAnonymity(
-    NAMES, k=3, alpha=0.5, sensitive="disease", values=["flu"]
-)
+FEW_WITH_FLU = mq.KAnonymity(NAMES, 3) & mq.AlphaKAnonymity(NAMES, k=3, alpha=0.5, sensitive="disease", values=["flu"])
 
 
 def clinic(spread: int, alike: int) -> pa.Table:
@@ -149,9 +145,7 @@ def test_groups_that_satisfy_are_released_though_all_records_together_violate() 
 
 
 @pytest.mark.parametrize(("spread", "alike", "whole_columns"), [(0, 12, False), (0, 12, True), (6, 12, True)])
-def test_it_cannot_be_reached_where_no_group_or_too_few_satisfy(
-    spread: int, alike: int, whole_columns: bool
-) -> None:
+def test_it_cannot_be_reached_where_no_group_or_too_few_satisfy(spread: int, alike: int, whole_columns: bool) -> None:
     """Whole columns are generalised until fewer than k violate, and then all of them do."""
     table = mq.Table(clinic(spread, alike), COMMON)
     with pytest.raises(mq.RequirementUnreachable, match=r"alpha-k-anonymity .* cannot be reached"):

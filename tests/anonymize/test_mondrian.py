@@ -32,9 +32,7 @@ PROVIDER = "hospital"
 
 def cells_of(outcome: Outcome) -> list[tuple[Cell, ...]]:
     """Each row's cells as ranges of ranks."""
-    columns = [
-        [(int(column.lo[code]), int(column.hi[code])) for code in column.codes] for column in outcome.columns
-    ]
+    columns = [[(int(column.lo[code]), int(column.hi[code])) for code in column.codes] for column in outcome.columns]
     return list(zip(*columns, strict=True))
 
 
@@ -82,9 +80,7 @@ TALLIED = {"never": 0, "while it pays": 1, "always": 1 << 30}  # cells of a tall
 @pytest.mark.parametrize("cells_per_value", TALLIED.values(), ids=TALLIED)
 @settings(max_examples=examples(80), deadline=None)
 @given(table=tables(min_rows=2, max_rows=60), k=st.integers(1, 6), choose=PREFERENCES, strict=st.booleans())
-def test_counts_and_records_cut_alike(
-    cells_per_value: int, table: mq.Table, k: int, choose: str, strict: bool
-) -> None:
+def test_counts_and_records_cut_alike(cells_per_value: int, table: mq.Table, k: int, choose: str, strict: bool) -> None:
     """k-anonymity alone is judged from counts along taxonomies, where that is less work than the records are."""
     assume(len(table) >= k)
     names = table.schema.names
@@ -180,9 +176,7 @@ def test_the_release_of_a_plain_provider_aware_mondrian(
 
     for choose in ("certainty", "fitness"):
         found = mq.ProviderAwareMondrian(choose=choose).run_on_table(table, requirement)  # type: ignore[arg-type] # one of them
-        plain = Plain(
-            table.columns(names), satisfies, choose, providers=providers, m=m, fitness=fitness
-        ).release()
+        plain = Plain(table.columns(names), satisfies, choose, providers=providers, m=m, fitness=fitness).release()
         assert cells_of(found) == plain
 
 
@@ -224,18 +218,14 @@ def test_every_group_is_m_private(
 def test_the_provider_is_kept_where_it_is_asked_for(table: mq.Table, providers: list[str], m: int) -> None:
     table = with_providers(table, providers[: len(table)])
     requirement = mq.MPrivacy(m, mq.KAnonymity(table.schema.names, 1), PROVIDER)
-    release = mq.anonymize(
-        table, requirement, mq.ProviderAwareMondrian(), sensitive=[PROVIDER], order="input"
-    )
+    release = mq.anonymize(table, requirement, mq.ProviderAwareMondrian(), sensitive=[PROVIDER], order="input")
     assert release.table[PROVIDER].to_pylist() == providers[: len(table)]
     assert mq.verify(release.table, requirement)
 
 
 def test_a_child_with_few_records_stays_at_the_parent() -> None:
     tree = mq.Taxonomy(mq.Branch("all", tuple(mq.Branch(each) for each in "abc")))
-    table = mq.Table(
-        pa.table({"x": ["a"] * 3 + ["b"] * 4 + ["c"]}), mq.Schema([mq.Attribute("x", taxonomy=tree)])
-    )
+    table = mq.Table(pa.table({"x": ["a"] * 3 + ["b"] * 4 + ["c"]}), mq.Schema([mq.Attribute("x", taxonomy=tree)]))
 
     def released(strict: bool) -> list[str]:
         release = mq.anonymize(table, mq.KAnonymity(["x"], 3), mq.Mondrian(strict=strict), order="input")
@@ -247,9 +237,7 @@ def test_a_child_with_few_records_stays_at_the_parent() -> None:
 
 def test_numbers_are_cut_beside_the_median() -> None:
     def released(values: list[int]) -> list[str]:
-        table = mq.Table(
-            pa.table({"x": values}), mq.Schema([mq.Attribute("x", "continuous", lower=0, upper=100)])
-        )
+        table = mq.Table(pa.table({"x": values}), mq.Schema([mq.Attribute("x", "continuous", lower=0, upper=100)]))
         release = mq.anonymize(table, mq.KAnonymity(["x"], 2), mq.Mondrian(), order="input")
         return [str(cell) for cell in release.table["x"].to_pylist()]
 
@@ -265,11 +253,7 @@ def test_wide_domains_and_many_values() -> None:
     n = 9_000
     codes = [f"c{each}" for each in random.integers(0, 7_000, n)]
     frame = pa.table(
-        {
-            "code": codes,
-            "x": random.integers(0, 1 << 40, n),
-            SENSITIVE: [f"s{each % 900}" for each in range(n)],
-        }
+        {"code": codes, "x": random.integers(0, 1 << 40, n), SENSITIVE: [f"s{each % 900}" for each in range(n)]}
     )
     schema = mq.Schema([mq.Attribute("code", taxonomy="flat"), mq.Attribute("x", "continuous")])
     names = ("code", "x")
@@ -299,9 +283,7 @@ def test_adult_keeps_its_class_where_cuts_are_chosen_by_it() -> None:
     requirement = mq.KAnonymity(qid, 100)
     choices = ("certainty", "class-first", "information-gain")
     mixed = {
-        choose: mq.anonymize(table, requirement, mq.Mondrian("income", choose)).metrics[
-            "classification_metric"
-        ]
+        choose: mq.anonymize(table, requirement, mq.Mondrian("income", choose)).metrics["classification_metric"]
         for choose in choices
     }
     assert mixed["certainty"] is not None
@@ -351,17 +333,13 @@ def test_a_class_that_comes_first_leaves_no_column_at_its_root(n: int, seed: int
         mq.anonymize(table, mq.KAnonymity(names, 10), mq.Mondrian("approved", choose)).attribute_losses
         for choose in ("class-first", "certainty")
     )
-    assert {name for name in names if first[name] > 0.99} <= {
-        name for name in names if certainty[name] > 0.99
-    }
+    assert {name for name in names if first[name] > 0.99} <= {name for name in names if certainty[name] > 0.99}
 
 
 def test_a_class_of_noise_comes_not_first() -> None:
     """Where the class tells nothing, the release is that by certainty."""
     table = mq.Table(
-        pa.table(
-            {"a": np.arange(400) % 20, "b": np.arange(400) // 20, "class": np.arange(400) * 7919 % 31 % 2}
-        ),
+        pa.table({"a": np.arange(400) % 20, "b": np.arange(400) // 20, "class": np.arange(400) * 7919 % 31 % 2}),
         mq.Schema([mq.Attribute("a", "continuous"), mq.Attribute("b", "continuous")]),
     )
     first, gain, certainty = (
@@ -399,9 +377,7 @@ def test_wrong_parameters(make: object, message: str) -> None:
 
 
 def small() -> mq.Table:
-    frame = pa.table(
-        {"age": [20, 30, 40, 50], SENSITIVE: ["Flu", "HIV", "Flu", "HIV"], PROVIDER: ["A", "B", "A", "B"]}
-    )
+    frame = pa.table({"age": [20, 30, 40, 50], SENSITIVE: ["Flu", "HIV", "Flu", "HIV"], PROVIDER: ["A", "B", "A", "B"]})
     return mq.Table(frame, mq.Schema([mq.Attribute("age", "continuous")]))
 
 

@@ -28,15 +28,12 @@ def algorithm(folder: Path, text: str) -> object:
     [
         (JOB + '[algorithm]\nname = "mondrian"\n', mq.Mondrian("income")),
         (
-            JOB
-            + '[algorithm]\nname = "mondrian"\nchoose = "widest"\nstrict = true\nprovider_aware = false\n',
+            JOB + '[algorithm]\nname = "mondrian"\nchoose = "widest"\nstrict = true\nprovider_aware = false\n',
             mq.Mondrian("income", "widest", strict=True, provider_aware=False),
         ),
         (PROVIDED + M_ENTRY + '[algorithm]\nname = "mondrian"\n', mq.ProviderAwareMondrian("income")),
         (
-            PROVIDED
-            + M_ENTRY
-            + '[algorithm]\nname = "mondrian"\nchoose = "fitness"\nprovider_aware = true\n',
+            PROVIDED + M_ENTRY + '[algorithm]\nname = "mondrian"\nchoose = "fitness"\nprovider_aware = true\n',
             mq.ProviderAwareMondrian("income", "fitness"),
         ),
         (

@@ -130,9 +130,7 @@ def test_no_cell_gets_wider_than_in_a_release_for_the_union_of_linked_qids(
 
 def lost(outcome: Outcome) -> float:
     """The certainty penalty of all cells."""
-    return certainty_lost(
-        (each, np.bincount(each.codes, minlength=len(each.labels))) for each in outcome.columns
-    )
+    return certainty_lost((each, np.bincount(each.codes, minlength=len(each.labels))) for each in outcome.columns)
 
 
 def people_of_adult() -> mq.Table:
@@ -156,9 +154,7 @@ def test_qids_that_share_little_are_cut_together_from_the_start() -> None:
     requirement = mq.KAnonymity(["hours-per-week", "education", "occupation"], 10)
     requirement &= mq.KAnonymity(["age", "education", "race"], 10)
     table = people_of_adult()
-    assert lost(mq.Mondrian().run_on_table(table, requirement)) < lost(
-        UnionFirst().run_on_table(table, requirement)
-    )
+    assert lost(mq.Mondrian().run_on_table(table, requirement)) < lost(UnionFirst().run_on_table(table, requirement))
 
 
 def test_cells_that_may_violate_as_a_union_are_cut_together_from_the_start() -> None:

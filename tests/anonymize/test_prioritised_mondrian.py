@@ -25,9 +25,7 @@ PRIORITIES = st.fixed_dictionaries(
 
 
 def weighted(table: mq.Table, weights: list[int]) -> mq.Table:
-    heavier = [
-        replace(each, weight=weight) for each, weight in zip(table.schema.attributes, weights, strict=False)
-    ]
+    heavier = [replace(each, weight=weight) for each, weight in zip(table.schema.attributes, weights, strict=False)]
     return mq.Table(table.arrow, mq.Schema(heavier))
 
 
@@ -61,12 +59,7 @@ def ages_and_heights(age: float, height: float) -> mq.Table:
     frame = pa.table({"age": [20, 30, 40, 50] * 4, "height": [150] * 4 + [160] * 4 + [170] * 4 + [185] * 4})
     return mq.Table(
         frame,
-        mq.Schema(
-            [
-                mq.Attribute("age", "continuous", weight=age),
-                mq.Attribute("height", "continuous", weight=height),
-            ]
-        ),
+        mq.Schema([mq.Attribute("age", "continuous", weight=age), mq.Attribute("height", "continuous", weight=height)]),
     )
 
 
@@ -75,9 +68,7 @@ def ages_and_heights(age: float, height: float) -> mq.Table:
 )
 def test_the_heavier_attribute_is_kept(weights: tuple[int, int], kept: str, lost: str) -> None:
     table = ages_and_heights(*weights)
-    release = mq.anonymize(
-        table, mq.KAnonymity(["age", "height"], 4), mq.Mondrian(priority={"spread": 1, "weight": 1})
-    )
+    release = mq.anonymize(table, mq.KAnonymity(["age", "height"], 4), mq.Mondrian(priority={"spread": 1, "weight": 1}))
     assert release.summary["purpose"] == {"weighted_overlap": 4 * 4 * 4}
     assert len(set(release.table[kept].to_pylist())) == 4
     assert len(set(release.table[lost].to_pylist())) == 1
@@ -103,11 +94,7 @@ def test_a_priority_of_the_spread_alone_is_the_widest() -> None:
     ("priority", "choose", "message"),
     [
         ({"gain": 1}, "certainty", "priority: gain needs a class attribute; leave it out, or name one"),
-        (
-            {"weight": 1},
-            "certainty",
-            "priority: weight needs an attribute of the QID whose weight is above 0",
-        ),
+        ({"weight": 1}, "certainty", "priority: weight needs an attribute of the QID whose weight is above 0"),
         ({"spread": 1}, "widest", 'priority: priority says which cut is made; leave choose = "widest" out'),
     ],
     ids=["no class", "all weights are 0", "chosen twice"],
@@ -119,9 +106,7 @@ def test_what_a_priority_needs(priority: dict[str, int], choose: str, message: s
     assert error.value.lines == (message,)
 
 
-@pytest.mark.parametrize(
-    "priority", [{}, {"spread": 0}, {"spread": -1}, {"width": 1}, {"spread": "much"}, 1, "spread"]
-)
+@pytest.mark.parametrize("priority", [{}, {"spread": 0}, {"spread": -1}, {"width": 1}, {"spread": "much"}, 1, "spread"])
 def test_a_priority_that_is_none(priority: object) -> None:
     with pytest.raises(mq.ParameterError, match="priority parameter of Mondrian must be a table of numbers"):
         mq.Mondrian(priority=priority)  # type: ignore[arg-type] # wrong

@@ -35,9 +35,7 @@ def inner(names: tuple[str, ...]) -> dict[str, Requirement]:
 
 @pytest.mark.parametrize("model", inner(("a",)))
 @settings(max_examples=examples(30), deadline=None)
-@given(
-    tables(min_rows=8, max_rows=40, max_attributes=3), PROVIDERS, st.integers(0, 3), st.booleans(), st.data()
-)
+@given(tables(min_rows=8, max_rows=40, max_attributes=3), PROVIDERS, st.integers(0, 3), st.booleans(), st.data())
 def test_what_looks_alike_in_the_release_satisfies_as_one_group(
     model: str, table: mq.Table, providers: list[str], m: int, strict: bool, data: st.DataObject
 ) -> None:
@@ -66,9 +64,7 @@ def people(n: int, seed: int) -> mq.Table:
     return mq.Table(frame, mq.Schema([mq.Attribute("age", "continuous")]))
 
 
-def test_cuts_between_providers_whose_parts_violate_as_one_group_are_undone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cuts_between_providers_whose_parts_violate_as_one_group_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     table = people(80, seed=6)
     requirement = mq.MPrivacy(1, mq.AlphaKAnonymity(["age"], k=2, alpha=0.7, sensitive=SENSITIVE), PROVIDER)
     aware = mq.anonymize(table, requirement, mq.ProviderAwareMondrian())
@@ -87,18 +83,14 @@ def test_cuts_between_providers_whose_parts_violate_as_one_group_are_undone(
     st.integers(1, 3),
     st.integers(1, 3),
 )
-def test_each_qid_is_cut_by_itself(
-    table: mq.Table, providers: list[str], m: int, k: int, other_k: int
-) -> None:
+def test_each_qid_is_cut_by_itself(table: mq.Table, providers: list[str], m: int, k: int, other_k: int) -> None:
     table = with_providers(table, providers[: len(table)])
     first, *others = table.schema.names
     qids = mq.KAnonymity([first], k), mq.KAnonymity(others, other_k)
     method = mq.ProviderAwareMondrian()
     try:
         alone = [
-            column
-            for each in qids
-            for column in method.run_on_table(table, mq.MPrivacy(m, each, PROVIDER)).columns
+            column for each in qids for column in method.run_on_table(table, mq.MPrivacy(m, each, PROVIDER)).columns
         ]
     except RequirementUnreachable:
         assume(False)

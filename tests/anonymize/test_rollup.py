@@ -110,9 +110,7 @@ def test_groups_are_united_cells_cover_and_the_requirement_holds(data: st.DataOb
 
 
 def test_what_holds_already_stays_as_it_is() -> None:
-    table = mq.Table(
-        pa.table({"age": ["[0, 5)"] * 3 + ["[5, 9)"] * 3, "job": list("ababab"), "ill": list("xyzxyz")})
-    )
+    table = mq.Table(pa.table({"age": ["[0, 5)"] * 3 + ["[5, 9)"] * 3, "job": list("ababab"), "ill": list("xyzxyz")}))
     second = mq.roll_up(table, mq.KAnonymity(["age"], 3), columns=["age", "ill"])
     assert Counter(second.table["age"].to_pylist()) == {"[0, 5)": 3, "[5, 9)": 3}
     assert second.metrics["ncp"] == 0
@@ -179,10 +177,7 @@ def test_numbers_that_are_categories_are_no_intervals() -> None:
     assert set(second.table["zip"].to_pylist()) == {"*"}
 
 
-@given(
-    st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=9), min_size=2, max_size=8),
-    st.integers(1, 12),
-)
+@given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=9), min_size=2, max_size=8), st.integers(1, 12))
 def test_larger_groups_against_any_provider(groups_of: list[list[int]], k: int) -> None:
     """Each earlier group keeps k₀ records whichever provider leaves; so do the new ones keep k."""
     rows = [(f"[{at}, {at + 1})", f"p{who}") for at, group in enumerate(groups_of) for who in group]

@@ -62,9 +62,7 @@ def covered(qids: Sequence[tuple[list[str], int]]) -> list[tuple[list[str], int]
     """The QIDs that no other covers."""
     kept = []
     for i, (names, k) in enumerate(qids):
-        others = [
-            (o, ok) for j, (o, ok) in enumerate(qids) if j != i and (j < i or (set(o), ok) != (set(names), k))
-        ]
+        others = [(o, ok) for j, (o, ok) in enumerate(qids) if j != i and (j < i or (set(o), ok) != (set(names), k))]
         if not any(set(names) <= set(o) and k <= ok for o, ok in others):
             kept.append((names, k))
     return kept
@@ -91,9 +89,7 @@ def test_same_steps_as_the_reference(
     requirement = mq.KAnonymity(*qids[0])
     for names, k in qids[1:]:
         requirement = requirement & mq.KAnonymity(names, k)
-    release = mq.anonymize(
-        as_table(records, tops), requirement, mq.TopDownSpecialization(target, score), order="input"
-    )
+    release = mq.anonymize(as_table(records, tops), requirement, mq.TopDownSpecialization(target, score), order="input")
     assert [(s.attribute, s.value, list(s.children), s.score) for s in release.steps] == [
         (name, written(value), [written(child) for child in children], rating / 2**32)
         for name, value, children, rating in steps
@@ -302,8 +298,7 @@ def test_a_pure_value_is_not_specialised() -> None:
 def test_score_zero_still_wins_when_nothing_else_is_valid() -> None:
     taxonomy = mq.Taxonomy(tree("*", "a", "b"))
     table = mq.Table(
-        pa.table({"p": list("aabb"), "class": list("YNYN")}),
-        mq.Schema([mq.Attribute("p", taxonomy=taxonomy)]),
+        pa.table({"p": list("aabb"), "class": list("YNYN")}), mq.Schema([mq.Attribute("p", taxonomy=taxonomy)])
     )
     release = mq.anonymize(table, mq.KAnonymity(["p"], k=2), mq.TopDownSpecialization("class"))
     assert [(step.value, step.score) for step in release.steps] == [("*", 0.0)]
@@ -319,9 +314,7 @@ def test_attributes_in_no_qid_are_published_as_they_are() -> None:
     assert release.summary["dropped"] == ["note"]
     schema = mq.Schema([mq.Attribute("age", "continuous"), mq.Attribute("note")])
     kept = mq.Table(table.set_column(1, "note", pa.array([" x", "y ", "z", "ü"])), schema)
-    release = mq.anonymize(
-        kept, mq.KAnonymity(["age"], k=4), mq.TopDownSpecialization("class"), order="input"
-    )
+    release = mq.anonymize(kept, mq.KAnonymity(["age"], k=4), mq.TopDownSpecialization("class"), order="input")
     assert release.table["note"].to_pylist() == [" x", "y ", "z", "ü"]
 
 

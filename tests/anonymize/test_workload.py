@@ -31,9 +31,7 @@ JOBS = mq.Taxonomy(
 )
 SCHEMA = mq.Schema([mq.Attribute("age", "continuous"), mq.Attribute("job", taxonomy=JOBS)])
 PEOPLE = st.lists(
-    st.tuples(st.integers(20, 60), st.sampled_from(JOBS.leaves), st.sampled_from("mf")),
-    min_size=4,
-    max_size=60,
+    st.tuples(st.integers(20, 60), st.sampled_from(JOBS.leaves), st.sampled_from("mf")), min_size=4, max_size=60
 )
 PREDICATES = st.one_of(
     st.builds("age {} {}".format, st.sampled_from(["<", "<=", ">", ">=", "=", "<>"]), st.integers(15, 65)),
@@ -60,9 +58,7 @@ def table_of(people: list[tuple[int, str, str]]) -> mq.Table:
 
 
 def log_of(*conditions: str) -> QueryLog:
-    return parse_query_log(
-        ";\n".join(f"SELECT COUNT(*) FROM people WHERE {each}" for each in conditions), "q.sql"
-    )
+    return parse_query_log(";\n".join(f"SELECT COUNT(*) FROM people WHERE {each}" for each in conditions), "q.sql")
 
 
 def written(folder: Path, log: QueryLog | str) -> str:
@@ -108,17 +104,13 @@ def means(condition: str, age: int, job: str, sex: str) -> bool:
     white = "job IN ('Nurse', 'Lawyer', 'Clerk')"
     with sqlite3.connect(":memory:") as database:
         asked = condition.replace("job = 'White'", white)
-        found = database.execute(
-            f"SELECT {asked} FROM (SELECT ? AS age, ? AS job, ? AS sex)", (age, job, sex)
-        )
+        found = database.execute(f"SELECT {asked} FROM (SELECT ? AS age, ? AS job, ? AS sex)", (age, job, sex))
         return bool(found.fetchone()[0])
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(PEOPLE, st.integers(1, 6), CONDITIONS)
-def test_selections_are_measured_as_by_hand(
-    people: list[tuple[int, str, str]], k: int, condition: str
-) -> None:
+def test_selections_are_measured_as_by_hand(people: list[tuple[int, str, str]], k: int, condition: str) -> None:
     table = table_of(people)
     k = min(k, len(people))
     outcome = mq.Mondrian().run_on_table(table, mq.KAnonymity(["age", "job"], k))
@@ -162,17 +154,14 @@ def evenly() -> list[tuple[int, str, str]]:
 )
 def test_what_is_asked_stays_exact(tmp_path: Path, requirement: mq.Requirement) -> None:
     table = table_of(evenly())
-    queries = (
-        "SELECT job FROM p WHERE age > 50;\nSELECT COUNT(*) FROM p WHERE age BETWEEN 27 AND 33 AND sex = 'f'"
-    )
+    queries = "SELECT job FROM p WHERE age > 50;\nSELECT COUNT(*) FROM p WHERE age BETWEEN 27 AND 33 AND sex = 'f'"
     path = written(tmp_path, queries)
     plain, exact = (
         mq.anonymize(table, requirement, method, order="input")
         for method in (mq.Mondrian(), mq.Mondrian(workload=path))
     )
     figures = [
-        evaluate(table, release.table, requirement, queries=0, workload=path)["selection"]
-        for release in (plain, exact)
+        evaluate(table, release.table, requirement, queries=0, workload=path)["selection"] for release in (plain, exact)
     ]
     assert figures[1] == {"queries": 2, "precision": 1, "recall": 1, "exact": 1, "not_measured": 0}
     assert figures[0]["exact"] < 1
@@ -181,17 +170,9 @@ def test_what_is_asked_stays_exact(tmp_path: Path, requirement: mq.Requirement) 
 
 def test_what_one_table_does_not_tell_is_not_measured(tmp_path: Path) -> None:
     table = table_of(evenly())
-    path = written(
-        tmp_path, "SELECT age FROM p WHERE ABS(age) > 3 AND age > 50; SELECT job FROM p WHERE age > 'x'"
-    )
+    path = written(tmp_path, "SELECT age FROM p WHERE ABS(age) > 3 AND age > 50; SELECT job FROM p WHERE age > 'x'")
     found = evaluate(table, table.arrow, mq.KAnonymity(["age", "job"], 1), queries=0, workload=path)
-    assert found["selection"] == {
-        "queries": 0,
-        "precision": None,
-        "recall": None,
-        "exact": None,
-        "not_measured": 2,
-    }
+    assert found["selection"] == {"queries": 0, "precision": None, "recall": None, "exact": None, "not_measured": 2}
 
 
 @pytest.mark.parametrize(
@@ -211,22 +192,16 @@ def test_names_that_queries_give_are_no_bug(tmp_path: Path, query: str) -> None:
 
 def test_fixed_intervals_and_dates(tmp_path: Path) -> None:
     decades = mq.Taxonomy(
-        mq.Branch("*", (mq.Branch("[0, 10)"), mq.Branch("[10, 20)"), mq.Branch("[20, 30)"))),
-        "decades",
-        (0, 10, 20, 30),
+        mq.Branch("*", (mq.Branch("[0, 10)"), mq.Branch("[10, 20)"), mq.Branch("[20, 30)"))), "decades", (0, 10, 20, 30)
     )
     frame = pa.table({"n": [5, 12, 15, 25], "day": ["1980-01-01", "1990-01-01", "2000-01-01", "2010-01-01"]})
-    table = mq.Table(
-        frame, mq.Schema([mq.Attribute("n", "continuous", decades), mq.Attribute("day", "date")])
-    )
+    table = mq.Table(frame, mq.Schema([mq.Attribute("n", "continuous", decades), mq.Attribute("day", "date")]))
     path = written(
         tmp_path,
         "SELECT n FROM t WHERE n >= 10; SELECT n FROM t WHERE n > 12; SELECT n FROM t WHERE day < '1995-06-30'",
     )
     release = mq.anonymize(table, mq.KAnonymity(["n", "day"], 1), mq.Mondrian(workload=path), order="input")
-    found = evaluate(table, release.table, mq.KAnonymity(["n", "day"], 1), queries=0, workload=path)[
-        "selection"
-    ]
+    found = evaluate(table, release.table, mq.KAnonymity(["n", "day"], 1), queries=0, workload=path)["selection"]
     # n >= 10 and the day are exact; of n > 12 two are meant, three may be, and one is for certain
     assert found["exact"] == pytest.approx(2 / 3, abs=1e-4)
     assert found["precision"] == pytest.approx((1 + 2 / 3 + 1) / 3, abs=1e-4)
@@ -259,9 +234,7 @@ def test_a_job_names_its_workload(tmp_path: Path) -> None:
 
 
 def test_the_best_by_its_selections(tmp_path: Path) -> None:
-    job = with_workload(
-        tmp_path, "SELECT job FROM p WHERE age < 40", 'measure = "selection_recall"\n', name="auto"
-    )
+    job = with_workload(tmp_path, "SELECT job FROM p WHERE age < 40", 'measure = "selection_recall"\n', name="auto")
     choice = anonymize_job(job).summary["choice"]
     assert choice["measure"] == "selection_recall"
     values = [each["value"] for each in choice["tried"]]
@@ -273,10 +246,7 @@ def test_the_best_by_its_selections(tmp_path: Path) -> None:
     [
         ("SELECT FROM WHERE", r"algorithm.workload: .*queries.sql: line 1: cannot be read as SQL"),
         ("", r"algorithm.workload: .*queries.sql: no query; a log has SELECT statements"),
-        (
-            "SELECT age FROM p WHERE agee > 3",
-            r'queries.sql: line 1: no column "agee" in the job \(did you mean',
-        ),
+        ("SELECT age FROM p WHERE agee > 3", r'queries.sql: line 1: no column "agee" in the job \(did you mean'),
     ],
 )
 def test_a_workload_that_is_none(tmp_path: Path, queries: str, message: str) -> None:

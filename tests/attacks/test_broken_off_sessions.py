@@ -20,11 +20,7 @@ from masquerade.service.ledger import Ledger
 from masquerade.service.node.session import PartySession
 from service.party_nodes import Folder, World, run, wish, world
 
-TDS: dict[str, Any] = {
-    "attributes": ["job", "salary", "age"],
-    "class": "income",
-    "algorithm": {"name": "tds"},
-}
+TDS: dict[str, Any] = {"attributes": ["job", "salary", "age"], "class": "income", "algorithm": {"name": "tds"}}
 DKA: dict[str, Any] = {"attributes": ["job", "town"], "class": None, "algorithm": {"name": "dka-datafly"}}
 K = "k-anonymity"
 FIRST = {
@@ -33,19 +29,12 @@ FIRST = {
 }
 NEXT = {
     "tds": [
-        TDS
-        | {
-            "attributes": ["job", "salary", "town"],
-            "privacy": [{"model": K, "qid": ["job", "town"], "k": 4}],
-        },
+        TDS | {"attributes": ["job", "salary", "town"], "privacy": [{"model": K, "qid": ["job", "town"], "k": 4}]},
         TDS | {"privacy": [{"model": K, "qid": ["job", "age"], "k": 5}]},
     ],
     "dka-datafly": [DKA | {"privacy": [{"model": K, "qid": ["job", "town"], "k": 7}]}],
 }
-SHOWN = {
-    "tds": "instruct",
-    "dka-datafly": "dka-chi",
-}  # by which message the bank learns of the clinic's people
+SHOWN = {"tds": "instruct", "dka-datafly": "dka-chi"}  # by which message the bank learns of the clinic's people
 
 
 @pytest.fixture
@@ -92,9 +81,7 @@ def heard_by_the_bank(folder: Folder, kind: str) -> int:
 
 
 @pytest.mark.parametrize("method", ["tds", "dka-datafly"])
-def test_what_was_shown_counts_as_released(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
+def test_what_was_shown_counts_as_released(folder: Folder, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     bank = Leaves(monkeypatch)
 
     async def part() -> None:
@@ -116,9 +103,7 @@ def test_what_was_shown_counts_as_released(
     run(part())
 
 
-def test_the_line_is_on_the_disk_before_anything_is_shown(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_line_is_on_the_disk_before_anything_is_shown(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clinic whose ledger cannot be written shows nothing, not even a class or a bid."""
     Leaves(monkeypatch)
 

@@ -44,17 +44,13 @@ def session(classes: dict[str, str]) -> tuple[Contract, dict[str, Any]]:
 
 def held(classes: str) -> mq.Table:
     columns = {"Sex": ["Male", "Female"] * 4, "Job": ["Janitor"] * PEOPLE, "Salary": range(PEOPLE)}
-    return mq.Table(
-        pa.table({**{n: pa.array(c) for n, c in columns.items()}, "Class": list(classes)}), SCHEMA
-    )
+    return mq.Table(pa.table({**{n: pa.array(c) for n, c in columns.items()}, "Class": list(classes)}), SCHEMA)
 
 
 def heard_after_alignment(wire: Wire, party: str) -> list[SentMessage]:
     """All but the alignment's lists and its one test with each peer."""
     heard = [
-        each
-        for each in wire.seen_by(party)
-        if each.kind not in ("list-size", "sizes-heard", "blinded", "positions")
+        each for each in wire.seen_by(party) if each.kind not in ("list-size", "sizes-heard", "blinded", "positions")
     ]
     peers = {each.sender for each in heard} - {ASSEMBLER}
     return heard[2 * len(peers) :]
@@ -80,9 +76,7 @@ def test_no_vector_of_classes_fits_what_the_bank_hears(mine: str) -> None:
         digest = digest_of("".join(guess))
         texts = [digest, contract.hash + digest, digest + contract.hash]
         tried = [*texts, *(hashlib.sha256(text).digest() for text in texts)]
-        tried += [
-            hash_texts([text], b"same classes\0" + contract.hash + b"\x000 1").tobytes() for text in texts
-        ]
+        tried += [hash_texts([text], b"same classes\0" + contract.hash + b"\x000 1").tobytes() for text in texts]
         assert not any(text in seen for text in tried)
 
 

@@ -80,9 +80,7 @@ def test_all_others_together_cannot_tell_whom_a_party_knows(n: int, monkeypatch:
     # Each list: people of everybody, people whom its owner shares with each one other party, and strangers.
     pairs = [{1000 * min(a, b) + 100 * max(a, b) + each for each in range(60)} for a, b in _pairs(n)]
     lists = [
-        sorted(
-            {*range(10)}.union(*(people for people, pair in zip(pairs, _pairs(n), strict=True) if me in pair))
-        )
+        sorted({*range(10)}.union(*(people for people, pair in zip(pairs, _pairs(n), strict=True) if me in pair)))
         + [10**6 * (me + 1) + each for each in range(200)]
         for me in range(n)
     ]

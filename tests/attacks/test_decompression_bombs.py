@@ -73,15 +73,11 @@ def stream(table: pa.Table, compression: str | None = None) -> bytes:
 
 def swollen_text() -> pa.Table:
     """20,000 rows of one name of 64 kB: 1.3 GB of text."""
-    return pa.table(
-        {"job": pa.DictionaryArray.from_arrays(pa.array([0] * 20_000, pa.int8()), ["x" * 65_536])}
-    )
+    return pa.table({"job": pa.DictionaryArray.from_arrays(pa.array([0] * 20_000, pa.int8()), ["x" * 65_536])})
 
 
 def runs() -> pa.Table:
-    return pa.table(
-        {"job": pa.RunEndEncodedArray.from_arrays(pa.array([2**30], pa.int32()), pa.array(["x"]))}
-    )
+    return pa.table({"job": pa.RunEndEncodedArray.from_arrays(pa.array([2**30], pa.int32()), pa.array(["x"]))})
 
 
 def views() -> pa.Table:
@@ -105,10 +101,7 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
     "lists": (lambda: stream(pa.table({"job": [[1, 2], [3]]})), NOT_PLAIN),
     "views": (lambda: stream(views()), NOT_PLAIN),
     "long names": (lambda: stream(swollen_text()), "would take more than"),
-    "columns": (
-        lambda: stream(pa.table({f"c{n}": [1] for n in range(5_000)})),
-        "has 5000 columns; agreed are 1",
-    ),
+    "columns": (lambda: stream(pa.table({f"c{n}": [1] for n in range(5_000)})), "has 5000 columns; agreed are 1"),
     "metadata": (lambda: stream(with_metadata()), "it has metadata"),
 }
 

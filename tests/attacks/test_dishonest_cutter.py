@@ -53,10 +53,7 @@ class DishonestBank:
             return np.zeros(1, bool)
 
         contract = contract_of(
-            requirement,
-            {"Job": "bank", "Salary": "bank"},
-            sensitive={"Disease": "clinic"},
-            class_name="Class",
+            requirement, {"Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}, class_name="Class"
         )
         ids = [str(row).encode() for row in range(PEOPLE)]
         with monkeypatch.context() as patched:
@@ -79,14 +76,10 @@ def answers(
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_answer_does_not_depend_on_one_persons_disease(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_answer_does_not_depend_on_one_persons_disease(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Alone, beside people whose disease is known, or beside a part that is large enough: always no."""
     for disease in ("flu", "HIV"):
-        told = answers(
-            monkeypatch, MODELS[model], disease, [[SMITH]], [[SMITH, HIV, FLU]], [OTHERS, [SMITH, HIV]]
-        )
+        told = answers(monkeypatch, MODELS[model], disease, [[SMITH]], [[SMITH, HIV, FLU]], [OTHERS, [SMITH, HIV]])
         assert told == [False, False, False]
 
 

@@ -105,9 +105,7 @@ def answers(
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_answer_does_not_depend_on_one_persons_disease(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_answer_does_not_depend_on_one_persons_disease(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Alone, beside people whose disease is known, or beside a group that is large enough: always no."""
     for disease in ("flu", "HIV", "gout"):
         assert answers(monkeypatch, MODELS[model], disease, [[SMITH]], [[SMITH, FLU]]) == [False, False]
@@ -137,9 +135,7 @@ def test_groups_as_large_as_the_contract_allows_are_answered(monkeypatch: pytest
 def test_questions_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """A withdrawn value stays in the cut, and the cut of its two attributes has two values."""
     bank = DishonestBank([[[SMITH, each, *OTHERS[:3]]] for each in (FLU, HIV, 20, 21, 22)])
-    with pytest.raises(
-        PeerBrokeProtocol, match="withdrew 3 candidates, and its cut has 2 values to split"
-    ) as caught:
+    with pytest.raises(PeerBrokeProtocol, match="withdrew 3 candidates, and its cut has 2 values to split") as caught:
         bank.play(monkeypatch, MODELS["l-diversity"], "flu")
     assert caught.value.peer == "bank"
     assert len(bank.told) == 3

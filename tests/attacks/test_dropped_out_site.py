@@ -31,18 +31,12 @@ def opened_to_anna(monkeypatch: pytest.MonkeyPatch, drop_out: str, lost_before: 
 
 def own_sums(*sites: str) -> Any:
     """The number of some sites' records, and the sums of their first two attributes."""
-    tables = [
-        each.arrow for site, each in zip(SITES, scene("stop", "logistic")[2], strict=True) if site in sites
-    ]
-    columns = [
-        np.concatenate([np.asarray(each[name], float) for each in tables]) for name in ("age", "income")
-    ]
+    tables = [each.arrow for site, each in zip(SITES, scene("stop", "logistic")[2], strict=True) if site in sites]
+    columns = [np.concatenate([np.asarray(each[name], float) for each in tables]) for name in ("age", "income")]
     return np.array([len(columns[0]), columns[0].sum(), columns[1].sum()])
 
 
-def test_going_on_tells_how_many_records_the_lost_site_had_and_their_means(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_going_on_tells_how_many_records_the_lost_site_had_and_their_means(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first Hessian is a quarter of Σ zz', whose last column has the sums of standardised attributes."""
     totals, products, first, *_ = opened_to_anna(monkeypatch, "go-on", 2)
     n, mean = totals[0], totals[1:] / totals[0]

@@ -28,9 +28,7 @@ from protocol.test_mashup import run_mashup
 LIAR = 1  # its number among the providers
 
 
-def test_a_holder_of_values_that_lies_about_the_whole_table_publishes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_holder_of_values_that_lies_about_the_whole_table_publishes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 34 people 18 are white-collar and have the flu: half of each would be as near to both, and nearer to one."""
     loans = loan_table()
     collars = loans.column("Job").generalise(np.array([0, 4])).to_arrow().to_pylist()
@@ -61,9 +59,7 @@ def people(n: int, sick: str) -> mq.Table:
     return table_of([("clerk", 5 + at % 2, "cold") for at in range(n)] + [("clerk", 40, sick)] * n)
 
 
-def test_a_provider_that_lies_about_all_its_records_publishes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_provider_that_lies_about_all_its_records_publishes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that of all records as many are ill as in the group of the old, which so seems like any other."""
     tables = {name: people(12, "ague") for name in HOUSES[:2]}
     requirement = mq.KAnonymity(QID, k=4) & mq.TCloseness(QID, t=0.3, sensitive="ill")
@@ -85,9 +81,7 @@ def test_a_provider_that_lies_about_all_its_records_publishes_nothing(
         collaborate(contract, tables)
 
 
-def test_a_provider_that_says_it_is_smaller_than_it_is_publishes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_provider_that_says_it_is_smaller_than_it_is_publishes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums have as many digits as all say they need: of more records only what is left over remains, and seems rare."""
     old, young = 40, 5
     tables = {

@@ -46,15 +46,10 @@ def everybody(size: int) -> Callable[[Any], Any]:
 
 @pytest.mark.parametrize(
     "holders",
-    [
-        {"Sex": "bank", "Job": "bank", "Salary": "loans"},
-        {"Sex": "bank", "Job": "clinic", "Salary": "loans"},
-    ],
+    [{"Sex": "bank", "Job": "bank", "Salary": "loans"}, {"Sex": "bank", "Job": "clinic", "Salary": "loans"}],
     ids=["two parties", "three parties"],
 )
-def test_a_comparer_that_claims_a_whole_table_is_named_before_a_record_is_used(
-    holders: dict[str, str],
-) -> None:
+def test_a_comparer_that_claims_a_whole_table_is_named_before_a_record_is_used(holders: dict[str, str]) -> None:
     contract = contract_of(REQUIREMENT, holders)
     comparer = contract.parties[-1]
     table = loan_table()

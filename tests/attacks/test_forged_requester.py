@@ -58,9 +58,7 @@ def test_no_party_offers_anything_for_a_request_that_was_changed(folder: Folder,
         async with world(folder) as here:
             assert isinstance(await here.coordinator.offer("bank", signed()), Offer)
             forged = signed().model_copy(update=FORGED[key])
-            assert f'{key}: not what "ana" has signed' in reasons(
-                await here.coordinator.offer("bank", forged)
-            )
+            assert f'{key}: not what "ana" has signed' in reasons(await here.coordinator.offer("bank", forged))
 
     run(part())
 
@@ -127,9 +125,7 @@ def test_a_signed_request_is_carried_out_once(folder: Folder) -> None:
             first = await here.coordinator.deal(request)
             # Two deals for one request may be signed, because negotiations begin anew; one of them runs.
             second = await here.coordinator.deal(request.model_copy(update={"privacy": stricter(request)}))
-            contracts = [
-                await here.coordinator.sign(here.coordinator.draw_up(each)) for each in (first, second)
-            ]
+            contracts = [await here.coordinator.sign(here.coordinator.draw_up(each)) for each in (first, second)]
             await here.coordinator.release(contracts[0])
             with pytest.raises(MasqueradeError, match="used before"):
                 await replayed(here.coordinator, second)

@@ -73,9 +73,7 @@ def test_without_it_the_joined_table_has_groups_of_one_and_says_so() -> None:
     alone = Counter(zip(*(release.table[name].to_pylist() for name in ATTRIBUTES), strict=True))
     assert release.summary["unique"] == sum(size == 1 for size in alone.values()) > 0
     assert "a record may be the only one with its values of age, job, salary, town" in previewed(deal)
-    assert "at least 10 records agree on all released attributes" in previewed(
-        dealt(ASKED, bank=STRICT, clinic=STRICT)
-    )
+    assert "at least 10 records agree on all released attributes" in previewed(dealt(ASKED, bank=STRICT, clinic=STRICT))
 
 
 def previewed(deal: Deal) -> str:
@@ -101,17 +99,14 @@ def test_a_coordinator_that_drops_it_gets_no_signature() -> None:
     weak = dealt(ASKED, bank=LAX, clinic=LAX)
     for card in (BANK, CLINIC):
         told = accepts(STRICT, weak, card, Ledger(), NOW)
-        assert told == (
-            "the deal lacks k-anonymity (k = 10) over age, job, salary, town, which the policy insists on",
-        )
+        assert told == ("the deal lacks k-anonymity (k = 10) over age, job, salary, town, which the policy insists on",)
         assert accepts(LAX, weak, card, Ledger(), NOW) == ()
 
 
 def test_a_coordinator_that_calls_an_attribute_sensitive_gets_no_signature_of_its_holder() -> None:
     deal = dealt(ASKED, bank=STRICT, clinic=STRICT)
     columns = tuple(
-        msgspec.structs.replace(each, role="sensitive") if each.name == "town" else each
-        for each in deal.terms.columns
+        msgspec.structs.replace(each, role="sensitive") if each.name == "town" else each for each in deal.terms.columns
     )
     parts = [{"model": "k-anonymity", "qid": ["age", "job", "salary"], "k": 10}]
     terms = msgspec.structs.replace(deal.terms, columns=columns, requirements=tuple(parts))

@@ -102,9 +102,7 @@ def test_marks_above_the_slots_do_not_come_back(key: PaillierSecret, monkeypatch
     groups = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
     first = 1000
     marks = [1 << (first + 4 * person) for person in range(PEOPLE)]
-    expected = [
-        sum(mark for mark, at in zip(marks, groups, strict=True) if at == group) for group in range(GROUPS)
-    ]
+    expected = [sum(mark for mark, at in zip(marks, groups, strict=True) if at == group) for group in range(GROUPS)]
     found = seen_by_clinic(monkeypatch, key, marks, groups)
     for number, sum_of_marks in zip(found, expected, strict=True):
         assert number >> first != sum_of_marks >> first
@@ -112,9 +110,7 @@ def test_marks_above_the_slots_do_not_come_back(key: PaillierSecret, monkeypatch
     assert len({number >> 1900 for number in found}) == GROUPS
 
 
-def test_where_in_the_range_a_sum_lies_tells_nothing(
-    key: PaillierSecret, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_in_the_range_a_sum_lies_tells_nothing(key: PaillierSecret, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mark of half the modulus: with any shorter mask, a marked group would lie in the other half."""
     modulus = key.public.modulus
     marks = [modulus // 2, 0] * (PEOPLE // 2)
@@ -139,9 +135,7 @@ def test_marks_in_the_noise_do_not_come_back(key: PaillierSecret, monkeypatch: p
         assert returned % modulus not in (expected, modulus - expected)
 
 
-def test_a_key_that_lets_no_mask_be_uniform_is_refused(
-    key: PaillierSecret, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_lets_no_mask_be_uniform_is_refused(key: PaillierSecret, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a modulus that has a factor in common with its totient, most numbers have no root to show."""
     prime = 2**1024 - 105
     square = PaillierPublic(prime * prime, 2)

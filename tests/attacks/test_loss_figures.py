@@ -103,9 +103,7 @@ def test_nothing_finer_than_the_summary_leaves_a_party() -> None:
 
 
 def test_with_bounds_the_loss_follows_from_the_cells_and_the_bounds() -> None:
-    release = mq.anonymize(
-        salaries(90, smallest=2, lower=0, upper=100), REQUIREMENT, mq.TopDownSpecialization("Class")
-    )
+    release = mq.anonymize(salaries(90, smallest=2, lower=0, upper=100), REQUIREMENT, mq.TopDownSpecialization("Class"))
     widths = []
     for cell in release.table["Salary"].to_pylist():
         lo, hi = cell.strip("[)").split(", ")

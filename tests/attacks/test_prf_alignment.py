@@ -109,9 +109,7 @@ def test_a_leader_cannot_swap_people_at_one_member() -> None:
 
 @pytest.mark.parametrize("liar", range(3))
 @pytest.mark.parametrize("untrue", [{"nonce": b"n" * 32}, {"records": 3000}], ids=["nonce", "size"])
-def test_who_tells_each_another_thing_does_not_have_honest_parties_blamed(
-    liar: int, untrue: dict[str, Any]
-) -> None:
+def test_who_tells_each_another_thing_does_not_have_honest_parties_blamed(liar: int, untrue: dict[str, Any]) -> None:
     """By another size, one would even begin another way of aligning than the other."""
 
     def two_tongued(script: Script[Any]) -> Script[Any]:
@@ -135,9 +133,9 @@ def test_an_assembler_cannot_test_guesses_by_the_order_of_records() -> None:
     """Even if it knew all that is public, nonces included: no hash of the identifiers gives the common order."""
     wire = Wire()
     names = ["p0", "p1"]
-    rows = run_together(
-        {name: align(me, names, KNOWN, b"session", way="oprf") for me, name in enumerate(names)}, wire
-    )["p0"]
+    rows = run_together({name: align(me, names, KNOWN, b"session", way="oprf") for me, name in enumerate(names)}, wire)[
+        "p0"
+    ]
     told = [heard.data for heard in wire.heard if heard.kind == "list-size"]
     text = b"align\0session" + b"".join((34).to_bytes(8, "big") + each[-32:] for each in told)
     announced = Announced((34, 34), text)

@@ -43,16 +43,10 @@ def spied_on(folder: Folder, monkeypatch: pytest.MonkeyPatch, **asked: bool) -> 
 
 def told(progress: Progress) -> set[str]:
     """The fields that say anything."""
-    return {
-        name
-        for name in progress.__struct_fields__
-        if getattr(progress, name) != getattr(Progress("ready"), name)
-    }
+    return {name for name in progress.__struct_fields__ if getattr(progress, name) != getattr(Progress("ready"), name)}
 
 
-def test_the_coordinator_gets_rounds_and_rounded_totals(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_coordinator_gets_rounds_and_rounded_totals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard = spied_on(Folder(tmp_path), monkeypatch)
     running, ends = (
         [each for each in heard if each.state == "running"],

@@ -65,9 +65,7 @@ def test_as_many_known_records_as_attributes_give_b_away() -> None:
     projection, truth = site_projection(5, 2), records(2)
     seen = projection(truth)
     normal = projection.normalised(truth)
-    learned = np.linalg.solve(
-        normal[: SIZES.size], seen[: SIZES.size]
-    ).T  # B, from six patients whom one knows
+    learned = np.linalg.solve(normal[: SIZES.size], seen[: SIZES.size]).T  # B, from six patients whom one knows
     np.testing.assert_allclose(learned, projection.matrix, rtol=1e-6)
     assert success(reconstructed(seen, learned), truth) == 1.0
 
@@ -111,10 +109,7 @@ def frequent_differences(seen: Any) -> list[Any]:
 
 def columns_found(differences: list[Any], columns: Any) -> int:
     """How many of B's columns an attacker has, up to their sign."""
-    return sum(
-        any(np.abs(np.abs(each) - np.abs(column)).max() < 1e-5 for each in differences)
-        for column in columns.T
-    )
+    return sum(any(np.abs(np.abs(each) - np.abs(column)).max() < 1e-5 for each in differences) for column in columns.T)
 
 
 def test_mapped_records_of_few_values_alone_give_b_away() -> None:

@@ -91,9 +91,7 @@ def group_of(person: Row, table: list[Row]) -> tuple[str, str]:
     for row in table:
         ends = read_interval(row["age"], "continuous")
         assert ends is not None, row
-        if ends[0] <= int(person["age"]) < ends[1] and (
-            row["job"] == person["job"] or row["job"] not in JOBS
-        ):
+        if ends[0] <= int(person["age"]) < ends[1] and (row["job"] == person["job"] or row["job"] not in JOBS):
             return row["age"], row["job"]
     raise AssertionError(person)
 

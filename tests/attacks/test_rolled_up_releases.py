@@ -65,16 +65,12 @@ def test_a_second_run_on_the_table_breaks_the_first() -> None:
     ],
     ids=["a larger k", "fewer columns", "diversity as well"],
 )
-def test_first_release_and_roll_up_tell_what_the_first_tells(
-    method: TableMethod, wanted: dict[str, object]
-) -> None:
+def test_first_release_and_roll_up_tell_what_the_first_tells(method: TableMethod, wanted: dict[str, object]) -> None:
     first = released(20, method)
     second = mq.roll_up(first, **wanted)  # type: ignore[arg-type]
     assert smallest_crowd(first, second) == smallest_crowd(first) >= 20
     assert mq.verify(second.table, wanted["requirement"])  # type: ignore[arg-type]
-    third = mq.roll_up(
-        first, mq.KAnonymity(["salary"], 90)
-    )  # two roll-ups of one release do not cross either
+    third = mq.roll_up(first, mq.KAnonymity(["salary"], 90))  # two roll-ups of one release do not cross either
     assert smallest_crowd(first, second, third) == smallest_crowd(first)
 
 

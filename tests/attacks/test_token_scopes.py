@@ -85,9 +85,7 @@ def test_a_token_makes_no_token_unless_it_may_and_none_that_opens_more_or_lasts_
         for scopes in (["admin"], ["read", "download"], list(Scope)):
             asked = client.post("/tokens", json={"name": "more", "scopes": scopes})
             assert asked.status_code == 403
-        assert (
-            client.post("/tokens", json={"name": "more"}).status_code == 403
-        )  # the usual ones are more, too
+        assert client.post("/tokens", json={"name": "more"}).status_code == 403  # the usual ones are more, too
         made = client.post("/tokens", json={"name": "more", "scopes": ["read"], "days": 366}).json()
         own = next(each for each in client.get("/tokens").json()["items"] if each["name"] == "stolen")
         assert datetime.fromisoformat(made["expires"]) <= datetime.fromisoformat(own["expires"])
@@ -105,9 +103,7 @@ def test_sign_ins_are_tokens_listed_revocable_and_expiring(tmp_path: Path) -> No
     with room(tmp_path / "room", clock) as api, api.client() as nobody, api.client("ana") as ana:
         credentials = {"user": "ana", "password": PASSWORDS["ana"]}
         stolen = nobody.post("/sign-in", json=credentials).json()["token"]
-        api.coordinator.accounts.sign_in_for_token(
-            "ana", PASSWORDS["ana"], TokenKind.BROWSER, timedelta(hours=12)
-        )
+        api.coordinator.accounts.sign_in_for_token("ana", PASSWORDS["ana"], TokenKind.BROWSER, timedelta(hours=12))
         listed = {each["kind"]: each["id"] for each in ana.get("/tokens").json()["items"]}
         assert set(listed) == {"program", "sign-in", "browser"}
         bearer = {"Authorization": f"Bearer {stolen}"}

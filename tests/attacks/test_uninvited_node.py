@@ -39,9 +39,7 @@ def test_an_uninvited_node_neither_ends_nor_joins_a_session(greeting: bytes) -> 
 
             coming = asyncio.create_task(one_after_the_other())
             try:
-                async with listener.connect(
-                    [PartyAddress("bank", "127.0.0.1:9")], AGREED, TIMINGS
-                ) as channels:
+                async with listener.connect([PartyAddress("bank", "127.0.0.1:9")], AGREED, TIMINGS) as channels:
                     await coming
                     await bank.end()
                     return tuple(channels)
@@ -56,14 +54,8 @@ def test_a_node_that_says_nothing_does_not_keep_the_places_of_others(monkeypatch
     monkeypatch.setattr(gathering, "GREETING", 1.0)
 
     async def session() -> list[tuple[str, ...]]:
-        async with (
-            asyncio.timeout(900),
-            listen(PEOPLE["loans"], TRUST) as loans,
-            listen(PEOPLE["bank"], TRUST) as bank,
-        ):
-            silent = [
-                ClientStream(loans.address, PEOPLE["shop"], "loans", TRUST.pin("loans")) for _ in range(5)
-            ]
+        async with asyncio.timeout(900), listen(PEOPLE["loans"], TRUST) as loans, listen(PEOPLE["bank"], TRUST) as bank:
+            silent = [ClientStream(loans.address, PEOPLE["shop"], "loans", TRUST.pin("loans")) for _ in range(5)]
             await asyncio.gather(*(stream._connected() for stream in silent))
 
             async def joined(listener: Listener, peer: PartyAddress) -> tuple[str, ...]:

@@ -92,9 +92,7 @@ def test_processes_that_write_at_once_take_turns(tmp_path: Path) -> None:
 
 def test_threads_that_write_at_once_take_turns(tmp_path: Path) -> None:
     with AuditLog(tmp_path / "log", BANK, durable=False) as log:
-        threads = [
-            threading.Thread(target=lambda: [log.append("test", {}) for _ in range(200)]) for _ in range(4)
-        ]
+        threads = [threading.Thread(target=lambda: [log.append("test", {}) for _ in range(200)]) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -115,9 +113,7 @@ def test_a_killed_writer_loses_nothing_that_it_had_written(tmp_path: Path, size:
             anchors.append(Anchor.read(process.stdout.readline().decode().strip()))
         process.send_signal(signal.SIGKILL)
         rest, _ = process.communicate(timeout=900)
-        anchors += [
-            Anchor.read(line) for line in rest.decode().splitlines() if line.count(":") and len(line) > 65
-        ]
+        anchors += [Anchor.read(line) for line in rest.decode().splitlines() if line.count(":") and len(line) > 65]
         left = verify(path)
         assert left.whole or "torn end" in (left.problem or "")
         with AuditLog(path, BANK, durable=False):
@@ -142,10 +138,7 @@ def test_a_full_disk_stops_the_message_and_the_log_recovers(tmp_path: Path) -> N
     path = tmp_path / "log"
     with AuditLog(path, BANK) as log:
         log.append("test", {})
-        with (
-            room(path.stat().st_size + 100),
-            pytest.raises(ParameterError, match="log: the audit log cannot be"),
-        ):
+        with room(path.stat().st_size + 100), pytest.raises(ParameterError, match="log: the audit log cannot be"):
             log.message(SESSION, Entry(0, 0.0, "sent", "loans", "offer", 1, "d" * 64))
         assert verify(path).problem == "torn end: it was cut short after 100 bytes, in a crash or by somebody"
         log.append("later", {})

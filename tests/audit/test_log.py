@@ -48,10 +48,7 @@ def test_what_is_recorded(tmp_path: Path) -> None:
     genesis, contract, refusal = found[0]["fields"], found[2]["fields"], found[3]["fields"]
     assert (genesis["party"], genesis["certificate"]) == ("bank", BANK.fingerprint)
     assert len(bytes.fromhex(genesis["log"])) == 16
-    assert contract == {
-        "contract": CONTRACT.decode(),
-        "contract_hash": hashlib.sha256(CONTRACT).hexdigest(),
-    }
+    assert contract == {"contract": CONTRACT.decode(), "contract_hash": hashlib.sha256(CONTRACT).hexdigest()}
     assert refusal == {
         "asker": "lab",
         "reasons": ["k is 3; at least 20 is asked", "purpose “märketing” is not allowed"],

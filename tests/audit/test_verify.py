@@ -119,9 +119,7 @@ def rechained(lines: list[bytes], change: Callable[[dict[str, Any]], None]) -> b
         del record["hash"]
         body = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
         record["hash"] = previous = hashlib.sha256(body).hexdigest()
-        out.append(
-            json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
-        )
+        out.append(json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
     return b"".join(out)
 
 
@@ -191,15 +189,7 @@ def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path, lines: list[by
 def test_anchors_as_text() -> None:
     anchor = Anchor(17, "ab" * 32)
     assert Anchor.read(str(anchor)) == anchor
-    for text in (
-        "",
-        "17",
-        f"0:{'ab' * 32}",
-        f"17:{'AB' * 32}",
-        f"17:{'ab' * 31}",
-        f" {anchor}",
-        f"{anchor}\n",
-    ):
+    for text in ("", "17", f"0:{'ab' * 32}", f"17:{'AB' * 32}", f"17:{'ab' * 31}", f" {anchor}", f"{anchor}\n"):
         with pytest.raises(ParameterError, match="not NUMBER:HASH"):
             Anchor.read(text)
     with pytest.raises(ParameterError, match="records are numbered from 1"):
@@ -249,10 +239,7 @@ def test_seals_cannot_be_left_out(tmp_path: Path) -> None:
     fill(tmp_path / "unsealed", seal_every=None)
     assert "seal" not in events(tmp_path / "unsealed")
     found = verify(tmp_path / "unsealed", certificates=[BANK.certificate])
-    assert (found.first_bad, found.problem) == (
-        1,
-        "the log is one without seals: no certificate can prove it",
-    )
+    assert (found.first_bad, found.problem) == (1, "the log is one without seals: no certificate can prove it")
 
 
 def test_a_seal_of_another_key_is_bad(tmp_path: Path) -> None:
@@ -263,15 +250,11 @@ def test_a_seal_of_another_key_is_bad(tmp_path: Path) -> None:
     assert found.first_bad == 2
     assert "which was not given" in (found.problem or "")
     found = verify(tmp_path / "log", certificates=[PEOPLE["loans"].certificate])
-    assert (found.first_bad, found.problem) == (
-        1,
-        'the log is of party "bank", and the certificate of loans',
-    )
+    assert (found.first_bad, found.problem) == (1, 'the log is of party "bank", and the certificate of loans')
 
     def take_name(record: dict[str, Any]) -> None:
         record["fields"] = {
-            key: BANK.fingerprint if key == "certificate" else value
-            for key, value in record["fields"].items()
+            key: BANK.fingerprint if key == "certificate" else value for key, value in record["fields"].items()
         }
 
     every = (tmp_path / "log").read_bytes().splitlines(keepends=True)

@@ -114,10 +114,7 @@ def test_experiments_take_say_and_save(name: str) -> None:
 )
 def test_unknown_experiment_is_bad_input(words: list[str], problem: str) -> None:
     ran = subprocess.run(
-        [Path(sys.executable).with_name("masquerade"), "bench", *words],
-        check=False,
-        capture_output=True,
-        text=True,
+        [Path(sys.executable).with_name("masquerade"), "bench", *words], check=False, capture_output=True, text=True
     )
     assert ran.returncode == 2
     assert ran.stdout == ""
@@ -190,10 +187,7 @@ def test_adult_is_the_papers() -> None:
     table = adult.adult()
     assert table.num_rows == 45_222
     assert set(table["income"].to_pylist()) == {"<=50K", ">50K"}
-    assert table.slice(adult.TRAINING_RECORDS - 1, 2)["age"].to_pylist() == [
-        "52",
-        "25",
-    ]  # last of data, first of test
+    assert table.slice(adult.TRAINING_RECORDS - 1, 2)["age"].to_pylist() == ["52", "25"]  # last of data, first of test
     assert adult.schema().names == adult.ALL14
 
 
@@ -244,10 +238,7 @@ def test_the_table_says_what_was_missed() -> None:
     figures = load("_figures")
     said: list[str] = []
     rows = [figures.Figure("fast", "1 ms", "3 ms", "0.33", "under 2 ms", True)]
-    rows += [
-        figures.Figure("slow", "9 ms", "3 ms", "3.00", "under 2 ms", False),
-        figures.Figure("other", "5 ms"),
-    ]
+    rows += [figures.Figure("slow", "9 ms", "3 ms", "3.00", "under 2 ms", False), figures.Figure("other", "5 ms")]
     told = figures.tell(said.append, rows)
     assert [line.split()[0] for line in said] == ["measured", "fast", "slow", "other"]
     assert [line.endswith("NOT MET") for line in said] == [False, False, True, False]
@@ -257,10 +248,7 @@ def test_the_table_says_what_was_missed() -> None:
 def test_peak_memory_is_the_commands_own() -> None:
     program = "text = b'x' * (200 << 20); print(len(text))"
     ran = subprocess.run(
-        [sys.executable, FOLDER / "_peak.py", sys.executable, "-c", program],
-        check=True,
-        capture_output=True,
-        text=True,
+        [sys.executable, FOLDER / "_peak.py", sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
     measured = json.loads(ran.stdout)
     assert measured["output"] == f"{200 << 20}\n"
@@ -274,9 +262,7 @@ def test_a_small_crowd_is_served_or_refused_for_a_reason(tmp_path: Path) -> None
     wishes = crowd.requests(asked)
     assert len(wishes) == 9
     assert len({json.dumps(each) for each in wishes}) == 7
-    unwelcome = [
-        each for each in wishes if each["purpose"] == "marketing" and "disease" in each["attributes"]
-    ]
+    unwelcome = [each for each in wishes if each["purpose"] == "marketing" and "disease" in each["attributes"]]
     poor = [each for each in wishes if each["budget"] < 200 and "salary" in each["attributes"]]
     with forked_servers():
         told = service.outcome(crowd.run_crowd(tmp_path, asked))
@@ -354,9 +340,7 @@ def test_the_genetic_search_keeps_k_and_finds_the_cut_that_tells_the_classes_apa
     rows = {"age": ages, "job": jobs, "income": ["low"] * 6 + ["high"] * 6 + ["low"] * 2}
     meaning = mq.Schema([mq.Attribute("age", "continuous"), mq.Attribute("job", taxonomy="flat")])
     table = mq.Table(pa.table(rows), meaning)
-    search = load("_genetic").Search(
-        table.columns(["age", "job"]), table.coded("income"), 3, "classification", 7
-    )
+    search = load("_genetic").Search(table.columns(["age", "job"]), table.coded("income"), 3, "classification", 7)
     outcome = search.run(200)
     cells = list(zip(*(column.to_arrow().to_pylist() for column in outcome.columns), strict=True))
     assert min(cells.count(each) for each in cells) >= 3

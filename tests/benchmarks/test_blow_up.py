@@ -55,8 +55,7 @@ def test_each_subset_and_each_value_is_as_likely_as_any_other() -> None:
     table = pa.table({name: [f"{name}{at}" for at in range(n)] for name in QID})
     big = blow_up(table, QID, 15 * n, seed=5).slice(n)
     changed = Counter(
-        frozenset(name for name in QID if row[name] != f"{name}{at % n}")
-        for at, row in enumerate(big.to_pylist())
+        frozenset(name for name in QID if row[name] != f"{name}{at % n}") for at, row in enumerate(big.to_pylist())
     )
     subsets = [frozenset(some) for size in (1, 2, 3) for some in itertools.combinations(QID, size)]
     for subset in subsets:

@@ -71,12 +71,7 @@ def without(name: str) -> Callable[[Path], object]:
         (2, "error: disk", without("release.csv"), "a report without a release"),
         (0, "", without("report.html"), "a release without its report"),
         (0, "", lambda at: (at / "report.html").write_text("old"), "the report is another release's"),
-        (
-            0,
-            "",
-            lambda at: (at / "release.csv").write_text("job,town\nBaker,Bern\n"),
-            "violates its requirement",
-        ),
+        (0, "", lambda at: (at / "release.csv").write_text("job,town\nBaker,Bern\n"), "violates its requirement"),
         (0, "", lambda at: (at / "core").write_text(""), "left behind: core"),
         (0, "", lambda at: (at / ".x.tmp").write_text("BEGIN PRIVATE KEY"), "a private key is left"),
     ],

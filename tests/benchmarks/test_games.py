@@ -42,9 +42,7 @@ DEVIATIONS = [
 ]
 
 
-def loan(
-    strategies: Mapping[str, games.Strategy] | None = None, others: games.Strategy | None = None
-) -> games.Game:
+def loan(strategies: Mapping[str, games.Strategy] | None = None, others: games.Strategy | None = None) -> games.Game:
     return games.play(loan_table(), LOAN, DEAL, "Class", "gain-ratio", strategies, others=others)
 
 
@@ -73,9 +71,7 @@ def deals(draw: st.DrawFn, names: tuple[str, ...]) -> dict[str, list[str]]:
 
 @settings(max_examples=examples(120), deadline=None)
 @given(data=st.data(), table=tables(max_rows=40), score=st.sampled_from(MASHUP_SCORES))
-def test_algorithm_1_is_the_one_table_run_for_any_deal(
-    data: st.DataObject, table: mq.Table, score: str
-) -> None:
+def test_algorithm_1_is_the_one_table_run_for_any_deal(data: st.DataObject, table: mq.Table, score: str) -> None:
     requirement = data.draw(requirements(table))
     deal = data.draw(deals(table.schema.names))
     target = CLASS if SCORES[score].needs_class else None
@@ -88,17 +84,10 @@ def test_algorithm_1_is_the_one_table_run_for_any_deal(
 
 @settings(max_examples=examples(80), deadline=None)
 @given(data=st.data(), table=tables(max_rows=40, min_attributes=2))
-def test_however_they_play_the_release_satisfies_its_requirement(
-    data: st.DataObject, table: mq.Table
-) -> None:
+def test_however_they_play_the_release_satisfies_its_requirement(data: st.DataObject, table: mq.Table) -> None:
     requirement = data.draw(requirements(table))
     deal = data.draw(deals(table.schema.names))
-    ways = [
-        games.honest(),
-        games.coalition(list(deal)[:2]),
-        games.weighted(dict.fromkeys(deal, 2.0)),
-        *DEVIATIONS,
-    ]
+    ways = [games.honest(), games.coalition(list(deal)[:2]), games.weighted(dict.fromkeys(deal, 2.0)), *DEVIATIONS]
     strategies = {party: data.draw(st.sampled_from(ways)) for party in deal}
     game = games.play(table, requirement, deal, CLASS, strategies=strategies)
     cells = {column.name: column.to_arrow() for column in game.outcome.columns}
@@ -186,12 +175,7 @@ def test_a_false_score_that_loses_is_not_seen() -> None:
     """It is the same as holding back: no instruction follows that would give it away."""
     wire = Wire()
     game = games.play(
-        loan_table(),
-        LOAN,
-        DEAL,
-        "Class",
-        strategies={"A": games.quits(1, games.overstates(-0.1))},
-        wire=wire,
+        loan_table(), LOAN, DEAL, "Class", strategies={"A": games.quits(1, games.overstates(-0.1))}, wire=wire
     )
     assert turns(game) == turns(loan({"A": games.never()}))
     assert wire.heard
@@ -230,9 +214,7 @@ def test_capability_lets_a_rich_party_go_on() -> None:
         (DEAL, {"a": games.never()}, 'strategies: no party "a" (did you mean "A"?); there are A, B'),
     ],
 )
-def test_mistakes_are_named(
-    deal: dict[str, list[str]], strategies: dict[str, games.Strategy], problem: str
-) -> None:
+def test_mistakes_are_named(deal: dict[str, list[str]], strategies: dict[str, games.Strategy], problem: str) -> None:
     with pytest.raises(ParameterError) as caught:
         games.play(loan_table(), LOAN, deal, "Class", strategies=strategies)
     assert problem in str(caught.value)

@@ -98,9 +98,7 @@ def test_an_experiment_that_cannot_run_does_not_end_the_others(
     monkeypatch.setattr(papers.bench, "run", broken)
     monkeypatch.setattr(papers._stand_in, "write_stand_ins", lambda root: None)
     told = papers.run(lambda _: None, tmp_path, paper="m-privacy")
-    assert {(each["verdict"], each["why"]) for each in told["exhibits"]} == {
-        ("not run", "bench: a library is missing")
-    }
+    assert {(each["verdict"], each["why"]) for each in told["exhibits"]} == {("not run", "bench: a library is missing")}
     assert len(told["exhibits"]) > 5
 
 
@@ -148,11 +146,7 @@ def test_real_data_is_judged(papers: ModuleType, tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("name", "options", "problem"),
     [
-        (
-            "papers",
-            {"paper": "m-privvacy"},
-            r'no paper "m-privvacy" \(did you mean "m-privacy"\?\); there are',
-        ),
+        ("papers", {"paper": "m-privvacy"}, r'no paper "m-privvacy" \(did you mean "m-privacy"\?\); there are'),
         ("adult", {"quick": True}, "adult has no --quick; papers has"),
     ],
 )

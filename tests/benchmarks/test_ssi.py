@@ -56,18 +56,11 @@ def _part(
 @settings(max_examples=examples(6), deadline=None)
 @given(sets, st.integers(0, 13), st.integers(0, 1), st.sampled_from(["okamoto-uchiyama", "paillier"]))
 def test_algorithm_2(
-    keys: dict[ssi.Scheme, SecretKey],
-    places: list[tuple[bool, bool]],
-    threshold: int,
-    bit: int,
-    scheme: ssi.Scheme,
+    keys: dict[ssi.Scheme, SecretKey], places: list[tuple[bool, bool]], threshold: int, bit: int, scheme: ssi.Scheme
 ) -> None:
     left, right = np.array(places, np.uint8).T
     results = run_together(
-        {
-            "anna": first(left, threshold, keys[scheme]),
-            "berta": second(right, threshold, bit, scheme),
-        }
+        {"anna": first(left, threshold, keys[scheme]), "berta": second(right, threshold, bit, scheme)}
     )
     assert results["berta"] is None
     assert results["anna"] ^ bit == (int((left & right).sum()) < threshold)
@@ -77,9 +70,7 @@ def test_algorithm_2(
 @given(sets, st.integers(0, 13), st.integers(0, 1))
 def test_algorithm_8(places: list[tuple[bool, bool]], threshold: int, bit: int) -> None:
     left, right = np.array(places, np.uint8).T
-    results = run_together(
-        {"anna": first(left, threshold, None), "berta": second(right, threshold, bit, None)}
-    )
+    results = run_together({"anna": first(left, threshold, None), "berta": second(right, threshold, bit, None)})
     assert results["berta"] is None
     assert results["anna"] ^ bit == (int((left & right).sum()) < threshold)
 
@@ -104,9 +95,7 @@ def test_the_joint_histogram_gives_the_same_bits(pairs: list[tuple[int, int]], k
         at_once = yield from shared_tests(pair, labels[me], k, Bounds(n, (4, 4)))
         return by_record, at_once
 
-    (left, left_bits), (right, right_bits) = run_together(
-        {name: part(me) for me, name in enumerate(NAMES)}
-    ).values()
+    (left, left_bits), (right, right_bits) = run_together({name: part(me) for me, name in enumerate(NAMES)}).values()
     fails = np.array(left) ^ np.array(right)
     assert np.array_equal(fails, 1 ^ left_bits ^ right_bits)
 
@@ -127,14 +116,9 @@ def test_views_have_the_same_shape_whatever_the_sets(keys: dict[ssi.Scheme, Secr
 
 
 @pytest.mark.parametrize(("kind", "guilty"), [("ssi-set", "anna"), ("ssi-share", "berta")])
-def test_a_short_message_is_its_senders_fault(
-    keys: dict[ssi.Scheme, SecretKey], kind: str, guilty: str
-) -> None:
+def test_a_short_message_is_its_senders_fault(keys: dict[ssi.Scheme, SecretKey], kind: str, guilty: str) -> None:
     bits = np.ones(4, np.uint8)
-    scripts = {
-        "anna": first(bits, 2, keys["okamoto-uchiyama"]),
-        "berta": second(bits, 2, 0, "okamoto-uchiyama"),
-    }
+    scripts = {"anna": first(bits, 2, keys["okamoto-uchiyama"]), "berta": second(bits, 2, 0, "okamoto-uchiyama")}
     scripts[guilty] = cut_short(scripts[guilty], kind)
     with pytest.raises(PeerBrokeProtocol, match=guilty):
         run_together(scripts)
@@ -142,12 +126,7 @@ def test_a_short_message_is_its_senders_fault(
 
 def test_the_random_bit_is_the_second_partys() -> None:
     with pytest.raises(ParameterError, match="P2, and it alone"):
-        run_together(
-            {
-                "anna": first(np.ones(2, np.uint8), 1, None),
-                "berta": _without_a_bit(),
-            }
-        )
+        run_together({"anna": first(np.ones(2, np.uint8), 1, None), "berta": _without_a_bit()})
 
 
 def _without_a_bit() -> Script[Any]:

@@ -59,17 +59,7 @@ def test_without_anything_said_it_is_what_init_drafts(folder: Path, capsys: Capt
 
 def test_the_drafted_job_is_shown(folder: Path, capsys: Capture) -> None:
     answer = here(
-        capsys,
-        "anonymize",
-        "people.csv",
-        "--qid",
-        "age",
-        "--k",
-        "4",
-        "--method",
-        "tds",
-        "--show-job",
-        "--json",
+        capsys, "anonymize", "people.csv", "--qid", "age", "--k", "4", "--method", "tds", "--show-job", "--json"
     )
     job = tomllib.loads(answer.json["job"])
     assert (job["privacy"][0]["qid"], job["privacy"][0]["k"]) == (["age"], 4)
@@ -138,8 +128,7 @@ def test_a_job_without_a_report_keeps_none(job: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [["--qid", "age"], ["--show-job"], ["--class", "age"], ["--sensitive", "city"], ["--separator", ";"]],
+    "options", [["--qid", "age"], ["--show-job"], ["--class", "age"], ["--sensitive", "city"], ["--separator", ";"]]
 )
 def test_options_of_a_table_are_refused_beside_a_job(options: list[str], job: Path, capsys: Capture) -> None:
     answer = here(capsys, "anonymize", job, *options)

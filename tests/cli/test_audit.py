@@ -39,9 +39,7 @@ def test_a_whole_log(tmp_path: Path, capsys: Capture, anchor: Anchor) -> None:
         f"last: {anchor}",
     ]
     certificate = tmp_path / "bank" / "identity.pem"
-    answer = here(
-        capsys, "audit", "verify", tmp_path / "log", "--certificate", certificate, "--anchor", str(anchor)
-    )
+    answer = here(capsys, "audit", "verify", tmp_path / "log", "--certificate", certificate, "--anchor", str(anchor))
     assert (answer.code, answer.err) == (0, "")
     assert "sealed up to record 7" in answer.out
 

@@ -101,9 +101,7 @@ class Playing:
         elif self._ending == "failed":
             self._api.move(self.session, Status.FAILED, cause="party bank: its table is empty")
         elif self._ending == "failed by bank":
-            self._api.move(
-                self.session, Status.FAILED, cause="party bank: vanished", reasons=LINES, failed_by="bank"
-            )
+            self._api.move(self.session, Status.FAILED, cause="party bank: vanished", reasons=LINES, failed_by="bank")
         elif self._ending == "held":
             self._api.hold(self.session)
         elif self._ending == "lost":
@@ -306,13 +304,8 @@ def test_a_report_that_was_changed_is_not_kept(api: LiveApi, conf: Path, capsys:
 def test_the_coordinators_word_names_the_file(api: LiveApi, conf: Path, capsys: Capture) -> None:
     conf.write_text(conf.read_text().replace("[request]", '[request]\nrecipients = ["eve"]'))
     answer = here(capsys, "request", conf)
-    assert (answer.code, answer.problems) == (
-        2,
-        [f'{conf}: request.recipients: there is no user "eve"'],
-    )
-    conf.write_text(
-        conf.read_text().replace('recipients = ["eve"]', "").replace('"age", "job"]\n', '"wealth"]\n', 1)
-    )
+    assert (answer.code, answer.problems) == (2, [f'{conf}: request.recipients: there is no user "eve"'])
+    conf.write_text(conf.read_text().replace('recipients = ["eve"]', "").replace('"age", "job"]\n', '"wealth"]\n', 1))
     (problem, *_) = here(capsys, "request", conf.name).problems
     assert problem.startswith("client.toml: request.")
     conf.write_text(f'coordinator = "{api.url}"\ntoken_file = "token"\n{REQUEST}')
@@ -392,9 +385,7 @@ def test_begin_look_and_end(api: LiveApi, conf: Path, capsys: Capture) -> None:
 
 def test_what_others_wrote_does_not_steer_the_terminal(api: LiveApi, conf: Path, capsys: Capture) -> None:
     """A purpose with such signs is refused today; one that is stored may be older."""
-    asked = api.coordinator.store.sessions.get(
-        here(capsys, "request", conf, "--no-wait", "--json").json["id"]
-    )
+    asked = api.coordinator.store.sessions.get(here(capsys, "request", conf, "--no-wait", "--json").json["id"])
     stored = asked.client, asked.providers, "red \x1b[31m [/b] ink", asked.request
     session = api.coordinator.store.sessions.create(*stored).id
     api.tell(session, "problem", {"party": "bank\x1b[1m", "text": "[/b]\x1b]0;title\x07"})
@@ -433,13 +424,7 @@ def test_every_problem_of_a_configuration_at_once(conf: Path, api: LiveApi, caps
     answer = here(capsys, "request", conf)
     assert answer.code == 2
     told = "\n".join(answer.problems)
-    for part in (
-        "token: unknown key",
-        "plain http",
-        "token_file: holds a token",
-        "no.pem",
-        "request.purpose",
-    ):
+    for part in ("token: unknown key", "plain http", "token_file: holds a token", "no.pem", "request.purpose"):
         assert part in told, part
     assert all(problem.startswith(str(conf)) for problem in answer.problems)
     assert secret not in answer.err + answer.out
@@ -517,12 +502,7 @@ def test_in_a_process_of_its_own(api: LiveApi, conf: Path) -> None:
 
 def test_ratios_of_joint_keys_are_told_with_their_meaning() -> None:
     meaning = "age, job are a key: every one of the common records is alone with its values"
-    written = {
-        "product": "answer",
-        "rows": 400,
-        "common_records": 400,
-        "ratios": [{"ratio": 1.0, "meaning": meaning}],
-    }
+    written = {"product": "answer", "rows": 400, "common_records": 400, "ratios": [{"ratio": 1.0, "meaning": meaning}]}
     assert written_lines("abc", {**written, "answer": "ratios.json"}) == [
         "session abc: published, over 400 common records",
         f"1.000000: {meaning}",
@@ -532,7 +512,4 @@ def test_ratios_of_joint_keys_are_told_with_their_meaning() -> None:
 
 def test_a_model_is_told_as_one() -> None:
     written = {"product": "model", "rows": 189, "kind": "vertical", "model": "model.json"}
-    assert written_lines("abc", written) == [
-        "session abc: published, a model of 189 records",
-        "model: model.json",
-    ]
+    assert written_lines("abc", written) == ["session abc: published, a model of 189 records", "model: model.json"]

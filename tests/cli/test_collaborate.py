@@ -85,9 +85,7 @@ def test_with_and_without_a_third_party(tmp_path: Path, capsys: Capture) -> None
     people = deal(tmp_path, 300)
     holed = {**people.slice(0, 1).to_pylist()[0], "salary": None}
     with (tmp_path / "south.csv").open("ab") as file:
-        pa.csv.write_csv(
-            pa.Table.from_pylist([holed], people.schema), file, pa.csv.WriteOptions(include_header=False)
-        )
+        pa.csv.write_csv(pa.Table.from_pylist([holed], people.schema), file, pa.csv.WriteOptions(include_header=False))
     done = forked("mashup", "job.toml", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
     summary = done.json
@@ -116,10 +114,7 @@ def test_with_and_without_a_third_party(tmp_path: Path, capsys: Capture) -> None
     assert {row[-1] for row in trusted} == set(HOUSES)
     assert Counter(row[:-1] for row in trusted.elements()) == secure
     told = done.json
-    for metrics in (
-        told["metrics"],
-        summary["metrics"],
-    ):  # of all records together, and of each provider's own
+    for metrics in (told["metrics"], summary["metrics"]):  # of all records together, and of each provider's own
         assert 0 < metrics.pop("information_kept") < 1
     assert told["metrics"] == pytest.approx(summary["metrics"])
     assert (told["rows"], told["dropped_rows"], told["query_error"]["queries"]) == (301, 1, 2500)

@@ -56,9 +56,7 @@ def test_anonymize_tells_a_person(tmp_path: Path, capsys: Capture) -> None:
     assert f"release: {tmp_path / 'release.csv'}" in lines
 
 
-def test_paths_are_relative_to_the_job(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_relative_to_the_job(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "jobs").mkdir()
     write_job(tmp_path / "jobs")
@@ -78,9 +76,7 @@ def test_formulas_in_cells_are_warned_of_or_escaped_and_read_back(tmp_path: Path
     written = (tmp_path / "release.csv").read_text()
     assert written.count("'=HYPERLINK") == written.count("=HYPERLINK") == 2
     assert here(capsys, "verify", tmp_path / "release.csv", "--job", job).code == 0
-    found = here(
-        capsys, "evaluate", tmp_path / "people.csv", tmp_path / "release.csv", "--job", job, "--folds", 0
-    )
+    found = here(capsys, "evaluate", tmp_path / "people.csv", tmp_path / "release.csv", "--job", job, "--folds", 0)
     assert found.code == 0, found.err  # whose sensitive cells are compared with the original's
     job.write_text(job.read_text().replace("escape_formulas", 'table = "r.parquet"\nescape_formulas'))
     refused = here(capsys, "anonymize", job)
@@ -345,22 +341,10 @@ WORDS = {
     "text for a number": (["evaluate", "a", "b", "--job", "c", "--folds", "many"], "--folds"),
     "below the least": (["demo", "--people", "-5"], '--people: must be at least 100; got "-5"'),
     "above the most": (["demo", "--people", "99999999999"], "--people: must be at most 100000000; got"),
-    "no day": (
-        ["coordinator", "token", "c.toml", "ana", "--days", "0"],
-        '--days: must be at least 1; got "0"',
-    ),
-    "text for days": (
-        ["identity", "init", "x", "--days", "some"],
-        '--days: must be a whole number; got "some"',
-    ),
-    "text for a share": (
-        ["decide", "5e", "relax", "--most-error", "x"],
-        '--most-error: must be a number; got "x"',
-    ),
-    "none of a few": (
-        ["decide", "5e", "maybe"],
-        "DECISION: 'maybe' is not one of 'accept', 'relax', 'withdraw'",
-    ),
+    "no day": (["coordinator", "token", "c.toml", "ana", "--days", "0"], '--days: must be at least 1; got "0"'),
+    "text for days": (["identity", "init", "x", "--days", "some"], '--days: must be a whole number; got "some"'),
+    "text for a share": (["decide", "5e", "relax", "--most-error", "x"], '--most-error: must be a number; got "x"'),
+    "none of a few": (["decide", "5e", "maybe"], "DECISION: 'maybe' is not one of 'accept', 'relax', 'withdraw'"),
     "unknown experiment": (["bench", "zzzz"], "zzzz"),
 }
 
@@ -378,9 +362,7 @@ def test_wrong_words_are_one_line(case: str, capsys: Capture) -> None:
 # --- progress ---
 
 
-def test_long_work_is_told_on_standard_error(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_work_is_told_on_standard_error(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "REPORT_AFTER", 0.0)
     job = write_job(tmp_path, JOB + '[algorithm]\nname = "tds"\n')
     answer = here(capsys, "anonymize", job, "--json")

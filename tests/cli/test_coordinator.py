@@ -105,9 +105,7 @@ def test_sessions_are_listed_straight_from_the_store(conf: Path, masquerade: Mas
         store.providers.register("bank", "127.0.0.1:7001", "finger", public=True)
         session = store.sessions.create("zoe", ["bank"], "research", {"attributes": ["age"]})
     listed = masquerade("sessions", conf, "--json").json["sessions"]
-    assert [(each["id"], each["client"], each["status"]) for each in listed] == [
-        (session.id, "zoe", "requested")
-    ]
+    assert [(each["id"], each["client"], each["status"]) for each in listed] == [(session.id, "zoe", "requested")]
 
 
 def test_a_database_that_is_none_names_file_and_key(conf: Path, masquerade: Masquerade) -> None:
@@ -124,9 +122,7 @@ def test_a_database_that_is_none_names_file_and_key(conf: Path, masquerade: Masq
             assert "hush" not in run.err
 
 
-def test_serve_refuses_a_configuration_that_would_show_passwords_to_the_net(
-    conf: Path, masquerade: Masquerade
-) -> None:
+def test_serve_refuses_a_configuration_that_would_show_passwords_to_the_net(conf: Path, masquerade: Masquerade) -> None:
     open_conf = conf.with_name("open.toml")
     open_conf.write_text('address = "0.0.0.0:0"\n' + conf.read_text())
     run = masquerade("serve", open_conf)

@@ -46,9 +46,7 @@ def processes_of(folder: Path) -> dict[int, str]:
         except (OSError, ValueError, IndexError):
             continue
         if "serve" in words and state != "Z":
-            found |= {
-                int(entry.name): Path(word).parent.name for word in words if word.startswith(f"{folder}/")
-            }
+            found |= {int(entry.name): Path(word).parent.name for word in words if word.startswith(f"{folder}/")}
     return found
 
 
@@ -115,9 +113,7 @@ def test_the_release_is_what_a_trusted_party_would_make(
     assert alone.code == 0
     assert rows(folder / "trusted" / "release.csv") == rows(folder / "analyst" / "release.csv")
     assert alone.json["groups"] == summary["groups"]
-    verified = here(
-        capsys, "verify", folder / "analyst" / "release.csv", "--job", folder / "trusted" / "job.toml"
-    )
+    verified = here(capsys, "verify", folder / "analyst" / "release.csv", "--job", folder / "trusted" / "job.toml")
     assert verified.code == 0
 
 
@@ -168,10 +164,7 @@ def test_a_tree_and_a_net_are_learned_of_the_same_people(once: tuple[Path, dict[
     folder, summary, _ = once
     models = summary["models"]
     assert isinstance(models, dict)
-    assert {name: each["algorithm"]["name"] for name, each in models.items()} == {
-        "tree": "id3",
-        "net": "bayes-net",
-    }
+    assert {name: each["algorithm"]["name"] for name, each in models.items()} == {"tree": "id3", "net": "bayes-net"}
     for name, each in models.items():
         assert each["records"] == summary["common_records"]
         assert each["model"] == str(folder / "analyst" / f"{name}.json")

@@ -77,12 +77,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 def answering(house: House, party: str, **health: Any) -> Iterator[None]:
     """Somebody with this party's certificate who says he is well, in his own words."""
     now = health.pop("clock", time.time)
-    said = {
-        "name": party,
-        "version": __version__,
-        "certificate_until": 0,
-        "protocol": PROTOCOL_VERSION,
-    } | health
+    said = {"name": party, "version": __version__, "certificate_until": 0, "protocol": PROTOCOL_VERSION} | health
 
     def tell(_request: object) -> Response:
         return Response(msgspec.json.encode(Health(now=now(), **said)), media_type="application/json")
@@ -280,15 +275,7 @@ def test_clocks_and_versions(house: House, capsys: Capture) -> None:
 
 @pytest.mark.parametrize(
     ("now", "status"),
-    [
-        (100, "ok"),
-        (102, "ok"),
-        (104, "ok"),
-        (110, "warning"),
-        (90, "warning"),
-        (300, "error"),
-        (-100, "error"),
-    ],
+    [(100, "ok"), (102, "ok"), (104, "ok"), (110, "warning"), (90, "warning"), (300, "error"), (-100, "error")],
 )
 def test_a_clock_is_judged_by_what_is_certain(now: float, status: str) -> None:
     assert clock_check("bank", now, before=99, after=101).status == status
@@ -466,9 +453,7 @@ def test_a_client(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPat
         assert answer.code == 0, answer.err
         assert answer.json["kind"] == "client"
         assert "knows us as ana" in found["coordinator"][0]["detail"]
-        assert [worst(found[each]) for each in ("clock coordinator", "providers", "request", "token")] == [
-            "ok"
-        ] * 4
+        assert [worst(found[each]) for each in ("clock coordinator", "providers", "request", "token")] == ["ok"] * 4
         assert api.token not in answer.out
         conf.write_text(conf.read_text().replace('"age"', '"agent"').replace("'age'", "'agent'"))
         answer, found = visit(capsys, conf)

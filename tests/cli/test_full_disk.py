@@ -15,9 +15,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("most", [0, 300, 620])  # bytes: of a key 241, of an authority 579, of a party 688
 @pytest.mark.parametrize(
-    "words",
-    [("init", "trial", "--party", "bank", "--party", "loans"), ("make", "bank")],
-    ids=lambda each: each[0],
+    "words", [("init", "trial", "--party", "bank", "--party", "loans"), ("make", "bank")], ids=lambda each: each[0]
 )
 def test_an_identity_is_made_whole_or_not_at_all(
     words: tuple[str, ...], most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture

@@ -117,26 +117,14 @@ def whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> bytes:
 @settings(FUZZ, max_examples=examples(30))  # each of them grows trees
 @given(slips=MUTATIONS)
 @example(slips=[])
-def test_slips_in_a_release(
-    slips: Slips, whole: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_slips_in_a_release(slips: Slips, whole: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job, release = tmp_path / "job.toml", tmp_path / "release.csv"
     release.write_bytes(mutated(whole, slips))
     verified = here(capsys, "verify", release, "--job", job, "--json")
     assert verified.code in (0, 1, 2)
     assert (verified.out == "") == (verified.code == 2)
     evaluated = here(
-        capsys,
-        "evaluate",
-        tmp_path / "people.csv",
-        release,
-        "--job",
-        job,
-        "--folds",
-        "2",
-        "--queries",
-        "5",
-        "--json",
+        capsys, "evaluate", tmp_path / "people.csv", release, "--job", job, "--folds", "2", "--queries", "5", "--json"
     )
     assert evaluated.code in (0, 2)
     assert (evaluated.out == "") == (evaluated.code == 2)

@@ -207,11 +207,7 @@ def test_progress_counts_cuts_and_not_rounds() -> None:
         "west": {"doing": "specialising: round 3", "round": 3},
     }
     teller(Event(session="s", number=1, time=datetime.now(UTC), kind="progress", data={"parties": parties}))
-    assert shown.told == [
-        "north: cutting: 386 cuts tried",
-        "south: handing in",
-        "west: specialising: round 3",
-    ]
+    assert shown.told == ["north: cutting: 386 cuts tried", "south: handing in", "west: specialising: round 3"]
 
 
 def test_clients_in_python_ask_for_it_too(served: Served) -> None:

@@ -27,9 +27,7 @@ def test_init_writes_what_each_party_needs(tmp_path: Path, capsys: Capture) -> N
 
 
 def test_init_as_json(tmp_path: Path, capsys: Capture) -> None:
-    answer = here(
-        capsys, "identity", "init", tmp_path, "--party", "bank", "--party", "loans", "--days", "7", "--json"
-    )
+    answer = here(capsys, "identity", "init", tmp_path, "--party", "bank", "--party", "loans", "--days", "7", "--json")
     assert (answer.code, answer.err) == (0, "")
     fingerprint = Identity.load(tmp_path / "bank").fingerprint
     assert answer.json["parties"]["bank"] == {"folder": str(tmp_path / "bank"), "fingerprint": fingerprint}
@@ -44,8 +42,7 @@ def test_init_never_overwrites_keys(tmp_path: Path, capsys: Capture) -> None:
     answer = here(capsys, *words)
     assert answer.code == 2
     assert answer.problems == [
-        f"{tmp_path / 'bank'}: exists already, and is not overwritten; name new parties alone,"
-        " or take another folder"
+        f"{tmp_path / 'bank'}: exists already, and is not overwritten; name new parties alone, or take another folder"
     ]
     assert (tmp_path / "bank" / "key.pem").read_bytes() == key
 
@@ -90,10 +87,7 @@ def test_make_and_trust(tmp_path: Path, capsys: Capture, monkeypatch: pytest.Mon
         "--fingerprint", bank.fingerprint.replace(":", "").lower(),
     )  # fmt: skip
     assert told.code == 0
-    assert told.out.splitlines() == [
-        "loans/trust/bank.pem: trusted as bank",
-        f"fingerprint: {bank.fingerprint}",
-    ]
+    assert told.out.splitlines() == ["loans/trust/bank.pem: trusted as bank", f"fingerprint: {bank.fingerprint}"]
     assert TrustStore.load(tmp_path / "loans" / "trust").pin("bank") == bank.certificate
 
 

@@ -114,11 +114,7 @@ WRONG = {  # what is replaced, by what, and what is said
     "no JSON": ("report", 'model = "model.txt"\nreport', "output.model: must end in .json"),
 }
 WRONG_NUMBERS = {
-    "no number": (
-        '[roles]\nclass = "died"',
-        f'[attributes.died]\n{NUMBER}\n[roles]\nclass = "age"',
-        "column died",
-    ),
+    "no number": ('[roles]\nclass = "died"', f'[attributes.died]\n{NUMBER}\n[roles]\nclass = "age"', "column died"),
     "many classes": ('"died"', '"dose"', "class dose: logistic tells two classes apart"),
     "many dimensions": (
         '"logistic"',

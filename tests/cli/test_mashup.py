@@ -127,7 +127,7 @@ def test_two_processes_give_the_release_of_one_table(tmp_path: Path, capsys: Cap
     summary = done.json
     assert summary["common_records"] == joined.num_rows == summary["released"]
     assert set(summary["seconds"]) >= {
-        *("start", "read", "align", "prepare", "protocol", "hand_in", "verify", "evaluate", "write"),
+        *("start", "read", "align", "prepare", "protocol", "hand_in", "verify", "evaluate", "write")
     }
     assert all(spent >= 0 for spent in summary["seconds"].values())
     assert set(summary["bytes_sent"]) == set(summary["messages"]) == {"bank", "loans"}
@@ -299,9 +299,7 @@ def test_mistakes_end_with_one_line_and_nothing_written(tmp_path: Path, name: st
 def test_an_attribute_of_two_parties_needs_a_contributor(tmp_path: Path, capsys: Capture) -> None:
     deal(tmp_path, 120)
     loans = pq.read_table(tmp_path / "loans.parquet")
-    pq.write_table(
-        loans.append_column("sex", pa.array(["Male"] * loans.num_rows)), tmp_path / "loans.parquet"
-    )
+    pq.write_table(loans.append_column("sex", pa.array(["Male"] * loans.num_rows)), tmp_path / "loans.parquet")
     done = mashup_here(capsys, tmp_path)
     assert done.code == 2
     assert '"sex": bank and loans have it; name one contributor' in done.err
@@ -330,11 +328,7 @@ def alive(process: int) -> bool:
 def launch(folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
     """A mashup under way, and its parties' processes."""
     launched = Forked(
-        [MASQUERADE, "mashup", "job.toml"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [MASQUERADE, "mashup", "job.toml"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     started: list[int] = []
     while launched.poll() is None and len(started) < 2:

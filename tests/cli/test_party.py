@@ -105,19 +105,10 @@ def test_the_page_for_approvals_is_served_until_an_interrupt(folder: Folder) -> 
 def test_a_bad_configuration(folder: Folder, capsys: Capture) -> None:
     conf = folder.conf("bank")
     conf.write_text(conf.read_text().replace("least_k", "lest_k").replace('id = "ssn"', ""))
-    for command, words in (
-        ("serve", ()),
-        ("card", ()),
-        ("preview", ()),
-        ("ledger", ()),
-        ("approve", ("abcd",)),
-    ):
+    for command, words in (("serve", ()), ("card", ()), ("preview", ()), ("ledger", ()), ("approve", ("abcd",))):
         answer = party(capsys, folder, command, "bank", *words)
         assert (answer.code, answer.out) == (2, "")
-        assert (
-            answer.problems[0]
-            == f"{conf}: datasets.customers.id: missing; name the column of the identifiers"
-        )
+        assert answer.problems[0] == f"{conf}: datasets.customers.id: missing; name the column of the identifiers"
         assert answer.problems[1].startswith(f"{conf}: datasets.customers.policy.lest_k: unknown key")
 
 
@@ -137,10 +128,7 @@ def test_what_waits_and_what_it_lets_leave(folder: Folder, capsys: Capture) -> N
         "research",
         ["ana"],
     )
-    assert (shown["dataset"], shown["snapshot"]) == (
-        "customers",
-        contract.deal.terms.provisions[0].snapshot,
-    )
+    assert (shown["dataset"], shown["snapshot"]) == ("customers", contract.deal.terms.provisions[0].snapshot)
     assert [(each["name"], each["form"]) for each in shown["columns"]] == [
         ("job", "generalised"),
         ("salary", "generalised"),
@@ -237,10 +225,7 @@ def test_signatures_count_as_far_as_they_fit(folder: Folder, capsys: Capture, tm
     assert any(line.startswith("the signature of clinic does not count: ") for line in shown)
     (folder.path / "bank" / "identity" / "trust" / "clinic.pem").unlink()
     unknown = signed(clinic="clinic")
-    assert (unknown["signed_by"], unknown["not_signed_by"]) == (
-        [],
-        {"clinic": "no certificate of it is known here"},
-    )
+    assert (unknown["signed_by"], unknown["not_signed_by"]) == ([], {"clinic": "no certificate of it is known here"})
 
 
 def test_the_preview_of_a_requirement_on_another_partys_values(folder: Folder, capsys: Capture) -> None:
@@ -248,14 +233,10 @@ def test_the_preview_of_a_requirement_on_another_partys_values(folder: Folder, c
     wished = [{"model": "k-anonymity", "qid": ["age", "job"], "k": 4}, diverse]
     deal = deal_id(pending(folder, privacy=wished).deal)
     bank, clinic = (
-        party(capsys, folder, "preview", name, deal, "--json").json["peers_learn"]
-        for name in ("bank", "clinic")
+        party(capsys, folder, "preview", name, deal, "--json").json["peers_learn"] for name in ("bank", "clinic")
     )
     part = "l-diversity (l = 2, sensitive = disease) over age, job"
-    assert (
-        f"clinic: whether {part} allows bank's best candidate, one bit each time it has the best of all"
-        in bank
-    )
+    assert f"clinic: whether {part} allows bank's best candidate, one bit each time it has the best of all" in bank
     assert "bank: how many different values of disease the common records have" in clinic
     bit = "one bit each time, never about fewer than 4 records"
     assert f"bank: whether {part} allows their best candidate, {bit}" in clinic
@@ -342,9 +323,7 @@ def visited(page: Starlette, path: str, **form: str) -> httpx.Response:
 
     async def asked() -> httpx.Response:
         transport = httpx.ASGITransport(app=page)
-        async with httpx.AsyncClient(
-            transport=transport, base_url="http://here", follow_redirects=True
-        ) as browser:
+        async with httpx.AsyncClient(transport=transport, base_url="http://here", follow_redirects=True) as browser:
             return await (browser.post(path, data=form) if form else browser.get(path))
 
     return run(asked())

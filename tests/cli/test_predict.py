@@ -143,10 +143,7 @@ def test_rows_keep_their_order_and_what_is_incomplete_stays_empty(run: Run) -> N
     assert ben == "ben,,"
     assert cem.startswith("cem,no,")
     told = run("predict", "model.json", "new.csv", "--keep", "who", "--output", "said.csv")
-    assert told.out.splitlines()[1:] == [
-        "rows without a cell that the model needs: 1",
-        "predictions: said.csv",
-    ]
+    assert told.out.splitlines()[1:] == ["rows without a cell that the model needs: 1", "predictions: said.csv"]
     assert Path("said.csv").read_text() == printed.out
 
 
@@ -170,10 +167,7 @@ def test_a_job_says_what_the_columns_mean(run: Run) -> None:
         (("model.json", "people.csv", "--keep", "incom"), 'no column "incom", which is to be kept'),
         (("job.toml", "people.csv"), "job.toml: this is no file of a model"),
         (("model.json", "people.csv", "--site-key", "model.json"), 'a model by "logistic" needs none'),
-        (
-            ("model.json", "people.csv", "--times", "soon"),
-            "--times: must be numbers of at least 0, such as 12,24",
-        ),
+        (("model.json", "people.csv", "--times", "soon"), "--times: must be numbers of at least 0, such as 12,24"),
         (("model.json", "people.csv", "--output", "said.pdf"), "said.pdf: a table cannot be written"),
         (("none.json", "people.csv"), "none.json"),
     ],
@@ -194,10 +188,7 @@ def tree(run: Run) -> Path:
         "attribute": "outlook",
         "children": {
             "sunny": {"label": "no"},
-            "rain": {
-                "attribute": "wind",
-                "children": {"weak": {"label": "yes"}, "strong": {"label": "no"}},
-            },
+            "rain": {"attribute": "wind", "children": {"weak": {"label": "yes"}, "strong": {"label": "no"}}},
         },
     }
     Path("tree.json").write_text(json.dumps({"algorithm": {"name": "id3"}, "tree": tree}))
@@ -233,8 +224,7 @@ def test_strict_refuses_the_first_value_that_the_model_has_never_seen(tree: Path
     said = run("predict", tree, "days.csv", "--strict", "--output", "said.csv")
     assert (said.code, said.out) == (2, "")
     assert said.err.splitlines() == [
-        "error: days.csv: row 2 (line 3), column outlook: "
-        'the model has never seen "foggy"; it knows "sunny", "rain"'
+        'error: days.csv: row 2 (line 3), column outlook: the model has never seen "foggy"; it knows "sunny", "rain"'
     ]
     assert not Path("said.csv").exists()
     Path("days.csv").write_text("outlook,wind\nrain,weak\n,storm\n")
@@ -308,9 +298,7 @@ def test_a_probability_names_its_class_and_more_than_two_have_one_each(run: Run)
 
 def test_the_words_that_meant_a_missing_cell_when_learning_mean_one_when_predicting(run: Run) -> None:
     write_job("logistic", ONE)
-    Path("job.toml").write_text(
-        Path("job.toml").read_text().replace(ONE, f'{ONE}\nmissing_values = ["", "?", "n/a"]')
-    )
+    Path("job.toml").write_text(Path("job.toml").read_text().replace(ONE, f'{ONE}\nmissing_values = ["", "?", "n/a"]'))
     assert run("learn", "job.toml").code == 0
     Path("new.csv").write_text("age,income,town\n50,n/a,Bern\n50,40000,n/a\n50,40000,-\n50,40000,Bern\n")
     said = run("predict", "model.json", "new.csv", "--json").json
@@ -349,7 +337,5 @@ def test_python_warns_and_gives_nothing(tree: Path) -> None:
     assert said.unseen_rows == 1
     with pytest.raises(mq.DataError, match='row 2, column outlook: the model has never seen "foggy"'):
         mq.predict(tree, frame, strict=True)
-    known = mq.predict(
-        tree, pyarrow.table({"outlook": ["rain", "-"], "wind": ["weak"] * 2}), missing_values=["-"]
-    )
+    known = mq.predict(tree, pyarrow.table({"outlook": ["rain", "-"], "wind": ["weak"] * 2}), missing_values=["-"])
     assert (known.incomplete, known.unseen) == (1, ())

@@ -41,9 +41,7 @@ def test_both_names_run(name: str) -> None:
     assert process(program=program).out.startswith("Usage: ")
 
 
-@pytest.mark.parametrize(
-    "command", ["", "anonymize", "compare", "verify", "evaluate", "weights", "demo", "bench"]
-)
+@pytest.mark.parametrize("command", ["", "anonymize", "compare", "verify", "evaluate", "weights", "demo", "bench"])
 def test_help_under_each_command(command: str) -> None:
     answer = process(*command.split(), "--help")
     assert (answer.code, answer.err) == (0, "")
@@ -110,18 +108,14 @@ def test_closed_streams(tmp_path: Path) -> None:
     write_job(tmp_path, ONE_METHOD)
     shell = f'"{MASQUERADE}" anonymize'
     assert subprocess.run(f"{shell} job.toml >&-", shell=True, cwd=tmp_path, check=False).returncode == 0
-    done = subprocess.run(
-        f"{shell} none.toml 2>&-", shell=True, cwd=tmp_path, check=False, stdout=subprocess.PIPE
-    )
+    done = subprocess.run(f"{shell} none.toml 2>&-", shell=True, cwd=tmp_path, check=False, stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout) == (2, b"")
 
 
 def test_standard_output_is_full(tmp_path: Path) -> None:
     job = write_job(tmp_path, ONE_METHOD)
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [MASQUERADE, "anonymize", job], stdout=full, stderr=subprocess.PIPE, check=False
-        )
+        done = subprocess.run([MASQUERADE, "anonymize", job], stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
     told = without_progress(done.stderr.decode())
     assert told == "error: standard output: cannot be written: No space left on device\n"
@@ -152,9 +146,7 @@ def test_a_locale_without_unicode(tmp_path: Path) -> None:
     assert (made.code, made.err) == (0, "")
     assert made.json["released"] == 8
     assert "Zürich" in (tmp_path / "release.csv").read_text("utf-8")
-    job.write_text(
-        text.replace("k = 2", "k = 2\nℓ = 3").replace("[[privacy]]\n", '[[privacy]]\n"ü" = 1\n'), "utf-8"
-    )
+    job.write_text(text.replace("k = 2", "k = 2\nℓ = 3").replace("[[privacy]]\n", '[[privacy]]\n"ü" = 1\n'), "utf-8")
     assert process("anonymize", job, env=PLAIN).code == 2
     job.write_text(text.replace("k = 2", 'k = 2\n"ü ℓ" = 3'), encoding="utf-8")
     wrong = process("anonymize", job, env=PLAIN)

@@ -28,9 +28,7 @@ def test_keys_as_json(table: Path, capsys: Capture) -> None:
     assert (found["sampled"], found["duplicates"]) == (None, 0)
     assert set(found["seconds"]) == {"read", "find"}
     assert "keys" not in found
-    everything = here(
-        capsys, "keys", table, "--all", "--beta", "0.9", "--measure", "separation", "--json"
-    ).json
+    everything = here(capsys, "keys", table, "--all", "--beta", "0.9", "--measure", "separation", "--json").json
     assert everything["keys"][-1] == {"key": ["sex", "state"], "ratio": 0.9}
 
 
@@ -52,10 +50,7 @@ def test_mask_as_json(table: Path, capsys: Capture) -> None:
 def test_weights_of_every_kind(table: Path, name: str, text: str, capsys: Capture) -> None:
     weights = table.with_name(name)
     weights.write_text(text)
-    assert here(capsys, "keys", table, "--exact", "--weights", weights, "--json").json["key"] == [
-        "age",
-        "state",
-    ]
+    assert here(capsys, "keys", table, "--exact", "--weights", weights, "--json").json["key"] == ["age", "state"]
 
 
 @pytest.mark.parametrize(
@@ -106,9 +101,7 @@ def test_init_writes_a_job_that_runs(table: Path, monkeypatch: pytest.MonkeyPatc
     ]
 
 
-def test_attack_tells_what_each_attacker_gets(
-    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_attack_tells_what_each_attacker_gets(table: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.chdir(table.parent)
     here(capsys, "init", table, "--k", "2", "--sensitive", "state")
     here(capsys, "anonymize", "job.toml")
@@ -154,11 +147,7 @@ def test_joint_keys_as_json(parties: Path, capsys: Capture) -> None:
     assert set(found["seconds"]) == {"align", "protocol"}
     assert set(found["bytes_sent"]) == set(found["messages"]) == {"a", "b"}
     assert every["keys"] == [{"key": ["age", "state"], "ratio": 1.0}, {"key": ["sex", "state"], "ratio": 0.9}]
-    assert [each["key"] for each in every["asked"]] == [
-        ["age", "state"],
-        ["sex", "state"],
-        ["age", "sex", "state"],
-    ]
+    assert [each["key"] for each in every["asked"]] == [["age", "state"], ["sex", "state"], ["age", "sex", "state"]]
     assert [path.name for path in sorted(parties.parent.iterdir())] == ["a.csv", "b.csv", "job.toml"]
 
 

@@ -56,9 +56,7 @@ def test_what_goes_wrong_is_one_line(api: LiveApi, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("MASQUERADE_TOKEN", api.token)
     missing = here(capsys, "tokens", "list")
     assert missing.code == 1
-    assert missing.err == (
-        "error: this needs a token with the scope tokens; yours has read, request, download\n"
-    )
+    assert missing.err == ("error: this needs a token with the scope tokens; yours has read, request, download\n")
     for words, line in (
         (("revoke", "x"), '"x" is no token\'s identifier'),
         (("make", "laptop", "--scope", "king"), "king"),

@@ -87,11 +87,7 @@ def visit(site: Served, browser: Browser, contexts: list[BrowserContext]) -> Vis
 
     @contextmanager
     def visiting(
-        user: str | None = "ana",
-        *,
-        width: int = 1100,
-        theme: str = "light",
-        complaints: tuple[str, ...] = (),
+        user: str | None = "ana", *, width: int = 1100, theme: str = "light", complaints: tuple[str, ...] = ()
     ) -> Iterator[Page]:
         noted: list[str] = []
 
@@ -105,9 +101,7 @@ def visit(site: Served, browser: Browser, contexts: list[BrowserContext]) -> Vis
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         page.on("request", note_elsewhere)  # to route them would also turn the cache off
-        page.on(
-            "console", lambda said: noted.append(said.text) if said.type in ("error", "warning") else None
-        )
+        page.on("console", lambda said: noted.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: noted.append(str(error)))
         _wait_for_handshakes(page)
         try:

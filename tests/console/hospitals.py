@@ -75,21 +75,12 @@ class HospitalWorld(World):
                 told = {"party": party, "round": turn, "price": 500, "requirements": [], "reasons": []}
                 self.tell(session, "offer", **told)
             if turn == 1:
-                texts = [
-                    "k-anonymity (k = 5) over age, ward",
-                    f"all of it against any {m} colluding providers",
-                ]
+                texts = ["k-anonymity (k = 5) over age, ward", f"all of it against any {m} colluding providers"]
                 self.tell(session, "counter", round=turn, price=1000, requirements=texts)
         terms_hash, contract_hash = digest(f"terms {session.id}"), digest(f"contract {session.id}")
         self.tell(session, "contract", terms_hash=terms_hash, contract_hash=contract_hash, attempt=1)
         signed = {
-            "deal": {
-                "terms": {
-                    "kind": "horizontal",
-                    "m": m,
-                    "method": {"name": "mondrian", "third_party": "secure"},
-                }
-            }
+            "deal": {"terms": {"kind": "horizontal", "m": m, "method": {"name": "mondrian", "third_party": "secure"}}}
         }
         return self.store.sessions.agree(session, terms_hash, contract_hash, signed)
 

@@ -35,9 +35,7 @@ def test_a_draft_sends_boundaries_and_weights_as_a_request_has_them() -> None:
     again = refilled(COLUMNS, request.content(), "ana")
     assert again.content()["boundaries"]["job"] == made.content()["boundaries"]["job"]
     assert read_request(again.content()) == request
-    assert 'boundaries = { job = { max_generalization = ["Blue-collar", "White-collar"] }' in as_toml(
-        made.content()
-    )
+    assert 'boundaries = { job = { max_generalization = ["Blue-collar", "White-collar"] }' in as_toml(made.content())
 
 
 def test_a_priority_is_a_table() -> None:

@@ -118,12 +118,7 @@ def test_an_error_of_nothing_is_a_wish_and_not_an_empty_field() -> None:
 POOLED = [
     OfferedColumn(party, "patients", name, role, party != "shop")
     for party in ("north", "south", "west", "shop")
-    for name, role in (
-        ("age", "attribute"),
-        ("ward", "attribute"),
-        ("disease", "sensitive"),
-        ("survived", "class"),
-    )
+    for name, role in (("age", "attribute"), ("ward", "attribute"), ("disease", "sensitive"), ("survived", "class"))
     if (party, name) not in {("west", "disease"), ("south", "survived")}
 ] + [OfferedColumn("south", "wards", "beds", "attribute", True)]
 
@@ -263,18 +258,12 @@ def test_the_methods_parameters_are_those_that_it_declares() -> None:
     assert "algorithm" not in draft.content()  # it is left open
     assert list(draft.methods) == ["auto", "tds", "dka", "mondrian", "id3", "bayes-net", "joint-keys"]
     draft.method = "tds"
-    assert (draft.setting("argmax"), draft.setting("score"), draft.setting("third_party")) == (
-        "secure",
-        "",
-        "",
-    )
+    assert (draft.setting("argmax"), draft.setting("score"), draft.setting("third_party")) == ("secure", "", "")
     draft.choose_setting("epsilon", "0,5")
     draft.choose_setting("argmax", "secure")
     assert draft.content()["algorithm"] == {"name": "tds", "epsilon": 0.5}
     draft.choose_setting("epsilon", "a lot")
-    with pytest.raises(
-        ParameterError, match=r"request: algorithm.epsilon: must be a finite number of at least 0"
-    ):
+    with pytest.raises(ParameterError, match=r"request: algorithm.epsilon: must be a finite number of at least 0"):
         read_request(draft.content())
     draft.method = "dka"
     assert draft.content()["algorithm"] == {"name": "dka"}
@@ -343,9 +332,7 @@ def test_the_same_for_providers_of_the_same_columns() -> None:
     north, south, west = (
         OfferedColumn(name, "patients", "age", "attribute", True) for name in ("north", "south", "west")
     )
-    draft = RequestDraft(
-        [north, south, west], kind="horizontal", purpose="research", m="2", left_out={"west"}
-    )
+    draft = RequestDraft([north, south, west], kind="horizontal", purpose="research", m="2", left_out={"west"})
     draft.choose(north, True)
     again = refilled(draft.offered, read_request(draft.content()).content(), "ana")
     assert again.content() == draft.content()

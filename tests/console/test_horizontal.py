@@ -94,9 +94,7 @@ def test_the_form_builds_a_horizontal_request(site: Site, visit: Visit) -> None:
             "privacy": [{"model": "k-anonymity", "qid": ["age", "ward"], "k": 5}],
         }
         page.get_by_label("Third party").select_option("trusted")
-        expect(page.get_by_role("region", name="TOML", include_hidden=True)).to_contain_text(
-            'third_party = "trusted"'
-        )
+        expect(page.get_by_role("region", name="TOML", include_hidden=True)).to_contain_text('third_party = "trusted"')
         page.get_by_role("button", name="Send the request").click()
         expect(page.get_by_role("heading", name=re.compile("Session "))).to_be_visible()
     (made,) = [each for each in site.world.store.sessions.recent("ana") if each.purpose == "pooled research"]
@@ -201,9 +199,7 @@ def test_models_that_need_all_counts_are_for_a_trusted_third_party(site: Site, v
         expect(preview).to_contain_text("This can be sent.")
         page.get_by_label("Third party").select_option("secure")
         expect(preview).to_contain_text("t-closeness cannot be tested where nobody sees all counts")
-        expect(page.get_by_label("Model")).to_have_value(
-            "t-closeness"
-        )  # nothing is loosened behind one's back
+        expect(page.get_by_label("Model")).to_have_value("t-closeness")  # nothing is loosened behind one's back
         before = len(site.world.store.sessions.recent("ana"))
         expect(page.get_by_role("button", name="Send the request")).to_be_disabled()
         assert len(site.world.store.sessions.recent("ana")) == before
@@ -286,9 +282,7 @@ def test_a_pooled_release_tells_how_many_providers_are_in_a_group(site: Site, vi
             page.get_by_text("still satisfy the requirements when any provider takes its own records out")
         ).to_be_visible()
         worst = page.get_by_role("table", name="Requirements and the worst group of each")
-        expect(worst).to_contain_text(
-            "m = 1, of k-anonymity (k = 5); l-diversity (l = 2, sensitive = disease)"
-        )
+        expect(worst).to_contain_text("m = 1, of k-anonymity (k = 5); l-diversity (l = 2, sensitive = disease)")
 
 
 def test_providers_name_those_with_the_same_columns(site: Site, visit: Visit) -> None:
@@ -299,11 +293,7 @@ def test_providers_name_those_with_the_same_columns(site: Site, visit: Visit) ->
             return page.locator("section").filter(has=page.get_by_role("heading", level=2, name=party))
 
         expect(section("north").get_by_role("listitem")).to_have_text(
-            [
-                "coast: age, ward",
-                "south: age, ward, disease, survived, months, died",
-                "west: age, disease, survived",
-            ]
+            ["coast: age, ward", "south: age, ward, disease, survived, months, died", "west: age, disease, survived"]
         )
         expect(section("registry")).to_be_visible()
         expect(section("registry").get_by_role("listitem")).to_have_count(0)

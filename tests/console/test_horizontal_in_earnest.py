@@ -92,9 +92,7 @@ def test_hospitals_publish_together_at_the_press_of_a_button(
         with page.expect_download() as coming:
             page.get_by_role("link", name="Download as CSV").click()
         rows = list(csv.DictReader(coming.value.path().read_text().splitlines()))
-        page.screenshot(
-            path=artefacts / "console-horizontal-published-release-light-1100.png", full_page=True
-        )
+        page.screenshot(path=artefacts / "console-horizontal-published-release-light-1100.png", full_page=True)
 
     records = [record for party in house.parties for record in house.records(party)]
     assert list(rows[0]) == ["age", "ward", "disease"]  # and not whose it is

@@ -110,9 +110,7 @@ def test_a_whole_request_with_the_keyboard_alone(site: Site, visit: Visit) -> No
         page.keyboard.press("Enter")
         page.keyboard.press("Enter")  # the impatient send it once all the same
         expect(page.get_by_role("heading", name=re.compile("Session "))).to_be_visible()
-    (made,) = [
-        each for each in site.world.store.sessions.recent("ana") if each.purpose == "keyboard research"
-    ]
+    (made,) = [each for each in site.world.store.sessions.recent("ana") if each.purpose == "keyboard research"]
     assert made.request["attributes"] == ["job", "age"]
     assert made.request["class"] == "income"
     assert made.request["budget"] == 2550
@@ -182,9 +180,7 @@ def test_boundaries_and_weights_go_into_the_request(site: Site, visit: Visit) ->
         expect(told).to_contain_text('"max_width": 500')
         expect(told).to_contain_text('"weight": 2.5')
         page.get_by_label("salary: never coarser than").fill("0")
-        expect(page.get_by_label("Preview")).to_contain_text(
-            "boundaries.salary.max_width: must be a number above 0"
-        )
+        expect(page.get_by_label("Preview")).to_contain_text("boundaries.salary.max_width: must be a number above 0")
 
 
 def test_progress_and_the_cut_appear_without_a_reload(site: Site, visit: Visit) -> None:
@@ -237,9 +233,7 @@ def test_every_reason_of_a_refusal_is_told(site: Site, visit: Visit) -> None:
         expect(told).to_contain_text('clinic: purpose "research" is not allowed; allowed: billing')
         answers = page.get_by_role("table", name="Answers in round 1")
         expect(answers.get_by_role("row").filter(has_text="clinic")).to_contain_text("refuses")
-        expect(answers.get_by_role("row").filter(has_text="bank")).to_contain_text(
-            "k-anonymity (k = 5) over age, job"
-        )
+        expect(answers.get_by_role("row").filter(has_text="bank")).to_contain_text("k-anonymity (k = 5) over age, job")
         expect(page.get_by_role("button", name="Cancel the session")).to_have_count(0)
 
 
@@ -354,9 +348,7 @@ def test_the_client_decides_when_quality_was_missed(site: Site, visit: Visit) ->
     with visit("ana") as page:
         session = world.awaiting()
         page.goto(site.console(f"/sessions/{session.id}"))
-        expect(
-            page.get_by_text("The classification error is 0.31, and at most 0.2 was wished.")
-        ).to_be_visible()
+        expect(page.get_by_text("The classification error is 0.31, and at most 0.2 was wished.")).to_be_visible()
         pressed_surely(page, page.get_by_role("button", name="Decline it"))
         expect(page.locator(".stepper [aria-current=step]")).to_have_text("cancelled")
         assert world.store.sessions.get(session.id).status is Status.CANCELLED
@@ -366,14 +358,10 @@ def test_the_client_decides_when_quality_was_missed(site: Site, visit: Visit) ->
         relaxed = page.get_by_label("Or relax: largest classification error")
         relaxed.fill("7")
         page.get_by_role("button", name="Relax").click()
-        expect(page.get_by_role("alert")).to_contain_text(
-            "most_error: must be a number of at least 0 and at most 1"
-        )
+        expect(page.get_by_role("alert")).to_contain_text("most_error: must be a number of at least 0 and at most 1")
         relaxed.fill("0.3")
         page.get_by_role("button", name="Relax").click()
-        expect(page.get_by_role("alert")).to_contain_text(
-            "the table that is held is 0.31, so 0.3 is missed too"
-        )
+        expect(page.get_by_role("alert")).to_contain_text("the table that is held is 0.31, so 0.3 is missed too")
         asked_again = world.store.sessions.relax(session, {**session.request, "budget": 1})
         world.store.releases.hold_on(asked_again, "bank: too cheap", ["bank: too cheap"])
         expect(page.get_by_text("bank: too cheap", exact=True)).to_be_visible()
@@ -424,9 +412,7 @@ def test_a_token_is_shown_once_and_opens_the_api_until_it_is_revoked(site: Site,
         assert api.get(f"{site.address}/api/v1/me", headers=headers).status_code == 401
 
 
-def test_an_admin_adds_a_user_and_one_who_is_disabled_is_out_at_the_next_action(
-    site: Site, visit: Visit
-) -> None:
+def test_an_admin_adds_a_user_and_one_who_is_disabled_is_out_at_the_next_action(site: Site, visit: Visit) -> None:
     with visit("root") as admin:
         admin.goto(site.console("/users"))
         admin.get_by_label("Name", exact=True).fill("dora")
@@ -472,9 +458,7 @@ def test_pages_for_admins_are_for_admins(site: Site, visit: Visit) -> None:
         expect(
             page.get_by_role("table", name="What users owe").get_by_role("row").filter(has_text="ana")
         ).to_be_visible()
-        expect(
-            page.get_by_role("table", name="Lines of the ledger").get_by_role("row").nth(1)
-        ).to_contain_text("bank")
+        expect(page.get_by_role("table", name="Lines of the ledger").get_by_role("row").nth(1)).to_contain_text("bank")
         page.goto(site.console("/audit"))
         records = page.get_by_role("table", name="Records, the newest first").get_by_role("row")
         refusal = records.filter(has_text="a reason")

@@ -73,9 +73,7 @@ def test_every_page_of_an_analyst_is_usable_by_all(
     assert found == {}
 
 
-def test_every_page_of_an_admin_and_the_sign_in_are_usable_by_all(
-    site: Site, visit: Visit, artefacts: Path
-) -> None:
+def test_every_page_of_an_admin_and_the_sign_in_are_usable_by_all(site: Site, visit: Visit, artefacts: Path) -> None:
     found: dict[str, object] = {}
     with visit("root") as page:
         for name in ("users", "ledger", "audit"):

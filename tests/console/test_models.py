@@ -85,9 +85,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     world.close()
 
 
-def test_the_form_shows_what_the_method_needs_and_nothing_else(
-    visit: Visit, site: Site, artefacts: Path
-) -> None:
+def test_the_form_shows_what_the_method_needs_and_nothing_else(visit: Visit, site: Site, artefacts: Path) -> None:
     with visit() as page:
         preview = open_form(page, site)
         choose(page, "age")

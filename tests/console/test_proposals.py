@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from masquerade.console.request_preview import _is_enough, proposed_columns, proposed_draft
-from masquerade.jobs.draft.roles import (
-    ANOTHER_CLASS,
-    CLASS,
-    MOST_QUASI_IDENTIFIERS,
-    DescribedColumn,
-    propose_by_name,
-)
+from masquerade.jobs.draft.roles import ANOTHER_CLASS, CLASS, MOST_QUASI_IDENTIFIERS, DescribedColumn, propose_by_name
 from masquerade.service.agree.request import read_request
 from masquerade.service.cards import ColumnCard, SchemaCard
 from masquerade.service.resources import Provider
@@ -89,9 +83,7 @@ def test_providers_of_the_same_columns_are_proposed_what_they_describe_alike() -
 
 
 def test_ten_quasi_identifiers_at_most_those_that_people_are_known_by_first() -> None:
-    columns = [DescribedColumn(f"x{at}", "categorical") for at in range(12)] + [
-        DescribedColumn("age", "continuous")
-    ]
+    columns = [DescribedColumn(f"x{at}", "categorical") for at in range(12)] + [DescribedColumn("age", "continuous")]
     roles = [each.role for each in propose_by_name(columns)]
     assert roles.count("quasi-identifier") == MOST_QUASI_IDENTIFIERS
     assert roles[-1] == "quasi-identifier"

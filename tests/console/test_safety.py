@@ -40,9 +40,7 @@ def signed_in(site: Site, user: str = "ana") -> dict[str, str]:
 
 
 @pytest.mark.parametrize("origin", [*FOREIGN, None])
-def test_a_foreign_post_is_refused_and_changes_nothing(
-    site: Site, client: httpx.Client, origin: str | None
-) -> None:
+def test_a_foreign_post_is_refused_and_changes_nothing(site: Site, client: httpx.Client, origin: str | None) -> None:
     from_there = {"Origin": origin} if origin is not None else {}
     form = {"user": "ana", "password": PASSWORD}
     refused = client.post("/console/sign-in", data=form, headers=from_there)
@@ -122,9 +120,7 @@ def test_the_report_can_do_nothing(site: Site, client: httpx.Client) -> None:
     session = site.world.published()
     headers = client.get(f"/console/sessions/{session.id}/report.html", headers=signed_in(site)).headers
     policy = headers["content-security-policy"]
-    assert {"default-src 'none'", "sandbox", "frame-ancestors 'none'"} <= {
-        each.strip() for each in policy.split(";")
-    }
+    assert {"default-src 'none'", "sandbox", "frame-ancestors 'none'"} <= {each.strip() for each in policy.split(";")}
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cache-control"] == "no-store"
     page = client.get("/console/account", headers=signed_in(site)).headers
@@ -232,8 +228,6 @@ def test_a_link_leads_to_the_console_and_nowhere_else(wanted: str | None) -> Non
     assert "\\" not in target
 
 
-@pytest.mark.parametrize(
-    "wanted", ["//evil.example", "/console/../..//evil.example", "https://evil.example/console/"]
-)
+@pytest.mark.parametrize("wanted", ["//evil.example", "/console/../..//evil.example", "https://evil.example/console/"])
 def test_a_link_to_elsewhere_is_not_followed(wanted: str) -> None:
     assert own_path(wanted) == "/console/sessions"

@@ -76,9 +76,7 @@ def test_a_column_that_lost_nearly_everything_is_named_before_anything_is_publis
 
 def test_waiting_for_a_person_ends_with_the_contract() -> None:
     progress = SessionProgress()
-    progress.take(
-        events(moved("negotiating"), ("approval", {"party": "clinic"}), ("approval", {"party": "clinic"}))
-    )
+    progress.take(events(moved("negotiating"), ("approval", {"party": "clinic"}), ("approval", {"party": "clinic"})))
     assert progress.approvals == ["clinic"]
     progress.take(events(("contract", {"terms_hash": "a", "contract_hash": "b", "attempt": 1})))
     assert progress.approvals == []
@@ -99,11 +97,7 @@ def test_the_cut_moves_down_with_each_step() -> None:
         ("B", 0, "cut"),
     ]
     second = step_tree([("Any", ("A", "B")), ("B", ("B1", "B2"))])
-    assert [(node.label, node.parent) for node in second if node.place == "cut"] == [
-        ("A", 0),
-        ("B1", 2),
-        ("B2", 2),
-    ]
+    assert [(node.label, node.parent) for node in second if node.place == "cut"] == [("A", 0), ("B1", 2), ("B2", 2)]
 
 
 def test_a_wide_cut_is_counted_and_not_drawn() -> None:

@@ -65,10 +65,7 @@ class World:
         folder.mkdir(parents=True, exist_ok=True)
         make_trial(folder / "identity", ["coordinator", *parties])
         self.configuration = folder / "coordinator.toml"
-        sections = [
-            f'[parties.{party}]\naddress = "127.0.0.1:{port}"\n'
-            for port, party in enumerate(parties, start=1)
-        ]
+        sections = [f'[parties.{party}]\naddress = "127.0.0.1:{port}"\n' for port, party in enumerate(parties, start=1)]
         self.configuration.write_text(_CONFIGURATION + "".join(sections))
         self.coordinator = Coordinator(CoordinatorSettings.load(self.configuration))
         self.coordinator.settings.releases.mkdir(parents=True, exist_ok=True)
@@ -223,9 +220,7 @@ PUBLISHED = [
                     "ssn",
                     (
                         ColumnCard("age", "continuous"),
-                        ColumnCard(
-                            "town", "categorical", "attribute", TaxonomyCard("cd" * 32, 2, "Anywhere")
-                        ),
+                        ColumnCard("town", "categorical", "attribute", TaxonomyCard("cd" * 32, 2, "Anywhere")),
                         ColumnCard("disease", "categorical", "sensitive"),
                         ColumnCard("income", "categorical", "class"),
                     ),

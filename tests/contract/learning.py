@@ -74,9 +74,7 @@ EXAMPLES: dict[str, LearningExample] = {
     "bayes-net": LearningExample(games(), {}),
     "logistic": LearningExample(patients(), {"class": "died"}),
     "svm": LearningExample(patients(), {"class": "died"}, parties=(3,)),
-    "cox": LearningExample(
-        survivors(), SURVIVAL, parties=(2,), rounding=1e-4, same=("model",), but=("baseline",)
-    ),
+    "cox": LearningExample(survivors(), SURVIVAL, parties=(2,), rounding=1e-4, same=("model",), but=("baseline",)),
     "pp-svm": LearningExample(patients(), {"class": "died"}, parties=(3,), same=()),  # another random matrix
     "pp-cox": LearningExample(survivors(), SURVIVAL, parties=(2,), same=()),
 }

@@ -38,9 +38,7 @@ def settings_of(method: type[Method], values: Values) -> Iterator[dict[str, Any]
         kinds = {kind.get("type") for kind in (schema, *schema.get("anyOf", ()))}
         tried = values.get(each.name) or each.rule.choices or ((True, False) if "boolean" in kinds else None)
         if tried is None:
-            pytest.fail(
-                f"{HERE} has no values to try for {each.name} of {method.name}; add some to its entry"
-            )
+            pytest.fail(f"{HERE} has no values to try for {each.name} of {method.name}; add some to its entry")
         yield from ({each.name: value} for value in tried if value != each.default)
 
 
@@ -108,10 +106,7 @@ TABLE_METHODS = {
             r'choose: "(class-first|information-gain)" needs a class attribute; use "certainty"',
             r"priority: gain needs a class attribute; leave it out, or name one",
         ),
-        values={
-            "priority": ({"spread": 1, "weight": 2}, {"spread": 1, "gain": 0.5}),
-            "workload": (QUERIES,),
-        },
+        values={"priority": ({"spread": 1, "weight": 2}, {"spread": 1, "gain": 0.5}), "workload": (QUERIES,)},
     ),
     "cheapest-box": TableExample(values={"purity": (0.0, 3.0)}),
     "datafly": TableExample(
@@ -123,12 +118,10 @@ TABLE_METHODS = {
         may_suppress=fewer_than_k,
     ),
     "k-member": TableExample(
-        refuses=(r"k-member pays no attention to the boundaries of constrained-k-anonymity; use greedy-cka",),
+        refuses=(r"k-member pays no attention to the boundaries of constrained-k-anonymity; use greedy-cka",)
     ),
     "greedy-cka": TableExample(
-        refuses=(
-            r"greedy-cka keeps to boundaries, and no attribute of the QID has max_generalization or max_width; ",
-        ),
+        refuses=(r"greedy-cka keeps to boundaries, and no attribute of the QID has max_generalization or max_width; ",),
         may_suppress=anybody,
     ),
 }
@@ -153,9 +146,7 @@ class SessionExample:
     refuses: tuple[str, ...] = ()  # patterns
     values: Values = field(default_factory=dict)
     settings: tuple[dict[str, Any], ...] = ()  # to try as well: several parameters that go together
-    leaves_out: Callable[[Any], bool] = lambda _method: (
-        False
-    )  # whether groups that violate are left out, as in Datafly
+    leaves_out: Callable[[Any], bool] = lambda _method: False  # whether groups that violate are left out, as in Datafly
 
 
 def specialised_alone(
@@ -182,24 +173,17 @@ def cut_level_by_level(
 ) -> pa.Table:
     """Mondrian of all columns."""
     cutter = UnionFirst(
-        contract.class_name,
-        method.choose,
-        method.strict,
-        merge=method.merging(contract),
-        priority=method.priority,
+        contract.class_name, method.choose, method.strict, merge=method.merging(contract), priority=method.priority
     )
     return mq.anonymize(table, requirement, cutter).table
 
 
-def generalised_alone(
-    method: Dka, table: mq.Table, contract: Contract, requirement: mq.Requirement
-) -> pa.Table:
+def generalised_alone(method: Dka, table: mq.Table, contract: Contract, requirement: mq.Requirement) -> pa.Table:
     """The rounds that the parties play, where one sees all."""
     parts = contract.parts
     sensitive = [(part, table.coded(part.sensitive)) for part in parts if part.sensitive is not None]
     own = [
-        table.columns([each.name for each in contract.qid_columns if each.holder == name])
-        for name in contract.parties
+        table.columns([each.name for each in contract.qid_columns if each.holder == name]) for name in contract.parties
     ]
     sides = plain_dka(own, len(table), max(part.implied_size for part in parts), method.local, sensitive)
     cells = {column.name: column.to_arrow() for side in sides for column in side.released()}
@@ -211,14 +195,7 @@ ALIGNMENT = {
     *("prf-setup", "masked-columns", "column-check", "column-digests", "prf-values", "common-places"),
     *("share-key", "share-store", "common-values"),
 }
-TWO_PARTIES = {
-    "pair-base",
-    "circuit-garbled",
-    "circuit-input",
-    "circuit-output",
-    "histogram-ask",
-    "histogram-trees",
-}
+TWO_PARTIES = {"pair-base", "circuit-garbled", "circuit-input", "circuit-output", "histogram-ask", "histogram-trees"}
 SENSITIVE_ELSEWHERE = {"sensitive-values", "most-parts", "values-ask", "values-trees", "split-groups"}
 MANY_PARTIES = {"session-nonce", "base-transfers", "shared-masked", "shared-result"}
 
@@ -249,14 +226,7 @@ SESSION_METHODS = {  # by arrangement and name
     "vertical dka": SessionExample(
         generalised_alone,
         between_parties=frozenset(
-            {
-                "dka-chi",
-                "dka-remembered",
-                "look-up-ask",
-                "look-up-tables",
-                "session-nonce",
-                "sensitive-values",
-            }
+            {"dka-chi", "dka-remembered", "look-up-ask", "look-up-tables", "session-nonce", "sensitive-values"}
             | {"shared-seed", "shared-order", "shared-delivery"}
             | {"join-key", "join-rows", "join-cells", "join-release"}
             | {*ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}

@@ -43,8 +43,7 @@ SCHEMA = mq.Schema(
     ]
 )
 STEPWISE = mq.Schema(  # for methods that climb a tree that is given
-    mq.Attribute("age", "continuous", taxonomy=AGES) if name == "age" else SCHEMA[name]
-    for name in SCHEMA.names
+    mq.Attribute("age", "continuous", taxonomy=AGES) if name == "age" else SCHEMA[name] for name in SCHEMA.names
 )
 
 FLAT = mq.Schema(  # for methods that must know a tree before they see anybody's values
@@ -90,16 +89,11 @@ def assert_refusals(lines: Iterable[str], expected: Sequence[str]) -> None:
         assert "\n" not in line
         assert any(re.match(each, line) for each in expected), f"no entry of {HERE} expects: {line}"
     for each in expected:
-        assert any(re.match(each, line) for line in said), (
-            f"an entry of {HERE} expects what is never said: {each}"
-        )
+        assert any(re.match(each, line) for line in said), f"an entry of {HERE} expects what is never said: {each}"
 
 
 def assert_kept_promises(
-    release: pa.Table,
-    records: Sequence[Record],
-    parts: Sequence[GroupRequirement],
-    verdicts: Sequence[Verdict],
+    release: pa.Table, records: Sequence[Record], parts: Sequence[GroupRequirement], verdicts: Sequence[Verdict]
 ) -> None:
     """By counts of our own: the requirement holds, with the figures that are told, and cells cover their originals."""
     rows = release.to_pylist()

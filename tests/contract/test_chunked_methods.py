@@ -43,9 +43,7 @@ def cases() -> Iterator[Any]:
         settings = all_settings(method)
         for at, requirement in enumerate(requirements()):
             chosen, target = settings[at % len(settings)], (None, "class")[at % 3 > 0]
-            yield pytest.param(
-                method, {"target": target, **chosen}, requirement, id=f"{name}-{chosen}-{requirement}"
-            )
+            yield pytest.param(method, {"target": target, **chosen}, requirement, id=f"{name}-{chosen}-{requirement}")
 
 
 @pytest.mark.parametrize(("method", "chosen", "requirement"), [*cases()])

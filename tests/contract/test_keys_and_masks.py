@@ -88,9 +88,7 @@ def test_the_smallest_key_whatever_rows_fit(parts: Path, memory: int) -> None:
 def test_a_sample_that_does_not_fit_is_refused(parts: Path) -> None:
     with LocalEngine(threads=1) as engine:
         engine.summing_memory = 1000
-        with pytest.raises(
-            ParameterError, match=r"engine\.memory: must be at least .* rows of 6 columns take"
-        ):
+        with pytest.raises(ParameterError, match=r"engine\.memory: must be at least .* rows of 6 columns take"):
             mq.keys(str(parts), engine=engine, epsilon=0.5, delta=0.5)
 
 
@@ -128,9 +126,7 @@ def test_a_csv_file_is_copied_and_counted_in_chunks(tmp_path: Path) -> None:
 
 
 @settings(max_examples=examples(15), deadline=None)
-@given(
-    st.lists(st.one_of(st.none(), st.text(max_size=6)), min_size=1, max_size=30), st.integers(0, 2**64 - 1)
-)
+@given(st.lists(st.one_of(st.none(), st.text(max_size=6)), min_size=1, max_size=30), st.integers(0, 2**64 - 1))
 def test_fingerprints_are_equal_where_codes_are(cells: list[str | None], secret: int) -> None:
     column = pa.chunked_array([pa.array(cells[:5], pa.string()), pa.array(cells[5:], pa.string())])
     codes, _ = equal_cells(column)

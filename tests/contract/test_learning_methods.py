@@ -43,9 +43,7 @@ def contract_of(
     used = [*example.table.schema.names, *roles]
     turns = {name: names[at % len(names)] for at, name in enumerate(used)}
     columns = tuple(
-        Contribution(
-            name, EVERYBODY if arrangement == "horizontal" else turns[name], roles.get(name, "attribute")
-        )  # type: ignore[arg-type] # a role
+        Contribution(name, EVERYBODY if arrangement == "horizontal" else turns[name], roles.get(name, "attribute"))  # type: ignore[arg-type] # a role
         for name in used
         if name != target
     )
@@ -92,9 +90,7 @@ def sessions() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("method", "arrangement", "n"), list(sessions()))
-def test_n_parties_learn_what_one_table_gives(
-    method: type[LearningMethod], arrangement: Arrangement, n: int
-) -> None:
+def test_n_parties_learn_what_one_table_gives(method: type[LearningMethod], arrangement: Arrangement, n: int) -> None:
     example = example_of(method)
     made = method(**example.settings)
     contract = contract_of(made, example, NAMES[:n], arrangement)
@@ -140,15 +136,12 @@ def test_a_method_says_what_it_lacks(method: type[LearningMethod]) -> None:
     assert {each.key[-1] for each in told} == named.keys() - method.roles.keys()
     if method.takes == "values":
         schema = Schema([Attribute("age", "continuous")])
-        (problem,) = (
-            each for each in made.refusals(LearningProposal(schema=schema)) if each.key[0] == "attributes"
-        )
+        (problem,) = (each for each in made.refusals(LearningProposal(schema=schema)) if each.key[0] == "attributes")
         assert "counts values: give a taxonomy of intervals" in str(problem)
     if len(method.arrangements) == 1:
         other: Arrangement = "vertical" if method.arrangements == ("horizontal",) else "horizontal"
         assert any(
-            "needs parties that hold" in str(each)
-            for each in made.refusals(LearningProposal(arrangement=other))
+            "needs parties that hold" in str(each) for each in made.refusals(LearningProposal(arrangement=other))
         )
 
 
@@ -185,11 +178,7 @@ def with_class_everywhere(name: str, n: int = 2) -> tuple[LearningMethod, Contra
     """Parties with different columns, all of which hold the class."""
     example = replace(EXAMPLES[name], roles={"class": "play"})
     made = learning_methods()[name](**example.settings)
-    return (
-        made,
-        msgspec.structs.replace(contract_of(made, example, NAMES[:n], "vertical"), class_from=None),
-        example,
-    )
+    return (made, msgspec.structs.replace(contract_of(made, example, NAMES[:n], "vertical"), class_from=None), example)
 
 
 @pytest.mark.parametrize("n", [2, 3])

@@ -83,16 +83,13 @@ CONTRACTS: dict[str, Contract] = {
         DIVERSE, target=None, sensitive={"disease": "bank"}
     ),
     "tds, sensitive values elsewhere, often refused": specialising(
-        mq.TCloseness(QID[:4], t=0.35, sensitive="disease") & mq.KAnonymity(QID, k=3),
-        sensitive={"disease": "clinic"},
+        mq.TCloseness(QID[:4], t=0.35, sensitive="disease") & mq.KAnonymity(QID, k=3), sensitive={"disease": "clinic"}
     ),
     "tds, a class that another shares, a column in no QID": specialising(
         mq.KAnonymity(QID[:4], k=6), class_from="shop"
     ),
     "mondrian, k": cutting(mq.KAnonymity(QID, k=6)),
-    "mondrian, strict, by width": cutting(
-        mq.KAnonymity(QID, k=3), JointMondrian(choose="widest", strict=True)
-    ),
+    "mondrian, strict, by width": cutting(mq.KAnonymity(QID, k=3), JointMondrian(choose="widest", strict=True)),
     "mondrian, by class": cutting(
         mq.KAnonymity(QID, k=5), JointMondrian(choose="information-gain"), class_name="approved"
     ),
@@ -225,9 +222,7 @@ def test_a_cluster_changes_no_message_and_no_release(
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_an_engine_starts_at_the_boundaries(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_starts_at_the_boundaries(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = bounded(("Sex", "Job", "Salary"))
     table = mq.Table(people(90, 3).arrow, schema)
     holders = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic"}
@@ -263,9 +258,7 @@ def test_any_chunks_give_the_release_of_one_table(
     holders = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic", "Ill": "clinic"}
     method = JointMondrian(choose=choose, strict=strict, merge="small")
     contract = within_boundaries(requirement, holders, LOANS, method)
-    alone = mq.anonymize(
-        table, requirement, mq.Mondrian(None, choose, strict, merge="small"), sensitive=["Ill"]
-    )
+    alone = mq.anonymize(table, requirement, mq.Mondrian(None, choose, strict, merge="small"), sensitive=["Ill"])
     with (
         TemporaryDirectory() as folder,
         LocalEngine(threads=1, folder=Path(folder)) as engine,

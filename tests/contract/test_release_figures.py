@@ -87,9 +87,7 @@ def figures(records: Records, method: Any, requirement: mq.Requirement) -> dict[
 
 @settings(max_examples=examples(60), deadline=None)
 @given(data=st.data(), table=tables(min_rows=CHUNKS, max_rows=60), suppression=st.sampled_from([0.0, 0.3]))
-def test_chunks_give_the_figures_of_a_table_at_hand(
-    data: st.DataObject, table: mq.Table, suppression: float
-) -> None:
+def test_chunks_give_the_figures_of_a_table_at_hand(data: st.DataObject, table: mq.Table, suppression: float) -> None:
     requirement = data.draw(requirements(table))
     method = mq.TopDownSpecialization(CLASS, suppression=suppression)
     try:
@@ -115,9 +113,7 @@ def test_an_engine_of_this_machine_gives_them_too(tmp_path: Any) -> None:
         ),
         mq.Schema([mq.Attribute("age", "continuous"), mq.Attribute("town", taxonomy="flat")]),
     )
-    requirement = mq.KAnonymity(["age", "town"], k=9) & mq.LDiversity(
-        ["age", "town"], l=2, sensitive=SENSITIVE
-    )
+    requirement = mq.KAnonymity(["age", "town"], k=9) & mq.LDiversity(["age", "town"], l=2, sensitive=SENSITIVE)
     method = mq.TopDownSpecialization(CLASS, suppression=0.1)
     expected = figures(records_of(table, requirement, CLASS, (SENSITIVE,)), method, requirement)
     with LocalEngine(threads=2, folder=tmp_path) as engine:
@@ -127,9 +123,7 @@ def test_an_engine_of_this_machine_gives_them_too(tmp_path: Any) -> None:
 @pytest.mark.parametrize("memory", [1 << 30, 5_000])
 @settings(max_examples=examples(30), deadline=None)
 @given(data=st.data(), table=tables(min_rows=CHUNKS, max_rows=60))
-def test_chunks_give_the_verdicts_of_a_table_at_hand(
-    data: st.DataObject, table: mq.Table, memory: int
-) -> None:
+def test_chunks_give_the_verdicts_of_a_table_at_hand(data: st.DataObject, table: mq.Table, memory: int) -> None:
     """The raw table is a release, too, as a rule a bad one."""
     requirement = data.draw(requirements(table))
     cells = table.arrow

@@ -91,12 +91,8 @@ COLUMNS = (*QID, "row", SENSITIVE)
 SESSIONS = {
     "vertical": {
         "two parties": Session(dict(zip(COLUMNS, ("anna", "anna", "berta", "anna", "berta"), strict=True))),
-        "three parties": Session(
-            dict(zip(COLUMNS, ("anna", "berta", "carla", "anna", "berta"), strict=True))
-        ),
-        "all of it at one": Session(
-            dict(zip(COLUMNS, ("anna", "anna", "anna", "berta", "anna"), strict=True))
-        ),
+        "three parties": Session(dict(zip(COLUMNS, ("anna", "berta", "carla", "anna", "berta"), strict=True))),
+        "all of it at one": Session(dict(zip(COLUMNS, ("anna", "anna", "anna", "berta", "anna"), strict=True))),
     },
     "horizontal": {f"m = {m}": Session(dict.fromkeys(COLUMNS, EVERYBODY), m) for m in (0, 1)},
 }
@@ -120,9 +116,7 @@ def cases() -> Iterator[Any]:
                     if not can_be_asked(requirement, session):
                         continue
                     said = "".join(f", {key} = {value}" for key, value in chosen.items())
-                    yield pytest.param(
-                        method, chosen, requirement, session, id=f"{name}{said}, {requirement}, {who}"
-                    )
+                    yield pytest.param(method, chosen, requirement, session, id=f"{name}{said}, {requirement}, {who}")
 
 
 def can_be_asked(requirement: mq.Requirement, session: Session) -> bool:

@@ -56,15 +56,11 @@ def cases() -> Iterator[Any]:
                 one = TARGETS[(number + place) % 2], CROWDS[(number + place // 2) % len(CROWDS)]
                 for target, n in (one,) if number else product(TARGETS, CROWDS):
                     settings = {"target": target, **entry.always, **chosen}
-                    yield pytest.param(
-                        method, settings, requirement, n, id=f"{name}-{settings}-{requirement}-{n}"
-                    )
+                    yield pytest.param(method, settings, requirement, n, id=f"{name}-{settings}-{requirement}-{n}")
 
 
 @pytest.mark.parametrize(("method", "chosen", "requirement", "n"), [*cases()])
-def test_contract(
-    method: type[TableMethod], chosen: dict[str, Any], requirement: mq.Requirement, n: int
-) -> None:
+def test_contract(method: type[TableMethod], chosen: dict[str, Any], requirement: mq.Requirement, n: int) -> None:
     keeps_its_contract(method, chosen, requirement, people(n, seed=n))
 
 

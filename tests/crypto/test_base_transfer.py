@@ -40,9 +40,7 @@ def test_a_message_does_not_show_the_choices() -> None:
         for side in (0, 1):
             assert balanced(bits[:, side])
             assert all(balanced(bits[:, side, place]) for place in range(254))
-        assert all(
-            bindings.crypto_core_ed25519_is_valid_point(point.tobytes()) for point in points.reshape(-1, 32)
-        )
+        assert all(bindings.crypto_core_ed25519_is_valid_point(point.tobytes()) for point in points.reshape(-1, 32))
 
 
 def test_base_transfers_serve_once() -> None:
@@ -106,8 +104,5 @@ def test_a_cut_message_is_refused() -> None:
         sender.receive(receiver.message()[:-1])
     with pytest.raises(ParameterError, match=r"1 points take 32 bytes\. Got 64"):
         receiver.receive(sender.message() * 2)
-    taken, keys = (
-        receiver.receive(sender.message()),
-        sender.receive(receiver.message()),
-    )  # the right ones still serve
+    taken, keys = (receiver.receive(sender.message()), sender.receive(receiver.message()))  # the right ones still serve
     assert np.array_equal(keys[[0, 1], [0, 1]], taken)

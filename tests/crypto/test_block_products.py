@@ -27,9 +27,7 @@ def transfers() -> Transfers:
     return set_up()
 
 
-def both(
-    leaves: int, columns: int, block: int, word: Word, transfers: Transfers
-) -> tuple[BlockPlanter, BlockPicker]:
+def both(leaves: int, columns: int, block: int, word: Word, transfers: Transfers) -> tuple[BlockPlanter, BlockPicker]:
     session = b"blocks %d" % next(tables)
     return (
         BlockPlanter(session, transfers[0], leaves, columns, block, word),

@@ -12,17 +12,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from masquerade.crypto import circuits_library, words
-from masquerade.crypto.circuit import (
-    FALSE,
-    TRUE,
-    Bits,
-    Builder,
-    CircuitError,
-    Literal,
-    Word,
-    evaluate,
-    to_bits,
-)
+from masquerade.crypto.circuit import FALSE, TRUE, Bits, Builder, CircuitError, Literal, Word, evaluate, to_bits
 from masquerade.errors import ParameterError
 
 FORMS = pytest.mark.parametrize("shallow", [False, True], ids=["small", "shallow"])
@@ -46,16 +36,12 @@ def computed(numbers: Sequence[Sequence[int]], width: int, make: Callable[..., W
 
 
 @st.composite
-def columns(
-    draw: st.DrawFn, n_inputs: int, widths: tuple[int, int] = (1, 200)
-) -> tuple[int, list[list[int]]]:
+def columns(draw: st.DrawFn, n_inputs: int, widths: tuple[int, int] = (1, 200)) -> tuple[int, list[list[int]]]:
     """A width, and for each input as many numbers of that width; numbers near each other are likely."""
     width = draw(st.integers(*widths))
     n = draw(st.integers(1, 9))
     near = draw(st.integers(0, 2**width - 1))
-    number = st.integers(0, 2**width - 1) | st.sampled_from(
-        sorted({near, (near + 1) % 2**width, 0, 2**width - 1})
-    )
+    number = st.integers(0, 2**width - 1) | st.sampled_from(sorted({near, (near + 1) % 2**width, 0, 2**width - 1}))
     return width, [draw(st.lists(number, min_size=n, max_size=n)) for _ in range(n_inputs)]
 
 
@@ -86,9 +72,7 @@ def test_comparisons(shallow: bool, case: tuple[int, list[list[int]]]) -> None:
     def signed(number: int) -> int:
         return number - 2**width if number >> (width - 1) else number
 
-    below = computed(
-        [xs, ys], width, lambda build, x, y: words.less_than(build, x, y, shallow=shallow, signed=True)
-    )
+    below = computed([xs, ys], width, lambda build, x, y: words.less_than(build, x, y, shallow=shallow, signed=True))
     assert below == [signed(x) < signed(y) for x, y in pairs]
 
 
@@ -291,13 +275,11 @@ def test_an_included_circuit_computes_the_same(drawn: tuple[int, list[list[int]]
     width, (left, right) = drawn
     build = Builder()
     x, y = build.input("x", width), build.input("y", width)
-    less = build.include(
-        circuits_library.comparison(width), {"left": words.inverted(x), "right": words.inverted(y)}
-    )["right is larger"]
+    less = build.include(circuits_library.comparison(width), {"left": words.inverted(x), "right": words.inverted(y)})[
+        "right is larger"
+    ]
     build.output("less", less)
     bits = {"x": to_bits(left, width), "y": to_bits(right, width)}
-    assert evaluate(build.build(), bits)["less"][0].tolist() == [
-        a > b for a, b in zip(left, right, strict=True)
-    ]
+    assert evaluate(build.build(), bits)["less"][0].tolist() == [a > b for a, b in zip(left, right, strict=True)]
     with pytest.raises(CircuitError, match='input "left" must have'):
         Builder().include(circuits_library.comparison(2), {"left": [FALSE], "right": [TRUE]})

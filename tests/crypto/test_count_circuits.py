@@ -76,12 +76,8 @@ def test_distinct_values(row: list[int], least: int, masks: int) -> None:
 
 
 @settings(max_examples=examples(80), deadline=None)
-@given(
-    rows_of_counts, st.integers(0, 50), st.integers(1, 50), st.integers(1, 30), st.integers(0, 99), st.data()
-)
-def test_bounded_shares(
-    row: list[int], top: int, bottom: int, k: int, masks: int, data: st.DataObject
-) -> None:
+@given(rows_of_counts, st.integers(0, 50), st.integers(1, 50), st.integers(1, 30), st.integers(0, 99), st.data())
+def test_bounded_shares(row: list[int], top: int, bottom: int, k: int, masks: int, data: st.DataObject) -> None:
     top = min(top, bottom)
     which = data.draw(st.none() | st.sets(st.integers(0, len(row) - 1), min_size=1).map(tuple))
     circuit = circuits.row_bounded(len(row), WIDTH, (top, bottom), which, k)
@@ -114,7 +110,6 @@ def test_what_both_parts_of_a_sized_circuit_need_is_built_once() -> None:
 
 def test_prepared_words_take_less_than_half_of_the_gates() -> None:
     small, large = (
-        circuits.sized(made(14, WIDTH, 3), WIDTH, 20)
-        for made in (circuits.row_different, circuits.row_distinct)
+        circuits.sized(made(14, WIDTH, 3), WIDTH, 20) for made in (circuits.row_different, circuits.row_distinct)
     )
     assert small.n_and < large.n_and / 2

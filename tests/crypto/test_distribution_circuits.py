@@ -101,9 +101,7 @@ def test_the_most_frequent_against_the_rarer(rows: list[list[int]], rank: int, t
 
 @settings(max_examples=examples(40), deadline=None)
 @given(histograms, st.fractions(0, 1, max_denominator=20), st.booleans(), st.data())
-def test_the_distance_from_the_whole(
-    rows: list[list[int]], t: Fraction, ordered: bool, data: st.DataObject
-) -> None:
+def test_the_distance_from_the_whole(rows: list[list[int]], t: Fraction, ordered: bool, data: st.DataObject) -> None:
     whole = data.draw(st.lists(st.integers(1, 30), min_size=4, max_size=4))
     size = sum(whole)
     most = t * size * (3 if ordered else 1)

@@ -43,9 +43,7 @@ def test_every_hash_lies_on_the_curve_and_stays_there() -> None:
 def test_the_batched_conversion_is_libsodiums() -> None:
     from masquerade.crypto.group import montgomery
 
-    edwards = [
-        bindings.crypto_core_ed25519_from_uniform(hashlib.sha256(text).digest()) for text in TEXTS[:50]
-    ]
+    edwards = [bindings.crypto_core_ed25519_from_uniform(hashlib.sha256(text).digest()) for text in TEXTS[:50]]
     converted = [bindings.crypto_sign_ed25519_pk_to_curve25519(point) for point in edwards]
     assert montgomery(edwards) == b"".join(converted)
 

@@ -25,10 +25,7 @@ from masquerade.errors import ParameterError
 # NIST SP 800-38A, F.1.1: AES-128 in ECB mode.
 KEY = bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c")
 PLAIN = [bytes.fromhex("6bc1bee22e409f96e93d7e117393172a"), bytes.fromhex("ae2d8a571e03ac9c9eb76fac45af8e51")]
-SECRET = [
-    bytes.fromhex("3ad77bb40d7a3660a89ecaf32466ef97"),
-    bytes.fromhex("f5d3d58503b9699de785895a96fdbaaf"),
-]
+SECRET = [bytes.fromhex("3ad77bb40d7a3660a89ecaf32466ef97"), bytes.fromhex("f5d3d58503b9699de785895a96fdbaaf")]
 
 words = st.integers(0, 2**64 - 1)
 
@@ -58,9 +55,7 @@ def test_the_generator_is_counter_mode() -> None:
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.binary(min_size=16, max_size=16), st.lists(st.tuples(words, words, words, words), max_size=9))
-def test_every_block_is_hashed_as_the_definition_says(
-    key: bytes, rows: list[tuple[int, int, int, int]]
-) -> None:
+def test_every_block_is_hashed_as_the_definition_says(key: bytes, rows: list[tuple[int, int, int, int]]) -> None:
     def permute(data: bytes) -> bytes:
         return Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(data)
 
@@ -113,10 +108,7 @@ def test_a_stream_goes_on_where_it_was() -> None:
 
 
 def test_keys_of_different_purposes_differ() -> None:
-    keys = {
-        derive_key(*parts)
-        for parts in ((b"ab",), (b"a", b"b"), (b"a", b"", b"b"), (b"", b"ab"), (b"ab", b""))
-    }
+    keys = {derive_key(*parts) for parts in ((b"ab",), (b"a", b"b"), (b"a", b"", b"b"), (b"", b"ab"), (b"ab", b""))}
     assert len(keys) == 5
     assert derive_key(b"session", b"purpose").hex() == "68d9e148d89ea61c5639e1d3e63dc530"
 

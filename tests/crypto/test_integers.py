@@ -48,9 +48,7 @@ def paillier_key() -> PaillierSecret:
 
 def okamoto_uchiyama_key(made: OkamotoUchiyamaSecret) -> OkamotoUchiyamaSecret:
     square, q = made._factors
-    return OkamotoUchiyamaSecret(
-        OkamotoUchiyamaPublic.from_bytes(made.public.to_bytes()), math.isqrt(square), q
-    )
+    return OkamotoUchiyamaSecret(OkamotoUchiyamaPublic.from_bytes(made.public.to_bytes()), math.isqrt(square), q)
 
 
 def test_powers_are_those_of_the_definition_and_plain_numbers(arithmetic: Any) -> None:
@@ -66,13 +64,8 @@ def test_powers_are_those_of_the_definition_and_plain_numbers(arithmetic: Any) -
     assert not is_prime(prime * Q)
 
 
-def test_what_one_arithmetic_encrypts_the_other_decrypts(
-    arithmetic: Any, made: OkamotoUchiyamaSecret
-) -> None:
-    keys: list[tuple[SecretKey, SecretKey]] = [
-        (okamoto_uchiyama_key(made), made),
-        (paillier_key(), paillier_key()),
-    ]
+def test_what_one_arithmetic_encrypts_the_other_decrypts(arithmetic: Any, made: OkamotoUchiyamaSecret) -> None:
+    keys: list[tuple[SecretKey, SecretKey]] = [(okamoto_uchiyama_key(made), made), (paillier_key(), paillier_key())]
     for key, other in keys:
         slots = Slots(3, 8, key.public.plaintext_bits)
         units = [key.encrypt(slots.unit(0)), key.public.encrypt(slots.unit(2)), other.encrypt(slots.unit(2))]

@@ -155,9 +155,7 @@ def test_extended_transfers_by_definition(monkeypatch: pytest.MonkeyPatch) -> No
         q = v ^ (secret if choice else 0)
         assert zeros[transfer] == hashed(key, q, transfer)
         assert ones[transfer] == hashed(key, q ^ secret, transfer)
-    assert numbers(received.random()) == [
-        (zeros, ones)[choice][at] for at, choice in enumerate(CHOICES.tolist())
-    ]
+    assert numbers(received.random()) == [(zeros, ones)[choice][at] for at, choice in enumerate(CHOICES.tolist())]
 
 
 def test_tables() -> None:
@@ -298,10 +296,7 @@ def test_triples_and_a_shared_evaluation() -> None:
 
 def test_elements_of_rings_and_bits_of_words() -> None:
     seed = bytes(range(16))
-    assert (
-        digest(PowerOfTwo(20).from_seed(seed, 9), PrimeField(2**61 - 1).from_seed(seed, 9))
-        == "cea3360c1e3aca6d"
-    )
+    assert digest(PowerOfTwo(20).from_seed(seed, 9), PrimeField(2**61 - 1).from_seed(seed, 9)) == "cea3360c1e3aca6d"
     assert digest(expand(seed, 40)) == "c3ba65b70ffbfe70"
     assert to_bits([6], 4)[:, 0].tolist() == [0, 1, 1, 0]
     # A candidate, the score shifted by 2^5, and the position counted from the last.
@@ -332,9 +327,7 @@ def test_unit_vectors() -> None:
     told = [side.begin(own) for side, own in zip(sides, places, strict=True)]
     travelled = [*told]
     for step in ("hear", "grow", "correct", "descend", "grow", "correct", "descend"):
-        found = [
-            getattr(side, step)(*([] if step == "grow" else [told[1 - at]])) for at, side in enumerate(sides)
-        ]
+        found = [getattr(side, step)(*([] if step == "grow" else [told[1 - at]])) for at, side in enumerate(sides)]
         told = found
         travelled += [each for each in found if each is not None]
     masks = np.arange(16, dtype=np.uint16).reshape(2, 8)

@@ -191,8 +191,7 @@ def test_no_difference_is_light_whoever_chooses_it(least: int, tries: int) -> No
         return 0.0 if width <= short else min(0.0, 3 - (128 - short) * (width - short))
 
     chance = sum(
-        2.0 ** (log2(comb(COLUMNS, width)) - COLUMNS + CHOICE_BITS + at_most(width))
-        for width in range(COLUMNS + 1)
+        2.0 ** (log2(comb(COLUMNS, width)) - COLUMNS + CHOICE_BITS + at_most(width)) for width in range(COLUMNS + 1)
     )
     assert tries + log2(chance) < -40
 
@@ -226,9 +225,7 @@ def test_matrices_times_columns() -> None:
     plain = np.unpackbits(columns.view(np.uint8), axis=1, bitorder="little")
     assert [int(f"{int(slot):064b}"[63 - 3]) for slot in slots] == plain[3].tolist()
     for group in (5, 8):
-        product = np.unpackbits(
-            BitMatrix(bits, group).times(columns).view(np.uint8), axis=1, bitorder="little"
-        )
+        product = np.unpackbits(BitMatrix(bits, group).times(columns).view(np.uint8), axis=1, bitorder="little")
         assert np.array_equal(product, (bits.astype(int) @ plain) % 2)
     assert rank(np.eye(7, dtype=np.uint8)) == 7
     assert rank(np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]], np.uint8)) == 2
@@ -244,8 +241,6 @@ def test_the_receivers_store_has_the_value_of_each_item() -> None:
 def test_shares_of_zero_cancel_for_who_has_an_item() -> None:
     keys = {frozenset(pair): bytes([number]) * 16 for number, pair in enumerate([(0, 1), (0, 2), (1, 2)])}
     items = random_blocks(20)
-    shares = [
-        zero_shares(items, [key for pair, key in keys.items() if member in pair]) for member in range(3)
-    ]
+    shares = [zero_shares(items, [key for pair, key in keys.items() if member in pair]) for member in range(3)]
     assert not (shares[0] ^ shares[1] ^ shares[2]).any()
     assert all(balanced(np.unpackbits(share.view(np.uint8))) for share in (shares[0], shares[0] ^ shares[1]))

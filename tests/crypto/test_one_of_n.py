@@ -120,9 +120,7 @@ def test_tables_misused() -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10), st.integers(1, 70))
-def test_trees_give_all_leaves_but_one(
-    trees: tuple[TreeSender, TreeReceiver], count: int, leaves: int
-) -> None:
+def test_trees_give_all_leaves_but_one(trees: tuple[TreeSender, TreeReceiver], count: int, leaves: int) -> None:
     sender, receiver = trees
     holes = some_indices(count, leaves)
     seeds, answer = sender.plant(receiver.ask(holes, leaves), count, leaves)
@@ -137,9 +135,7 @@ def test_trees_give_all_leaves_but_one(
     assert len(np.unique(seeds)) == seeds.size
 
 
-def test_the_missing_leaf_is_unrelated_to_what_the_receiver_has(
-    trees: tuple[TreeSender, TreeReceiver],
-) -> None:
+def test_the_missing_leaf_is_unrelated_to_what_the_receiver_has(trees: tuple[TreeSender, TreeReceiver]) -> None:
     sender, receiver = trees
     count, leaves = 3000, 8
     holes = np.full(count, 5)

@@ -17,14 +17,7 @@ from masquerade.crypto.transfer_extension import TransferReceiver, TransferSende
 from masquerade.errors import ParameterError
 
 Pair = tuple[TransferSender, TransferReceiver]
-RINGS = [
-    PowerOfTwo(1),
-    PowerOfTwo(20),
-    PowerOfTwo(64),
-    PrimeField(2),
-    PrimeField(65537),
-    PrimeField(2**61 - 1),
-]
+RINGS = [PowerOfTwo(1), PowerOfTwo(20), PowerOfTwo(64), PrimeField(2), PrimeField(65537), PrimeField(2**61 - 1)]
 
 
 @pytest.fixture(scope="module")

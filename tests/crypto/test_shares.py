@@ -104,9 +104,7 @@ def masked_parties(count: int, ring: Ring, session: bytes = b"session") -> list[
 
 @settings(max_examples=examples(25), deadline=None)
 @given(ring_and_values(4), st.integers(2, 4), st.integers(0, 2**40))
-def test_masked_values_sum_to_the_sum(
-    case: tuple[Ring, list[list[int]]], count: int, round_number: int
-) -> None:
+def test_masked_values_sum_to_the_sum(case: tuple[Ring, list[list[int]]], count: int, round_number: int) -> None:
     ring, vectors = case
     parties = masked_parties(count, ring)
     shown = [

@@ -27,9 +27,7 @@ def transfers() -> Transfers:
     return set_up()
 
 
-def planted(
-    transfers: Transfers, values: list[int], n_values: int, batch: int
-) -> tuple[ValuePlanter, ValuePicker]:
+def planted(transfers: Transfers, values: list[int], n_values: int, batch: int) -> tuple[ValuePlanter, ValuePicker]:
     sender, receiver = transfers
     session = b"column %d" % next(columns)
     planter = ValuePlanter(session, sender, n_values, len(values))
@@ -82,9 +80,7 @@ def test_splits_look_random_and_no_mask_serves_twice(transfers: Transfers) -> No
 
 def test_messages_are_as_long_whatever_the_parts(transfers: Transfers) -> None:
     planter, _ = planted(transfers, [0, 1, 2, 1], 3, 4)
-    asked = [
-        planter.split(np.arange(4), np.array([0, 2]), np.array(parts), 4) for parts in ([0] * 4, [4, 1, 3, 0])
-    ]
+    asked = [planter.split(np.arange(4), np.array([0, 2]), np.array(parts), 4) for parts in ([0] * 4, [4, 1, 3, 0])]
     assert len({len(message) for message, _ in asked}) == 1
 
 

@@ -22,14 +22,7 @@ from masquerade.crypto.transfer_extension import (
 )
 from masquerade.errors import ParameterError
 
-RINGS = [
-    PowerOfTwo(1),
-    PowerOfTwo(13),
-    PowerOfTwo(64),
-    PrimeField(2),
-    PrimeField(65537),
-    PrimeField(2**61 - 1),
-]
+RINGS = [PowerOfTwo(1), PowerOfTwo(13), PowerOfTwo(64), PrimeField(2), PrimeField(65537), PrimeField(2**61 - 1)]
 Pair = tuple[TransferSender, TransferReceiver]
 
 
@@ -89,9 +82,7 @@ def test_ring_correlation(pair: Pair, ring: Ring, count: int, width: int | None)
     zeros, message = sent.correlate(ring, deltas)
     assert len(message) == ring.element_bytes * deltas.size
     got = received.correlated(ring, message, width)
-    plain = [
-        (int(zero) + int(delta)) % ring.modulus for zero, delta in zip(zeros.flat, deltas.flat, strict=True)
-    ]
+    plain = [(int(zero) + int(delta)) % ring.modulus for zero, delta in zip(zeros.flat, deltas.flat, strict=True)]
     expected = picked(choices, zeros, np.array(plain, np.uint64).reshape(zeros.shape))
     assert np.array_equal(got, expected)
     assert zeros.size == 0 or int(zeros.max()) < ring.modulus

@@ -35,19 +35,11 @@ def both(
 ) -> tuple[UnitPlanter, UnitPicker]:
     sender, receiver = transfers or set_up()
     session = b"table %d" % next(tables)
-    return (
-        UnitPlanter(session, sender, rows, columns, word),
-        UnitPicker(session, receiver, rows, columns, word),
-    )
+    return (UnitPlanter(session, sender, rows, columns, word), UnitPicker(session, receiver, rows, columns, word))
 
 
 def shares(
-    pairs: list[tuple[int, int]],
-    rows: int,
-    columns: int,
-    word: Word,
-    batch: int,
-    transfers: Transfers | None = None,
+    pairs: list[tuple[int, int]], rows: int, columns: int, word: Word, batch: int, transfers: Transfers | None = None
 ) -> tuple[Words, Words, list[bytes]]:
     """Both shares, and everything that travelled; two batches are under way at a time."""
     planter, picker = both(rows, columns, word, transfers)
@@ -70,9 +62,7 @@ def shares(
 @st.composite
 def many_pairs(draw: st.DrawFn) -> tuple[list[tuple[int, int]], int, int]:
     rows, columns = draw(st.integers(1, 20)), draw(st.integers(1, 30))
-    pairs = draw(
-        st.lists(st.tuples(st.integers(0, rows - 1), st.integers(0, columns)), min_size=1, max_size=60)
-    )
+    pairs = draw(st.lists(st.tuples(st.integers(0, rows - 1), st.integers(0, columns)), min_size=1, max_size=60))
     return pairs, rows, columns
 
 
@@ -128,9 +118,7 @@ def test_a_seed_is_stretched_the_same_way_wherever_it_stands(workers: int) -> No
     seeds = rng.integers(0, 1 << 63, (7, 3, 2), np.uint64)
     whole, alone = RowSums(b"s", 7, 21, NARROW, workers), RowSums(b"s", 1, 21, NARROW)
     by_tree = whole.add(seeds)
-    rows = np.stack(
-        [[alone.add(seeds[leaf : leaf + 1, [tree]])[0] for tree in range(3)] for leaf in range(7)]
-    )
+    rows = np.stack([[alone.add(seeds[leaf : leaf + 1, [tree]])[0] for tree in range(3)] for leaf in range(7)])
     assert np.array_equal(by_tree, rows.sum(axis=0, dtype=np.uint16))
     assert np.array_equal(whole.total(), rows.sum(axis=1, dtype=np.uint16))
     assert len({row.tobytes() for row in rows.reshape(21, -1)}) == 21

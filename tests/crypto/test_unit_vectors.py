@@ -59,12 +59,7 @@ def shares(
 
 
 @settings(max_examples=examples(25), deadline=None)
-@given(
-    size=st.integers(1, 70),
-    n=st.integers(1, 20),
-    seed=st.integers(0, 2**32),
-    word=st.sampled_from([NARROW, WIDE]),
-)
+@given(size=st.integers(1, 70), n=st.integers(1, 20), seed=st.integers(0, 2**32), word=st.sampled_from([NARROW, WIDE]))
 def test_shares_add_up_to_unit_vectors(
     size: int, n: int, seed: int, word: Word, ways: tuple[Transfers, Transfers]
 ) -> None:

@@ -58,23 +58,7 @@ def test_numbers_may_be_written_in_other_ways(text: str, number: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        " ",
-        "abc",
-        "nan",
-        "Infinity",
-        "1_000",
-        "1,5",
-        "0x10",
-        "٣",
-        "1e999",
-        "9" * 5000,
-        "--1",
-        "1 2",
-        "+inf",
-    ],
+    "text", ["", " ", "abc", "nan", "Infinity", "1_000", "1,5", "0x10", "٣", "1e999", "9" * 5000, "--1", "1 2", "+inf"]
 )
 def test_what_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
@@ -93,9 +77,7 @@ def test_dates_are_days_since_1970() -> None:
     assert read_number("2000-02-29", "date") == 11016
 
 
-@pytest.mark.parametrize(
-    "text", ["2001-02-29", "20010228", "2001-W01-1", "2001-2-3", "5", "2001-02-28 ", "0000-01-01"]
-)
+@pytest.mark.parametrize("text", ["2001-02-29", "20010228", "2001-W01-1", "2001-2-3", "5", "2001-02-28 ", "0000-01-01"])
 def test_what_is_no_date_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         read_number(text, "date")
@@ -121,8 +103,7 @@ def test_intervals() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "5", "[1, 2]", "(1, 2)", "[2, 1)", "[1, 1)", "[a, 2)", "[1, 2, 3)", "[1)", "[nan, 2)", "x[1, 2)"],
+    "text", ["", "5", "[1, 2]", "(1, 2)", "[2, 1)", "[1, 1)", "[a, 2)", "[1, 2, 3)", "[1)", "[nan, 2)", "x[1, 2)"]
 )
 def test_what_is_no_interval(text: str) -> None:
     assert read_interval(text) is None
@@ -197,15 +178,11 @@ STYLES = [
 
 
 @pytest.mark.parametrize(("style", "cells"), STYLES)
-def test_numbers_of_other_styles_are_written_in_the_usual_way(
-    style: NumberStyle, cells: dict[str, str]
-) -> None:
+def test_numbers_of_other_styles_are_written_in_the_usual_way(style: NumberStyle, cells: dict[str, str]) -> None:
     assert {cell: style.usual(cell) for cell in cells} == cells
 
 
-@pytest.mark.parametrize(
-    "cell", ["12,34.5", "1,2345", "$", "$ 5 $ 5", "--5", "-$-5", "1.5.2", "", "5 €", "kg"]
-)
+@pytest.mark.parametrize("cell", ["12,34.5", "1,2345", "$", "$ 5 $ 5", "--5", "-$-5", "1.5.2", "", "5 €", "kg"])
 def test_what_is_no_number_of_a_style_is_refused(cell: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         NumberStyle(".", ",", "$").usual(cell)

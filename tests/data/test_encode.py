@@ -22,9 +22,7 @@ from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import DataError, ParameterError, TaxonomyError
 from strategies import DECADES, tables
 
-JOBS = Taxonomy(
-    Branch("Any", (Branch("Blue", (Branch("Baker"), Branch("Welder"))), Branch("Lawyer"))), "jobs.csv"
-)
+JOBS = Taxonomy(Branch("Any", (Branch("Blue", (Branch("Baker"), Branch("Welder"))), Branch("Lawyer"))), "jobs.csv")
 
 
 wrong = Origin("people.csv").problem
@@ -68,8 +66,7 @@ def test_generalised_cells_are_the_names_of_the_cut() -> None:
 def test_an_unknown_value_is_told_with_its_row_and_the_nearest_leaf() -> None:
     job = Attribute("job", taxonomy=JOBS)
     assert problem(job, ["Baker", "Lowyer", "Lowyer"]) == (
-        'people.csv: row 2, column job: "Lowyer" is no leaf of taxonomy jobs.csv; '
-        'the nearest leaf is "Lawyer"'
+        'people.csv: row 2, column job: "Lowyer" is no leaf of taxonomy jobs.csv; the nearest leaf is "Lawyer"'
     )
     assert problem(job, ["BAKER"]).endswith('the nearest leaf is "Baker"')
     assert problem(job, ["12345"]).endswith('its leaves are like "Baker"')
@@ -164,9 +161,8 @@ def test_a_decimal_comma() -> None:
     salary = Attribute("salary", "continuous", decimal=",")
     assert points(ranks(salary, ["1,5", "-3", "0,25", "1e3"])) == [-3, 0.25, 1.5, 1000]
     for cell in ("1.5", "1.000,5", "1,5,0"):
-        assert (
-            f'"{cell}" is not a number; allowed are whole numbers and decimals such as 42, -3,5'
-            in problem(salary, ["1", cell])
+        assert f'"{cell}" is not a number; allowed are whole numbers and decimals such as 42, -3,5' in problem(
+            salary, ["1", cell]
         )
     hint = problem(Attribute("salary", "continuous"), ["1", "1,5"])
     assert hint.endswith('; for a decimal comma set decimal = ","')
@@ -312,9 +308,7 @@ def test_a_missing_value_that_only_the_dictionary_has_is_not_missing() -> None:
             ]
         ),
         pa.chunked_array([pa.DictionaryArray.from_arrays([0, 1, None, 2, 3], ["b", "a", "b", "c"])]),
-        pa.chunked_array(
-            [pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0, 3], pa.int8()), ["b", "a", None, "c"])]
-        ),
+        pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0, 3], pa.int8()), ["b", "a", None, "c"])]),
     ],
     ids=["plain", "encoded", "two dictionaries", "a value twice", "a null in the dictionary"],
 )
@@ -379,11 +373,7 @@ def test_every_released_cell_covers_its_original(table: Table) -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(
-    st.lists(
-        st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False),
-        min_size=1,
-        max_size=10,
-    )
+    st.lists(st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=10)
 )
 def test_ranks_of_text_are_in_the_order_of_the_numbers(numbers: list[float]) -> None:
     column = ranks(Attribute("n", "continuous"), [repr(number) for number in numbers])

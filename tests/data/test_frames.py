@@ -47,12 +47,8 @@ FRAMES: dict[str, Callable[[], Any]] = {
     "pandas with an index": lambda: pandas_frame().set_index(np.array([9, 8, 8, 5])),
     "polars": lambda: pl.DataFrame(PEOPLE),
     "polars categorical": lambda: pl.DataFrame(PEOPLE).with_columns(pl.col("job").cast(pl.Categorical)),
-    "polars enum": lambda: pl.DataFrame(PEOPLE).with_columns(
-        pl.col("job").cast(pl.Enum(["smith", "nurse", "x"]))
-    ),
-    "polars in chunks": lambda: pl.concat(
-        [pl.DataFrame(PEOPLE).head(1), pl.DataFrame(PEOPLE).tail(3)], rechunk=False
-    ),
+    "polars enum": lambda: pl.DataFrame(PEOPLE).with_columns(pl.col("job").cast(pl.Enum(["smith", "nurse", "x"]))),
+    "polars in chunks": lambda: pl.concat([pl.DataFrame(PEOPLE).head(1), pl.DataFrame(PEOPLE).tail(3)], rechunk=False),
     "pyarrow": arrow_table,
     "pyarrow views": lambda: arrow_table().set_column(1, "job", pa.array(PEOPLE["job"], pa.string_view())),
     "pyarrow batch": lambda: arrow_table().to_batches()[0],
@@ -78,9 +74,7 @@ def test_frames_come_in(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", FRAMES)
 def test_frames_work_as_tables(kind: str) -> None:
-    schema = Schema(
-        [Attribute("age", "continuous"), Attribute("job", taxonomy="flat"), Attribute("born", "date")]
-    )
+    schema = Schema([Attribute("age", "continuous"), Attribute("job", taxonomy="flat"), Attribute("born", "date")])
     table = Table(FRAMES[kind](), schema).complete(["age", "job"])
     assert (len(table), table.dropped_rows) == (3, 1)
     assert table.column("age").ranks.tolist() == [0, 1, 1]
@@ -144,17 +138,11 @@ def test_what_is_no_frame(frame: object) -> None:
 
 @pytest.mark.parametrize(
     "frame",
-    [
-        pl.Series("age", [1, 2]),
-        pa.chunked_array([[1]]),
-        pd.DataFrame({"x": pd.Series([1, "a", None], dtype=object)}),
-    ],
+    [pl.Series("age", [1, 2]), pa.chunked_array([[1]]), pd.DataFrame({"x": pd.Series([1, "a", None], dtype=object)})],
     ids=["a series", "an array", "a column of mixed objects"],
 )
 def test_frames_that_are_no_table(frame: object) -> None:
-    with pytest.raises(
-        DataError, match=rf"^the {type(frame).__name__} cannot become an Arrow table( \(.*\))?$"
-    ):
+    with pytest.raises(DataError, match=rf"^the {type(frame).__name__} cannot become an Arrow table( \(.*\))?$"):
         Table(frame)
 
 

@@ -72,9 +72,7 @@ def test_files_must_have_the_same_columns(folder: Path) -> None:
     with pytest.raises(DataError, match=re.escape('no column "age"')):
         parted_files("people", folder, ["age"])
     pyarrow.parquet.write_table(pa.table({"number": ["six"]}), folder / "people" / "c.parquet")
-    with pytest.raises(
-        DataError, match=r"c\.parquet: column number is of type string, and in a\.parquet int64"
-    ):
+    with pytest.raises(DataError, match=r"c\.parquet: column number is of type string, and in a\.parquet int64"):
         parted_files("people", folder, ["number"])
     with pytest.raises(DataError, match=r'c\.parquet: no column "word", which a\.parquet has'):
         parted_files("people", folder, ["word"])

@@ -36,10 +36,7 @@ def digest(table: pa.Table) -> str:
 
 
 def test_a_seed_gives_the_same_people_for_ever() -> None:
-    assert (
-        digest(generate_people(200, seed=7))
-        == "6901a052fe809b832095030a6b75fc3b92e82c3f04f12b23fd4452616fc674c6"
-    )
+    assert digest(generate_people(200, seed=7)) == "6901a052fe809b832095030a6b75fc3b92e82c3f04f12b23fd4452616fc674c6"
     assert (
         digest(generate_people(50, seed=8, missing=0.1))
         == "c9ca4169486cb0543d66b8048cd0a390bc6577ca4900b6bb837723252c58b60c"
@@ -147,9 +144,7 @@ def test_the_files_fit_together(tmp_path: Path) -> None:
         & KAnonymity(third["qid"], third["k"])
     )
     assert set(requirement.qid_attributes) == set(job["attributes"])
-    outcome = TopDownSpecialization(job["roles"]["class"], job["algorithm"]["score"]).run_on_table(
-        table, requirement
-    )
+    outcome = TopDownSpecialization(job["roles"]["class"], job["algorithm"]["score"]).run_on_table(table, requirement)
     assert len({step.attribute for step in outcome.steps}) >= 3
 
 
@@ -178,9 +173,7 @@ def test_organisations_know_different_things_about_overlapping_people() -> None:
         assert all(row.items() <= whole[row["ssn"]].items() for row in table.to_pylist())
         for other in tables:
             assert name == other or known[name] - known[other]
-    orders = [
-        [each for each in table["ssn"].to_pylist() if each in known["bank"]] for table in tables.values()
-    ]
+    orders = [[each for each in table["ssn"].to_pylist() if each in known["bank"]] for table in tables.values()]
     assert orders[0] != orders[1] != orders[2]
     common = common_people(people, tables)
     assert set(common["ssn"].to_pylist()) == known["bank"] & known["insurer"] & known["clinic"]

@@ -46,11 +46,7 @@ def roles(text: str) -> tuple[set[str], set[str]]:
         ("SELECT a.age AS years FROM p a WHERE a.age > 3 ORDER BY years", {"age"}, {"age"}),
         ("WITH w AS (SELECT age AS a FROM p WHERE job = 'x') SELECT a FROM w", {"age"}, {"job"}),
         ("SELECT sex FROM p GROUP BY sex HAVING MAX(age) > 3", {"sex"}, {"age"}),
-        (
-            "SELECT age FROM p WHERE job IN (SELECT name FROM j WHERE pay > 3)",
-            {"age", "name"},
-            {"job", "pay"},
-        ),
+        ("SELECT age FROM p WHERE job IN (SELECT name FROM j WHERE pay > 3)", {"age", "name"}, {"job", "pay"}),
         ("SELECT age FROM p UNION SELECT pay FROM q WHERE sex = 'f'", {"age", "pay"}, {"sex"}),
         ("SELECT pay AS age FROM p WHERE age > 3", {"pay"}, {"age"}),
         ("SELECT age AS sex, sex AS age FROM p", {"age", "sex"}, set()),
@@ -59,11 +55,7 @@ def roles(text: str) -> tuple[set[str], set[str]]:
         ("SELECT x FROM (SELECT age AS X FROM p) WHERE x > 3", {"age"}, {"age"}),
         ("SELECT t.a FROM (SELECT age FROM p) AS t(a) WHERE t.a > 3", {"age"}, {"age"}),
         ("WITH t(a) AS (SELECT age FROM p UNION SELECT pay FROM p) SELECT a FROM t", {"age", "pay"}, set()),
-        (
-            "WITH RECURSIVE t AS (SELECT age FROM p UNION SELECT age + 1 FROM t) SELECT age FROM t",
-            {"age"},
-            set(),
-        ),
+        ("WITH RECURSIVE t AS (SELECT age FROM p UNION SELECT age + 1 FROM t) SELECT age FROM t", {"age"}, set()),
         ("SELECT p.age FROM p JOIN q USING (job)", {"age"}, {"job"}),
         ("SELECT age FROM p WHERE EXISTS (SELECT * FROM q WHERE q.job = p.job)", {"age"}, {"job"}),
     ],
@@ -109,14 +101,9 @@ def test_conditions_are_about_the_columns_behind_names() -> None:
 
 def test_statements_end_with_a_semicolon_or_where_the_next_begins_a_line() -> None:
     log = parse_query_log(
-        "SELECT age FROM p; SELECT job FROM p\nSELECT sex\nFROM p\nUNION\nSELECT town FROM p;\nCOMMIT;",
-        "q.sql",
+        "SELECT age FROM p; SELECT job FROM p\nSELECT sex\nFROM p\nUNION\nSELECT town FROM p;\nCOMMIT;", "q.sql"
     )
-    assert [[each.name for each in query.features] for query in log.queries] == [
-        ["age"],
-        ["job"],
-        ["sex", "town"],
-    ]
+    assert [[each.name for each in query.features] for query in log.queries] == [["age"], ["job"], ["sex", "town"]]
     assert [query.line for query in log.queries] == [1, 1, 2]
     assert log.passed_over == 1
 
@@ -129,10 +116,7 @@ def test_statements_end_with_a_semicolon_or_where_the_next_begins_a_line() -> No
         ("SET a = 1; COMMIT", "q.sql: no query among 2 statements; a log has SELECT statements"),
         ("SELECT age FROM p;\nSELECT FROM p WHERE;", "q.sql: line 2: cannot be read as SQL"),
         ("SELECT age FROM p;\n\nage, job", "q.sql: line 3: cannot be read as SQL"),
-        (
-            "SELECT age\nFROM p WHERE job = 'HIV",
-            "q.sql: line 2: cannot be read as SQL: a quotation does not end",
-        ),
+        ("SELECT age\nFROM p WHERE job = 'HIV", "q.sql: line 2: cannot be read as SQL: a quotation does not end"),
         ("SELECT " + "(" * 5000, "q.sql: line 1: cannot be read as SQL"),
         ("SELECT * FROM p, p", "q.sql: line 1: cannot be read as SQL"),
         ("SELECT LATERAL .", "q.sql: line 1: cannot be read as SQL"),
@@ -196,27 +180,7 @@ def test_a_dialect_has_quotation_marks_of_its_own() -> None:
 
 
 WORDS = st.sampled_from(
-    [
-        "SELECT",
-        "FROM",
-        "WHERE",
-        "age",
-        "(",
-        ")",
-        ",",
-        "'",
-        '"',
-        "x",
-        "=",
-        "<",
-        "IN",
-        ";",
-        "\n",
-        "*",
-        "WITH",
-        "AS",
-        "3",
-    ]
+    ["SELECT", "FROM", "WHERE", "age", "(", ")", ",", "'", '"', "x", "=", "<", "IN", ";", "\n", "*", "WITH", "AS", "3"]
 )
 
 

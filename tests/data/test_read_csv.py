@@ -77,11 +77,7 @@ def problem(path: Path, content: bytes | str, **options: object) -> str:
 
 def test_every_cell_is_the_text_it_is(people: Path) -> None:
     source = read(people, 'name,age,note\nAnn, 007 ,NA\n"Bo ""B"" Lee",,"a, b"\n?,null,"two\nlines"\n')
-    assert rows_of(source) == [
-        ["Ann", " 007 ", "NA"],
-        ['Bo "B" Lee', "", "a, b"],
-        ["?", "null", "two\nlines"],
-    ]
+    assert rows_of(source) == [["Ann", " 007 ", "NA"], ['Bo "B" Lee', "", "a, b"], ["?", "null", "two\nlines"]]
     assert source.all_columns == ("name", "age", "note")
     assert set(source.table.schema.types) == {pa.string()}
     assert all(column.null_count == 0 for column in source.table.columns)
@@ -99,9 +95,7 @@ def test_no_column_asked_still_counts_the_rows(people: Path) -> None:
 
 
 def test_coded_columns_share_one_dictionary(people: Path) -> None:
-    lines = "".join(
-        f"{number % 7},{number}\n" for number in range(600_000)
-    )  # more than one of Arrow's blocks
+    lines = "".join(f"{number % 7},{number}\n" for number in range(600_000))  # more than one of Arrow's blocks
     table = read(people, "digit,number\n" + lines, coded={"digit"}).table
     assert table.schema.types == [CODED, pa.string()]
     digits = table.column("digit")
@@ -170,9 +164,7 @@ def test_long_cells(people: Path) -> None:
     assert source.origin.problem("", 1).place.endswith("row 2 (line 3)")
 
 
-def test_arrow_has_let_go_of_everything_when_the_table_is_there(
-    people: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arrow_has_let_go_of_everything_when_the_table_is_there(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise one of its threads aborts a process that ends at once, as a command does after a mistake."""
     made: list[weakref.ref[module._Guard]] = []
 
@@ -218,44 +210,28 @@ def test_adult(people: Path) -> None:
     ("content", "expected"),
     [
         pytest.param("", "the file is empty; a header and rows are expected", id="0 bytes"),
-        pytest.param(
-            "\ufeff\n\n", "the file is empty; a header and rows are expected", id="only blank lines"
-        ),
+        pytest.param("\ufeff\n\n", "the file is empty; a header and rows are expected", id="only blank lines"),
         pytest.param("a,b\n\n\r\n", "there is a header but no row of data", id="no rows"),
         pytest.param("a,b", "there is a header but no row of data", id="a header without newline"),
         pytest.param("a,,c\n1,2,3\n", "column 2 has no name", id="no name"),
         pytest.param("a, \n1,2\n", "column 2 has no name", id="a name of spaces"),
         pytest.param("a,b, a\n1,2,3\n", "column a occurs more than once", id="doubled"),
         pytest.param("a,b\n1,2\n3\n", "row 2 (line 3): 1 field, where the header has 2", id="too few"),
+        pytest.param("a,b\n1,2\n\n3,4,5\n6\n", "row 2 (line 4): 3 fields, where the header has 2", id="too many"),
+        pytest.param('a,b\n1,"x\ny"\n3\n', "row 2 (line 4): 1 field, where the header has 2", id="after a long row"),
         pytest.param(
-            "a,b\n1,2\n\n3,4,5\n6\n", "row 2 (line 4): 3 fields, where the header has 2", id="too many"
+            'a,b\n1,2\n3,"x\n4,5\n', "row 2 (line 3): a quote that opens in this row is never closed", id="open"
         ),
         pytest.param(
-            'a,b\n1,"x\ny"\n3\n', "row 2 (line 4): 1 field, where the header has 2", id="after a long row"
+            'a,b\n1,"x', "row 1 (line 2): a quote that opens in this row is never closed", id="open at the end"
         ),
         pytest.param(
-            'a,b\n1,2\n3,"x\n4,5\n',
-            "row 2 (line 3): a quote that opens in this row is never closed",
-            id="open",
+            'a,b\n1,"x"",5\n', "row 1 (line 2): a quote that opens in this row is never closed", id="doubled end"
         ),
         pytest.param(
-            'a,b\n1,"x',
-            "row 1 (line 2): a quote that opens in this row is never closed",
-            id="open at the end",
+            'a,b\ni"j,"x""\n', "row 1 (line 2): a quote that opens in this row is never closed", id="even quotes"
         ),
-        pytest.param(
-            'a,b\n1,"x"",5\n',
-            "row 1 (line 2): a quote that opens in this row is never closed",
-            id="doubled end",
-        ),
-        pytest.param(
-            'a,b\ni"j,"x""\n',
-            "row 1 (line 2): a quote that opens in this row is never closed",
-            id="even quotes",
-        ),
-        pytest.param(
-            'a,"b\n1,2\n', "line 1: a quote that opens in the header is never closed", id="open header"
-        ),
+        pytest.param('a,"b\n1,2\n', "line 1: a quote that opens in the header is never closed", id="open header"),
         pytest.param(
             "a,b\n1,x\0y\n",
             'line 2: a NUL byte, which no text file holds; for UTF-16 set encoding = "utf-16"',
@@ -271,10 +247,7 @@ def test_one_clear_line(people: Path, content: str, expected: str, columns: list
 def test_ragged_rows_far_into_a_file(people: Path) -> None:
     lines = [f"{number},{number}" for number in range(400_000)]
     lines[399_000] += ",x"
-    assert (
-        problem(people, "a,b\n" + "\n".join(lines))
-        == "row 399001 (line 399002): 3 fields, where the header has 2"
-    )
+    assert problem(people, "a,b\n" + "\n".join(lines)) == "row 399001 (line 399002): 3 fields, where the header has 2"
 
 
 def test_broken_encoding(people: Path) -> None:
@@ -285,8 +258,7 @@ def test_broken_encoding(people: Path) -> None:
         "line 2: the byte at offset 5 (0xff)"
     )
     assert problem(people, "a\n1\n".encode("utf-16")) == (
-        "line 1: the byte at offset 0 (0xff) is not utf-8; "
-        'the file begins as UTF-16 does: set encoding = "utf-16"'
+        'line 1: the byte at offset 0 (0xff) is not utf-8; the file begins as UTF-16 does: set encoding = "utf-16"'
     )
     assert problem(people, b"a\n1\n\x81\n", encoding="cp1252").startswith(
         "line 3: the byte at offset 4 (0x81) is not cp1252"
@@ -332,16 +304,12 @@ def test_all_doubled_columns_are_named(people: Path) -> None:
 
 def test_names_with_line_breaks_do_not_break_the_line(people: Path) -> None:
     assert problem(people, '"a\nb","a\nb"\n1,2\n') == "column a\\nb occurs more than once"
-    assert (
-        problem(people, '"a\r\nb"\n1\n', columns=["x\ny"]) == 'no column "x\\ny"; the columns are: a\\r\\nb'
-    )
+    assert problem(people, '"a\r\nb"\n1\n', columns=["x\ny"]) == 'no column "x\\ny"; the columns are: a\\r\\nb'
 
 
 def test_files_that_do_not_open(people: Path, tmp_path: Path) -> None:
     people.write_text("a\n1\n")
-    with pytest.raises(
-        DataError, match=r"peoples.csv: there is no such file \(did you mean \"people.csv\"\?\)$"
-    ):
+    with pytest.raises(DataError, match=r"peoples.csv: there is no such file \(did you mean \"people.csv\"\?\)$"):
         read_csv(tmp_path / "peoples.csv")
     with pytest.raises(DataError, match="there is no such file, and no such folder"):
         read_csv(tmp_path / "no" / "people.csv")
@@ -383,9 +351,7 @@ def test_what_python_writes_reads_back_the_same(
 @given(text=st.text(st.sampled_from('"",,\n\rxy'), max_size=16), width=st.integers(1, 3), coded=st.booleans())
 @example('1,"a"b"c",x\n', 3, False)
 @settings(max_examples=examples(400), deadline=None)
-def test_arrow_and_the_scan_agree(
-    tmp_path_factory: pytest.TempPathFactory, text: str, width: int, coded: bool
-) -> None:
+def test_arrow_and_the_scan_agree(tmp_path_factory: pytest.TempPathFactory, text: str, width: int, coded: bool) -> None:
     """The fast way and the exact way take every text, however odd, as the same cells or both as wrong."""
     header = ",".join(f"c{number}" for number in range(width))
     content = f"{header}\n{text}".encode()
@@ -399,10 +365,7 @@ def test_arrow_and_the_scan_agree(
         assert problem(path, content)
 
 
-@given(
-    content=st.binary(max_size=200),
-    encoding=st.sampled_from(["utf-8", "utf-16", "latin-1", "shift_jis", "utf-7"]),
-)
+@given(content=st.binary(max_size=200), encoding=st.sampled_from(["utf-8", "utf-16", "latin-1", "shift_jis", "utf-7"]))
 @settings(max_examples=examples(200), deadline=None)
 def test_any_bytes_read_or_are_explained(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, encoding: str
@@ -454,9 +417,7 @@ def test_the_header_shows_the_separator(tmp_path: Path, separator: str) -> None:
 def test_a_wrong_separator_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("age\tjob\n1\tx\n")
-    with pytest.raises(
-        DataError, match=r'one column with that separator; set separator = "\\t", or leave it out'
-    ):
+    with pytest.raises(DataError, match=r'one column with that separator; set separator = "\\t", or leave it out'):
         read_csv(path, separator=",", columns=["age"])
     assert read_csv(path, separator=",").table.column_names == ["age\tjob"]  # nobody asked for another
 

@@ -31,13 +31,7 @@ def test_duckdb(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "query",
-    [
-        "DELETE FROM people",
-        "SELECT 1; DELETE FROM people",
-        "COPY people TO 'out.csv'",
-        "ATTACH 'other.duckdb'",
-    ],
+    "query", ["DELETE FROM people", "SELECT 1; DELETE FROM people", "COPY people TO 'out.csv'", "ATTACH 'other.duckdb'"]
 )
 def test_a_query_cannot_write(folder: Path, query: str) -> None:
     with pytest.raises(DataError):

@@ -102,9 +102,7 @@ def test_cells_that_are_no_cells(tmp_path: Path, column: pa.Array, kind: str) ->
 
 def test_one_clear_line(tmp_path: Path) -> None:
     path = stored(tmp_path, PEOPLE)
-    assert problem(path, columns=["agee"]).startswith(
-        'no column "agee" (did you mean "age"?); the columns are: name,'
-    )
+    assert problem(path, columns=["agee"]).startswith('no column "agee" (did you mean "age"?); the columns are: name,')
     assert problem(stored(tmp_path, PEOPLE.slice(0, 0))) == "there is no row of data"
     doubled = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
     assert problem(stored(tmp_path, doubled)) == "column a occurs more than once"
@@ -125,16 +123,13 @@ def test_text_that_is_no_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [pa.date32(), pa.date64(), pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("us", "UTC")],
-    ids=str,
+    "kind", [pa.date32(), pa.date64(), pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("us", "UTC")], ids=str
 )
 def test_dates_that_no_calendar_has(tmp_path: Path, kind: pa.DataType) -> None:
     first, last = datetime.date.min, datetime.date.max
     outside = pa.array([(last - datetime.date(1970, 1, 1)).days + 1], pa.int32()).cast(pa.date32()).cast(kind)
     path = stored(
-        tmp_path,
-        pa.table({"born": pa.concat_arrays([pa.array([first, None], pa.date32()).cast(kind), outside])}),
+        tmp_path, pa.table({"born": pa.concat_arrays([pa.array([first, None], pa.date32()).cast(kind), outside])})
     )
     assert problem(path) == "column born holds a date outside the years 1 to 9999"
     path = stored(tmp_path, pa.table({"born": pa.array([first, last, None], pa.date32()).cast(kind)}))
@@ -159,9 +154,7 @@ def test_any_bytes_are_explained(tmp_path_factory: pytest.TempPathFactory, conte
 
 @given(data=st.data())
 @settings(max_examples=examples(150), deadline=None)
-def test_damaged_files_read_or_are_explained(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_damaged_files_read_or_are_explained(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     written = io.BytesIO()
     pq.write_table(PEOPLE, written, compression="none")
     content = bytearray(written.getvalue())

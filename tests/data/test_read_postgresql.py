@@ -155,9 +155,7 @@ def test_postgresql_types_that_are_no_cells(people: str, column: str, kind: str)
         pytest.param("SELECT * FROM nobody", 'relation "nobody" does not exist', id="table"),
         pytest.param("SELECT agee FROM people", 'column "agee" does not exist', id="column"),
         pytest.param("SELECT 1/0 AS x", "division by zero", id="arithmetic"),
-        pytest.param(
-            "SELECT 1/(i - 200000) AS x FROM generate_series(1, 200000) i", "division by zero", id="late"
-        ),
+        pytest.param("SELECT 1/(i - 200000) AS x FROM generate_series(1, 200000) i", "division by zero", id="late"),
         pytest.param("", "the query is empty", id="empty"),
         pytest.param("SELECT name FROM people WHERE false", "the query's result has no rows", id="no rows"),
         pytest.param(
@@ -211,10 +209,7 @@ def test_a_password_opens_the_door(postgres: Postgres, people: str) -> None:
 
 
 def test_both_spellings_of_the_scheme(people: str) -> None:
-    for url in (
-        people.replace("postgresql://", "postgres://"),
-        people.replace("postgresql://", "PostgreSQL://"),
-    ):
+    for url in (people.replace("postgresql://", "postgres://"), people.replace("postgresql://", "PostgreSQL://")):
         assert read_sql(url, "SELECT name FROM people", Path()).table.num_rows == 2
 
 
@@ -254,10 +249,7 @@ def test_servers_that_do_not_answer(postgres: Postgres) -> None:
     [
         ("postgresql://host/db", "postgresql://host/db"),
         ("postgresql://ann@host/db", "postgresql://ann@host/db"),
-        (
-            "postgresql://ann:s3cret@host:5432/db?sslmode=require",
-            "postgresql://ann:***@host:5432/db?sslmode=require",
-        ),
+        ("postgresql://ann:s3cret@host:5432/db?sslmode=require", "postgresql://ann:***@host:5432/db?sslmode=require"),
         ("postgres://ann:s?c#et@[::1]:5432,b:1/db", "postgresql://ann:***@[::1]:5432,b:1/db"),
         ("postgresql:///db?host=/tmp&sslpassword=s3cret", "postgresql:///db?host=/tmp&sslpassword=***"),
         ("postgresql://ann:@host", "postgresql://ann:***@host"),
@@ -268,11 +260,7 @@ def test_urls_for_people(url: str, shown: str) -> None:
     assert hide_password(url) == shown
 
 
-@given(
-    url=st.from_regex(
-        r"postgres(ql)?://[a-z]*:[a-zA-Z0-9/@?#:%&=]{0,3}gEheim[a-zA-Z0-9/@?#:%&=,]*", fullmatch=True
-    )
-)
+@given(url=st.from_regex(r"postgres(ql)?://[a-z]*:[a-zA-Z0-9/@?#:%&=]{0,3}gEheim[a-zA-Z0-9/@?#:%&=,]*", fullmatch=True))
 @settings(max_examples=examples(200), deadline=None)
 def test_no_url_shows_what_stands_before_its_at_sign(url: str) -> None:
     try:

@@ -78,18 +78,14 @@ def test_a_missing_sqlite_file_is_not_made(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        pytest.param(
-            "SELEC 1", 'the query begins with "SELEC"; allowed are SELECT, WITH, VALUES and TABLE', id="typo"
-        ),
+        pytest.param("SELEC 1", 'the query begins with "SELEC"; allowed are SELECT, WITH, VALUES and TABLE', id="typo"),
         pytest.param("SELECT FROM people", 'near "FROM": syntax error', id="syntax"),
         pytest.param("SELECT * FROM nobody", "no such table: nobody", id="table"),
         pytest.param("SELECT agee FROM people", "no such column: agee", id="column"),
         pytest.param("", "the query is empty", id="empty"),
         pytest.param(" \n-- nothing", "the query is empty", id="a comment alone"),
         pytest.param("SELECT '\0'", "the query holds a NUL character", id="NUL"),
-        pytest.param(
-            "SELECT name FROM people WHERE age > 99", "the query's result has no rows", id="no rows"
-        ),
+        pytest.param("SELECT name FROM people WHERE age > 99", "the query's result has no rows", id="no rows"),
         pytest.param(
             "SELECT a.name, b.name FROM people a JOIN people b ON a.name = b.name",
             "the query's result: column name occurs more than once",
@@ -114,8 +110,7 @@ def test_one_clear_line_from_sqlite(folder: Path, query: str, expected: str) -> 
 
 def test_a_missing_column_of_a_result(folder: Path) -> None:
     assert problem("sqlite:///people.db", "SELECT name, age FROM people", folder, columns=["agee"]) == (
-        'sqlite:///people.db: the query\'s result: no column "agee" (did you mean "age"?); '
-        "the columns are: name, age"
+        'sqlite:///people.db: the query\'s result: no column "agee" (did you mean "age"?); the columns are: name, age'
     )
 
 
@@ -151,9 +146,7 @@ def test_a_malformed_sqlite_url(url: str) -> None:
 
 def test_a_file_that_is_no_database(folder: Path) -> None:
     (folder / "text.db").write_text("name,age\n" * 1000)
-    assert (
-        problem("sqlite:///text.db", "SELECT * FROM t", folder) == "sqlite:///text.db: file is not a database"
-    )
+    assert problem("sqlite:///text.db", "SELECT * FROM t", folder) == "sqlite:///text.db: file is not a database"
     assert problem("sqlite:///.", "SELECT 1", folder) == f"{folder}: a folder, where a file is expected"
 
 
@@ -169,9 +162,7 @@ def test_a_column_name_that_is_not_utf8_is_explained(tmp_path: Path) -> None:
 
 @given(data=st.data())
 @settings(max_examples=examples(60), deadline=None)
-def test_damaged_databases_read_or_are_explained(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_damaged_databases_read_or_are_explained(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.db"
     if data.draw(st.booleans(), label="any bytes"):
         content = bytearray(b"SQLite format 3\0" + data.draw(st.binary(max_size=300)))

@@ -23,9 +23,7 @@ from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import DataError, ParameterError
 from strategies import tables
 
-PEOPLE = pa.table(
-    {"age": ["30", "?", "41", None], "job": ["Baker", "Baker", " ", "Clerk"], "id": [1, 2, 3, 4]}
-)
+PEOPLE = pa.table({"age": ["30", "?", "41", None], "job": ["Baker", "Baker", " ", "Clerk"], "id": [1, 2, 3, 4]})
 
 
 @pytest.mark.parametrize(
@@ -88,9 +86,7 @@ def test_an_unknown_column_is_told_with_its_likely_meaning() -> None:
     table = Table(PEOPLE, origin=Origin("people.csv"))
     with pytest.raises(DataError) as caught:
         table.cells("jbo")
-    assert str(caught.value) == (
-        'people.csv: no column "jbo" (did you mean "job"?); the columns are: age, job, id'
-    )
+    assert str(caught.value) == ('people.csv: no column "jbo" (did you mean "job"?); the columns are: age, job, id')
     with pytest.raises(ParameterError, match='no attribute "jbo"'):
         table.column("jbo")
 
@@ -113,9 +109,7 @@ def test_missing_cells_as_an_error_name_the_first_row() -> None:
     table = Table(PEOPLE, origin=Origin("people.csv", line_of=lambda row: row + 2))
     with pytest.raises(DataError) as caught:
         table.complete(["job", "age"], "error")
-    assert str(caught.value) == (
-        'people.csv: row 2 (line 3), column age: the cell is missing, and missing = "error"'
-    )
+    assert str(caught.value) == ('people.csv: row 2 (line 3), column age: the cell is missing, and missing = "error"')
     assert table.complete(["id"], "error") is table
 
 
@@ -150,9 +144,7 @@ def test_the_problems_of_all_columns_at_once() -> None:
 def test_columns_that_hold_no_values_are_refused_when_used(cells: list[object]) -> None:
     table = Table(pa.table({"odd": cells, "n": [1]}), origin=Origin("people.parquet"))
     assert len(table.complete(["n"])) == 1
-    with pytest.raises(
-        DataError, match=r"^people\.parquet: column odd holds .*; allowed are text, numbers, dates"
-    ):
+    with pytest.raises(DataError, match=r"^people\.parquet: column odd holds .*; allowed are text, numbers, dates"):
         table.complete(["odd"])
 
 
@@ -242,10 +234,7 @@ def test_cells_as_others_read_them() -> None:
 
 
 @settings(max_examples=examples(30), deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["clerk", "cook", "smith"])), min_size=1),
-    st.data(),
-)
+@given(st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["clerk", "cook", "smith"])), min_size=1), st.data())
 def test_rows_are_encoded_alike_before_and_after_they_are_taken(
     rows: list[tuple[int, str]], data: st.DataObject
 ) -> None:

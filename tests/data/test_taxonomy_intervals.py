@@ -76,10 +76,7 @@ def test_for_a_categorical_attribute_intervals_are_names(tmp_path: Path) -> None
         ),
         (
             "[0,10);*\n15;*\n",
-            [
-                'the leaf "[0,10)" (line 1) is an interval and "15" (line 2) is a number; '
-                "leaves must be all of one kind"
-            ],
+            ['the leaf "[0,10)" (line 1) is an interval and "15" (line 2) is a number; leaves must be all of one kind'],
         ),
         (
             "young;*\n[5,3);*\n[5,7);*\n",

@@ -42,13 +42,7 @@ def test_children_stand_in_the_order_of_their_first_row(tmp_path: Path) -> None:
 
 
 def test_chains_are_one_node(tmp_path: Path) -> None:
-    assert names(read(tmp_path, "a.csv", "a;A;AA;Any;*\nb;B;Any;*\nc;B;Any;*\n")) == [
-        "Any",
-        "a",
-        "B",
-        "b",
-        "c",
-    ]
+    assert names(read(tmp_path, "a.csv", "a;A;AA;Any;*\nb;B;Any;*\nc;B;Any;*\n")) == ["Any", "a", "B", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -60,10 +54,7 @@ def test_chains_are_one_node(tmp_path: Path) -> None:
             "a;Any\nb;Any\nc;All\n",
             ['a.csv: two roots: "Any" (line 1) and "All" (line 3); all paths must end in one root'],
         ),
-        (
-            "a;A;*\n\nb;A;B;*\nc;B;*\n",
-            ['a.csv: "A" stands under two parents: "*" (line 1) and "B" (line 3)'],
-        ),
+        ("a;A;*\n\nb;A;B;*\nc;B;*\n", ['a.csv: "A" stands under two parents: "*" (line 1) and "B" (line 3)']),
         ("a;A;*\nb;B;*\na;B;*\n", ['a.csv: "a" stands under two parents: "A" (line 1) and "B" (line 3)']),
         ("a;b;c;b;*\n", ['a.csv: line 1: "b" is its own ancestor: it stands in one path twice']),
         (
@@ -80,10 +71,7 @@ def test_chains_are_one_node(tmp_path: Path) -> None:
                 'a.csv: two roots: "b" (line 1) and "a" (line 2); all paths must end in one root',
             ],
         ),
-        (
-            "A;*\nx;A;*\n",
-            ['a.csv: "A" (line 1) is a leaf, and "A" (line 2) an inner node; it can be one of them'],
-        ),
+        ("A;*\nx;A;*\n", ['a.csv: "A" (line 1) is a leaf, and "A" (line 2) an inner node; it can be one of them']),
         (
             "a;;*\nb;*\n;*\n",
             [
@@ -92,10 +80,7 @@ def test_chains_are_one_node(tmp_path: Path) -> None:
             ],
         ),
         ("a;*\n;;\nb;*\n", ["a.csv: line 2: all cells are empty"]),
-        (
-            "a,A,*\nb,A,*\n",
-            ['a.csv: there is no ";" in it, but ","; rows are leaf;parent;…;root, separated by ";"'],
-        ),
+        ("a,A,*\nb,A,*\n", ['a.csv: there is no ";" in it, but ","; rows are leaf;parent;…;root, separated by ";"']),
         ('a;*\n"b;*\n', ["a.csv: line 2: unexpected end of data"]),
     ],
     ids=lambda value: repr(value)[:30] if isinstance(value, str) else "",

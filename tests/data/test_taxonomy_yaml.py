@@ -42,19 +42,7 @@ Any:
 def test_names_stay_as_they_are_written(tmp_path: Path) -> None:
     text = "'*':\n  yes: [1980-01-01, 007, 1.0, 1e3, no, 0x10, '~', null, !!int 5, ' padded ']\n  2: true\n"
     taxonomy = read(tmp_path, "a.yml", text)
-    assert taxonomy.leaves == (
-        "1980-01-01",
-        "007",
-        "1.0",
-        "1e3",
-        "no",
-        "0x10",
-        "~",
-        "null",
-        "5",
-        "padded",
-        "true",
-    )
+    assert taxonomy.leaves == ("1980-01-01", "007", "1.0", "1e3", "no", "0x10", "~", "null", "5", "padded", "true")
     assert taxonomy.label(0, 10) == "yes"
     quoted = read(tmp_path, "a.yml", "any: {a: 'null', b: null, c: \"~\"}")
     assert quoted.leaves == ("null", "b", "~")
@@ -71,10 +59,7 @@ def test_names_stay_as_they_are_written(tmp_path: Path) -> None:
         ("A: [a]\nB: [b]\n", 'two roots: "A" (line 1) and "B" (line 2); all paths must end in one root'),
         ("A:\n  x: [a]\n  y: [a, b]\n", '"a" stands under two parents: "x" (line 2) and "y" (line 3)'),
         ("A:\n  x: [a]\n  y: [b]\n  x: [c]\n", 'line 4: the key "x" stands already in line 2'),
-        (
-            "A:\n- a\n- [b]\n",
-            "line 3: a list directly in a list; expected is a leaf, or a key over its children",
-        ),
+        ("A:\n- a\n- [b]\n", "line 3: a list directly in a list; expected is a leaf, or a key over its children"),
         ("A:\n  ? [b]\n  : c\n", "line 2: a key that is no plain name; expected is a name over its children"),
         ("A:\n- a\n- ''\n", "line 3: an empty name"),
         ("A: [b]\n---\nC: [d]\n", "line 2: a second document begins; a taxonomy is one"),
@@ -83,10 +68,7 @@ def test_names_stay_as_they_are_written(tmp_path: Path) -> None:
         ("A:\n  b: \x01\n", "line 2: not YAML: control characters are not allowed"),
         ("A: [a, {x: {y: A}}]", 'line 1: "A" is its own ancestor: it stands in one path twice'),
         ("A: [x, {x: [b]}]", '"x" (line 1) is a leaf, and "x" (line 1) an inner node; it can be one of them'),
-        (
-            "A: &a [b]\nC: *a\n",
-            'line 1: anchors and aliases ("&", "*") have no place in a taxonomy; quote such a name',
-        ),
+        ("A: &a [b]\nC: *a\n", 'line 1: anchors and aliases ("&", "*") have no place in a taxonomy; quote such a name'),
         (
             "*: [a, b]",
             "line 1: not YAML: did not find expected alphabetic or numeric character; "

@@ -121,9 +121,7 @@ def test_many_rows_are_written_in_pieces(tmp_path: Path) -> None:
 
 
 def test_a_table_without_rows_is_its_header(tmp_path: Path) -> None:
-    write_table(
-        pa.table({"a": pa.array([], pa.string()), "b": pa.array([], pa.int64())}), tmp_path / "out.csv"
-    )
+    write_table(pa.table({"a": pa.array([], pa.string()), "b": pa.array([], pa.int64())}), tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == "a,b\n"
 
 
@@ -245,9 +243,7 @@ def test_a_folder_that_may_not_be_written(without_rights: Path) -> None:
 
 
 def test_endings_and_separators_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(
-        ParameterError, match=r'cannot be written as ".xlsx"; allowed are .csv, .tsv, .*.parquet'
-    ):
+    with pytest.raises(ParameterError, match=r'cannot be written as ".xlsx"; allowed are .csv, .tsv, .*.parquet'):
         write_table(pa.table({"a": [1]}), tmp_path / "out.xlsx")
     with pytest.raises(ParameterError, match="separator must be a single character"):
         write_table(pa.table({"a": [1]}), tmp_path / "out.csv", ",,")

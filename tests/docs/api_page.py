@@ -45,12 +45,7 @@ class Shell:
             self.names.append(line)
         script = "\n".join([*self.names, line])
         done = subprocess.run(
-            ["bash", "-c", script],
-            cwd=reader.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=900,
+            ["bash", "-c", script], cwd=reader.folder, capture_output=True, text=True, check=False, timeout=900
         )
         assert done.returncode == 0, (line, done.stdout, done.stderr)
         return done.stdout
@@ -177,14 +172,10 @@ def _kinds_are_told(stream: str) -> None:
     """Every event of the session is on the page, with every key of its data."""
     told = {
         kind: text
-        for kinds, text in re.findall(
-            r"^- ((?:`\w+`(?:, )?)+): (.+?)(?=^- |\n\n)", _prose("Follow it"), re.M | re.S
-        )
+        for kinds, text in re.findall(r"^- ((?:`\w+`(?:, )?)+): (.+?)(?=^- |\n\n)", _prose("Follow it"), re.M | re.S)
         for kind in re.findall(r"`(\w+)`", kinds)
     }
-    seen = [
-        json.loads(line.removeprefix("data: ")) for line in stream.splitlines() if line.startswith("data: ")
-    ]
+    seen = [json.loads(line.removeprefix("data: ")) for line in stream.splitlines() if line.startswith("data: ")]
     assert {"status", "offer", "contract", "quality"} <= {event["kind"] for event in seen}
     for event in seen:
         keys = set(re.findall(r"`(\w+)`", told[event["kind"]]))
@@ -194,13 +185,7 @@ def _kinds_are_told(stream: str) -> None:
 def is_run_by_admins(shell: Shell) -> None:
     """What only admins may, and what needs no token."""
     with shell.api(shell.token("root")) as admin:
-        for path in (
-            "/users",
-            "/users/ana",
-            "/audit",
-            "/sessions?everyone=true",
-            "/ledger?user=ana&party=bank",
-        ):
+        for path in ("/users", "/users/ana", "/audit", "/sessions?everyone=true", "/ledger?user=ana&party=bank"):
             admin.get(path).raise_for_status()
         admin.post("/users", json={"name": "eve", "password": shell.password}).raise_for_status()
         for change in ({"role": "admin"}, {"role": "analyst"}, {"disabled": True}, {"unlock": True}):

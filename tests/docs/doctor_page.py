@@ -22,9 +22,7 @@ def specials(monkeypatch: pytest.MonkeyPatch) -> dict[str, Special]:
         [(command, output)] = shown(block)
         check = doctor_peers.clock_check
         with monkeypatch.context() as patched:
-            patched.setattr(
-                doctor_peers, "clock_check", lambda name, now, *times: check(name, now + 312, *times)
-            )
+            patched.setattr(doctor_peers, "clock_check", lambda name, now, *times: check(name, now + 312, *times))
             reader.said = ""
             assert reader.run(command) == 1, reader.said
         compare(output, reader.said, command, figures=False)

@@ -53,10 +53,7 @@ def mashup(folder: Path) -> dict[str, Any]:
 def dka(folder: Path) -> dict[str, Any]:
     table = people()
     table = table.rename_columns(
-        [
-            "diagnosis" if name == "disease" else "income" if name == "education" else name
-            for name in table.column_names
-        ]
+        ["diagnosis" if name == "disease" else "income" if name == "education" else name for name in table.column_names]
     )
     write_flat(folder, "diagnosis.csv", table["diagnosis"])
     write_flat(folder, "town.csv", table["town"])
@@ -65,8 +62,7 @@ def dka(folder: Path) -> dict[str, Any]:
     write_table(table.select(["ssn", "town", "age"]), folder / "registry.csv")
     ages = mq.Attribute("age", "continuous", taxonomy=mq.read_taxonomy(folder / "age.yaml", "continuous"))
     attributes = [
-        mq.Attribute(name, taxonomy=mq.read_taxonomy(folder / f"{name}.csv"))
-        for name in ("diagnosis", "town")
+        mq.Attribute(name, taxonomy=mq.read_taxonomy(folder / f"{name}.csv")) for name in ("diagnosis", "town")
     ]
     columns = table.select(["diagnosis", "town", "age"])
     return {"table": mq.Table(columns, mq.Schema([*attributes, ages]))}
@@ -214,12 +210,7 @@ ONE_TABLE = [
     Page("m-privacy", m_privacy, [*ANONYMIZE, "masquerade verify release.csv --job job.toml"]),
     Page("purpose", one_table, ANONYMIZE),
     Page("requirements", requirements, ANONYMIZE),
-    Page(
-        "taxonomies",
-        taxonomies,
-        ANONYMIZE,
-        {"names the file and the lines": two_parents, "## YAML": job_of_yaml},
-    ),
+    Page("taxonomies", taxonomies, ANONYMIZE, {"names the file and the lines": two_parents, "## YAML": job_of_yaml}),
 ]
 PARTIES = [
     Page("collaborate", collaborate),

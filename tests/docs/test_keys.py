@@ -18,14 +18,7 @@ from masquerade.service.coordinator import settings as coordinator
 from masquerade.service.node import settings as node
 from masquerade.service.node.settings import DatasetKeys
 
-TABLE = {
-    "source",
-    "query",
-    "missing",
-    "missing_values",
-    "separator",
-    "encoding",
-}  # told once, for every table
+TABLE = {"source", "query", "missing", "missing_values", "separator", "encoding"}  # told once, for every table
 
 SECTIONS = {
     "[data]": (model.DataSection, set()),
@@ -43,9 +36,7 @@ def keys(form: type[BaseModel]) -> set[str]:
 def first_cells(section: str) -> set[str]:
     """What stands in the first column of a section's table."""
     rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
-    return {
-        re.sub(r"\[+request\.(.+?)\]+", r"\1", name) for row in rows for name in re.findall("`(.+?)`", row)
-    }
+    return {re.sub(r"\[+request\.(.+?)\]+", r"\1", name) for row in rows for name in re.findall("`(.+?)`", row)}
 
 
 def section(page: str, heading: str) -> str:

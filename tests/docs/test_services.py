@@ -27,8 +27,7 @@ from masquerade.demo.scene import free_addresses
 pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(
-        not (shutil.which("jq") and shutil.which("curl")),
-        reason="the pages read a log with jq, and call with curl",
+        not (shutil.which("jq") and shutil.which("curl")), reason="the pages read a log with jq, and call with curl"
     ),
 ]
 
@@ -112,12 +111,7 @@ class World:
         write_tables(folder)
 
     def follow(
-        self,
-        page: str,
-        of: str,
-        special: dict[str, Special],
-        monkeypatch: pytest.MonkeyPatch,
-        shelf: str = "howto",
+        self, page: str, of: str, special: dict[str, Special], monkeypatch: pytest.MonkeyPatch, shelf: str = "howto"
     ) -> Reader:
         """Follow a page in somebody's folder."""
         monkeypatch.chdir(self.folder / of)
@@ -231,9 +225,7 @@ def test_the_pages_about_services_say_what_happens(
             assert httpx.get(address, follow_redirects=True, timeout=900).status_code == 200
 
         pictures = {"loads nothing from elsewhere": console, "The pictures of this page": is_read}
-        world.follow(
-            "console", "coordinator", pictures, monkeypatch
-        )  # they are tests/console/test_pictures.py
+        world.follow("console", "coordinator", pictures, monkeypatch)  # they are tests/console/test_pictures.py
 
         services.enter_context(service(tmp_path / "clinic", "masquerade party serve clinic.toml"))
         token = (tmp_path / "coordinator" / "token").read_text().strip()
@@ -245,20 +237,14 @@ def test_the_pages_about_services_say_what_happens(
         def party_card(reader: Reader, block: Block) -> None:
             """The node runs, and asks a person before it signs."""
             configuration = reader.folder / "bank.toml"
-            asking = configuration.read_text().replace(
-                "least_k = 10\n", "least_k = 10\nneeds_approval = true\n"
-            )
+            asking = configuration.read_text().replace("least_k = 10\n", "least_k = 10\nneeds_approval = true\n")
             configuration.write_text(asking)
             bank.enter_context(service(reader.folder, "masquerade party serve bank.toml"))
             await_providers(world.url, token, 2)
             reader.do(block, "party.md: what others get to know")
 
         def waits(reader: Reader, block: Block) -> None:
-            wish = {
-                "purpose": "research",
-                "attributes": ["job", "salary", "disease"],
-                "privacy": [K_ANONYMITY],
-            }
+            wish = {"purpose": "research", "attributes": ["job", "salary", "disease"], "privacy": [K_ANONYMITY]}
             with mq.Client(world.url, token=token) as client:
                 asked_for.append(client.request(wish).id)
                 next(event for event in client.watch(asked_for[0]) if event.kind == "approval")

@@ -103,9 +103,7 @@ def test_the_words_of_the_policys_comments_are_allowed() -> None:
     """What a comment offers instead: `"public": everybody`, `true: …`."""
     [text] = toml(POLICY)
     content = tomllib.loads(text)
-    offered = re.findall(
-        r'^(\w+) = \S+ .*?(\["\*"\]|"\w+"|true): ', text.partition("[methods]")[0], re.MULTILINE
-    )
+    offered = re.findall(r'^(\w+) = \S+ .*?(\["\*"\]|"\w+"|true): ', text.partition("[methods]")[0], re.MULTILINE)
     assert len(offered) > 5
     for key, value in offered:
         changed = {**content, key: tomllib.loads(f"it = {value}")["it"]}
@@ -143,13 +141,7 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield from reasons(policy(), learn)
     followed = replace(CLINIC, columns=(*CLINIC.columns, ColumnCard("months", "continuous", "duration")))
     yield from reasons(policy(), request(attributes=["age", "job", "months"]), followed)
-    survival = {
-        "attributes": ["age"],
-        "class": None,
-        "duration": "town",
-        "event": "income",
-        "kind": "horizontal",
-    }
+    survival = {"attributes": ["age"], "class": None, "duration": "town", "event": "income", "kind": "horizontal"}
     cox = request(**survival, privacy=[], algorithm={"name": "cox"})
     yield from reasons(policy(learn=["*"], least_m=0), cox)
     yield from reasons(policy(tables=False), request())
@@ -185,9 +177,7 @@ def between(wish: Request, **policies: Policy) -> list[str]:
 
 def test_every_refusal_of_the_page_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     told = list(refusals(monkeypatch))
-    listed = re.findall(
-        r"^- \*(.+?)\*: ", section("howto/policy.md", "Why it refuses"), re.MULTILINE | re.DOTALL
-    )
+    listed = re.findall(r"^- \*(.+?)\*: ", section("howto/policy.md", "Why it refuses"), re.MULTILINE | re.DOTALL)
     choices = [f"{word} … is not allowed" for word in ("adversary", "argmax", "third_party")]
     assert "adversary …, argmax …, third_party … is not allowed" in listed
     listed.remove("adversary …, argmax …, third_party … is not allowed")
@@ -198,9 +188,9 @@ def test_every_refusal_of_the_page_is_one(monkeypatch: pytest.MonkeyPatch) -> No
         expression = re.escape(" ".join(pattern.split())).replace("…", ".+")
         assert any(re.search(expression, line) for line in told), (pattern, told)
     for line in told:
-        assert any(
-            re.search(re.escape(" ".join(each.split())).replace("…", ".+"), line) for each in patterns
-        ), f"the page does not explain: {line}"
+        assert any(re.search(re.escape(" ".join(each.split())).replace("…", ".+"), line) for each in patterns), (
+            f"the page does not explain: {line}"
+        )
 
 
 def test_no_circuit_measures_a_distance_along_a_taxonomy() -> None:

@@ -124,12 +124,7 @@ def test_the_snippet_of_the_readme_runs_in_an_empty_folder(
 def test_every_snippet_can_be_read_and_names_what_there_is(page: Path) -> None:
     for block in fenced(page, "python"):
         where = f"{named(page)}: line {block.line}"
-        tree = compile(
-            block.text.replace("…, ", ""),
-            where,
-            "exec",
-            ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
-        )
+        tree = compile(block.text.replace("…, ", ""), where, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "mq":
                 assert hasattr(mq, node.attr), f"{where}: there is no mq.{node.attr}"

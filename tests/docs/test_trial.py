@@ -16,9 +16,7 @@ pytestmark = pytest.mark.system
 WRITTEN = ("127.0.0.1:7000", "127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:8080")
 
 
-def test_a_trial_by_hand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trial_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     addresses = dict(zip(WRITTEN, free_addresses(len(WRITTEN)), strict=True))
 
     with ExitStack() as services:
@@ -38,7 +36,5 @@ def test_a_trial_by_hand(
         special = {"Make an account": account, "Start each in a terminal": start}
         reader = Reader(tmp_path, capsys, special, replaced=addresses)
         reader.follow(DOCS / "howto" / "trial.md")
-        assert (
-            (reader.folder / "release.csv").read_text().startswith("birth_date,sex,education,salary,disease,")
-        )
+        assert (reader.folder / "release.csv").read_text().startswith("birth_date,sex,education,salary,disease,")
         assert (reader.folder / "report.html").exists()

@@ -17,14 +17,9 @@ from cli.command import MASQUERADE, here, without_progress
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-_BLOCK = re.compile(
-    r'^( *)```(\w*)(?: title="([^"]+)")?\n(.*?)^\1```$',
-    re.MULTILINE | re.DOTALL,
-)
+_BLOCK = re.compile(r'^( *)```(\w*)(?: title="([^"]+)")?\n(.*?)^\1```$', re.MULTILINE | re.DOTALL)
 _TABLE = re.compile(r"^(?=\[)", re.MULTILINE)  # where a table of a TOML file begins
-_FIGURE = re.compile(
-    r"\b(?=[0-9A-Fa-f,]*\d)[0-9A-Fa-f,]+\b"
-)  # a number, a date's part, the beginning of a digest
+_FIGURE = re.compile(r"\b(?=[0-9A-Fa-f,]*\d)[0-9A-Fa-f,]+\b")  # a number, a date's part, the beginning of a digest
 _COUNTED = re.compile(r"(\[0-9A-Fa-f,\]\+\\ [a-z]+?)s?\b")  # any number of sessions, one among them
 _NEEDS_A_SHELL = re.compile(r"[|<>;&()$]")
 
@@ -137,9 +132,7 @@ class Reader:
             case "text":
                 compare(block.text, self.said, where, figures=self.figures)
             case language:
-                raise AssertionError(
-                    f"{where}: what is to be done with {language or 'a block without a language'}?"
-                )
+                raise AssertionError(f"{where}: what is to be done with {language or 'a block without a language'}?")
 
     def write(self, name: str, text: str) -> None:
         """Write a file of the page."""

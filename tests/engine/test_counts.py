@@ -19,10 +19,7 @@ def chunks(draw: st.DrawFn) -> list[tuple[NDArray[np.int64], NDArray[np.int32]]]
     """A table's labels and codes in one or several chunks of rows, some of them empty."""
     row = st.tuples(st.integers(0, N_LABELS - 1), st.integers(0, N_CODES - 1))
     return [
-        (
-            np.array([label for label, _ in rows], np.int64),
-            np.array([code for _, code in rows], np.int32),
-        )
+        (np.array([label for label, _ in rows], np.int64), np.array([code for _, code in rows], np.int32))
         for rows in draw(st.lists(st.lists(row, max_size=12), min_size=1, max_size=4))
     ]
 

@@ -23,10 +23,7 @@ finished = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10)
 sys.exit(finished.returncode)
 """
-METHODS = {
-    "provider-aware within boundaries": 'name = "mondrian"',
-    "datafly": 'name = "datafly"',
-}
+METHODS = {"provider-aware within boundaries": 'name = "mondrian"', "datafly": 'name = "datafly"'}
 
 
 def _table(folder: Path) -> None:

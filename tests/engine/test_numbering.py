@@ -29,9 +29,7 @@ def coded(draw: st.DrawFn) -> tuple[list[tuple[np.ndarray, int]], int]:  # type:
     columns = []
     for bound in draw(st.lists(st.sampled_from([1, 2, 3, 100, 70_000, 2**31 - 1]), max_size=7)):
         width = draw(st.sampled_from([w for w in WIDTHS if bound - 1 <= np.iinfo(w).max]))
-        few = draw(
-            st.lists(st.integers(0, bound - 1), min_size=1, max_size=3)
-        )  # so that rows agree now and then
+        few = draw(st.lists(st.integers(0, bound - 1), min_size=1, max_size=3))  # so that rows agree now and then
         codes = draw(st.lists(st.sampled_from(few), min_size=n_rows, max_size=n_rows))
         columns.append((np.array(codes, width), bound))
     return columns, n_rows

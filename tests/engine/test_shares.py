@@ -50,9 +50,7 @@ def test_keys_of_one_unit_are_in_one_share(engine: LocalEngine) -> None:
 
 def test_what_cannot_be_held_is_refused_with_the_memory_that_would_do(engine: LocalEngine) -> None:
     engine.insist_on_summing(engine.summing_memory, "a thousand groups")
-    with pytest.raises(
-        ParameterError, match=r'memory: must be at least 12\.2GB for this; got "8GB"; many groups'
-    ):
+    with pytest.raises(ParameterError, match=r'memory: must be at least 12\.2GB for this; got "8GB"; many groups'):
         engine.insist_on_summing(3 << 30, "many groups")
 
 
@@ -61,7 +59,6 @@ def test_what_the_chunks_leave_no_room_for_is_refused(engine: LocalEngine) -> No
     room = engine.memory - (160 << 20) - 5 * 500 * 8
     engine.insist_on_room(room, "many counts")
     with pytest.raises(
-        ParameterError,
-        match=r'memory: must be at least 8\.1GB for this; got "8GB"; many counts take about 7\.9GB',
+        ParameterError, match=r'memory: must be at least 8\.1GB for this; got "8GB"; many counts take about 7\.9GB'
     ):
         engine.insist_on_room(room + 1, "many counts")

@@ -84,9 +84,7 @@ def reads_types(text: str) -> list[tuple[int, str]]:
     tree, ours, found = ast.parse(text), set(), []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            ours |= {
-                each.asname or "msgspec" for each in node.names if each.name.partition(".")[0] == "msgspec"
-            }
+            ours |= {each.asname or "msgspec" for each in node.names if each.name.partition(".")[0] == "msgspec"}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "msgspec":
             ours |= {each.asname or each.name for each in node.names}
             found += [(node.lineno, each.name) for each in node.names if each.name in READS_TYPES]

@@ -24,12 +24,8 @@ LIMITS = ("-timeout=10", "-rss_limit_mb=1024", "-max_len=8192")
 
 def main() -> int:
     """Fuzz the targets one after the other; 1 when there is a finding."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "targets", nargs="*", metavar="TARGET", help=f"one of {', '.join(TARGETS)}; all without any"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"one of {', '.join(TARGETS)}; all without any")
     parser.add_argument("--seconds", type=int, default=20, help="for each target (%(default)s)")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # in this process
     asked = parser.parse_args()
@@ -46,9 +42,7 @@ def main() -> int:
 def passes(name: str, seconds: int) -> bool:
     """Whether a target ends without a finding; its log is shown if there is one."""
     command = [sys.executable, str(Path(__file__)), "--here", "--seconds", str(seconds), name]
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     said = done.stdout.splitlines()
     runs = [line for line in said if line.startswith("Done ")]
     print(f"{name:16} {runs[-1] if runs and not done.returncode else 'FOUND SOMETHING'}", flush=True)

@@ -10,9 +10,7 @@ import pytest
 from fuzz import oracle
 from fuzz.explore import CORPUS, TARGETS, seeds
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning"
-)  # what a target opens lasts as long as the process
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # what a target opens lasts as long as the process
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -25,9 +23,7 @@ def test_a_decoder_takes_its_seeds(name: str) -> None:
     assert oracle.accepted() > before, "no seed is what the decoder is there for"
 
 
-@pytest.mark.parametrize(
-    "entry", sorted(CORPUS.glob("*/*")), ids=lambda path: f"{path.parent.name}: {path.name}"
-)
+@pytest.mark.parametrize("entry", sorted(CORPUS.glob("*/*")), ids=lambda path: f"{path.parent.name}: {path.name}")
 def test_a_decoder_returns_or_explains(entry: Path) -> None:
     import_module(f"fuzz.targets.{entry.parent.name}").fuzz(entry.read_bytes())
 

@@ -73,9 +73,7 @@ K = privacy("k-anonymity", k=4)
 INPUT = '[output]\norder = "input"\n'
 
 
-def one_table(
-    requirements: str = K, method: str = "", *, names: Sequence[str] = THREE, more: str = ""
-) -> str:
+def one_table(requirements: str = K, method: str = "", *, names: Sequence[str] = THREE, more: str = "") -> str:
     """A job of one table."""
     return ONE + attributes(*names) + ROLES + requirements + method + (more or INPUT)
 
@@ -214,8 +212,7 @@ def _models() -> Iterator[tuple[str, Case]]:
 
 
 CASES = {
-    name.replace(", ", "-").replace(" ", "-"): case
-    for name, case in (*_methods(), *_others(), *_mashups(), *_models())
+    name.replace(", ", "-").replace(" ", "-"): case for name, case in (*_methods(), *_others(), *_mashups(), *_models())
 }
 
 
@@ -234,19 +231,13 @@ def deal(case: Case, folder: Path) -> None:
 
 
 def _write(path: Path, names: Sequence[str], rows: Sequence[Mapping[str, str]]) -> None:
-    path.write_text(
-        "\n".join([",".join(names), *(",".join(row[each] for each in names) for row in rows)]) + "\n"
-    )
+    path.write_text("\n".join([",".join(names), *(",".join(row[each] for each in names) for row in rows)]) + "\n")
 
 
-def left_behind(
-    case: Case, folder: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> dict[str, str]:
+def left_behind(case: Case, folder: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What the commands of a case print and write, by the name of the file that it is kept in."""
     deal(case, folder)
-    drawn = (
-        secrets.token_hex
-    )  # of files in the making; nonces are always the same, so that sessions keep their names
+    drawn = secrets.token_hex  # of files in the making; nonces are always the same, so that sessions keep their names
     monkeypatch.setattr(secrets, "token_hex", lambda size: "0f" * 16 if size == 16 else drawn(size))
     before = {path.name for path in folder.iterdir()}
     told = []
@@ -254,12 +245,8 @@ def left_behind(
         answer = run(*command.split(), "--json")
         said = json.loads(answer.out) if answer.out else None
         if case.tables and isinstance(said, dict):
-            said.pop(
-                "classification", None
-            )  # cross-validated in the order of the joined rows, which is drawn
-        told.append(
-            {"command": command, "code": answer.code, "says": without_fresh(said), "errors": answer.err}
-        )
+            said.pop("classification", None)  # cross-validated in the order of the joined rows, which is drawn
+        told.append({"command": command, "code": answer.code, "says": without_fresh(said), "errors": answer.err})
     found = {"answers.json": json.dumps(told, indent=1, ensure_ascii=False) + "\n"}
     for path in sorted(folder.iterdir()):
         if path.name not in before and path.suffix in KEPT:

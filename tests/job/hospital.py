@@ -51,10 +51,7 @@ def iban(draw: random.Random) -> str:
 
 def card(draw: random.Random) -> str:
     first = "4" + digits(draw, 14)
-    total = sum(
-        sum(divmod(2 * int(sign), 10)) if at % 2 == 0 else int(sign)
-        for at, sign in enumerate(reversed(first))
-    )
+    total = sum(sum(divmod(2 * int(sign), 10)) if at % 2 == 0 else int(sign) for at, sign in enumerate(reversed(first)))
     return f"{first}{-total % 10}"
 
 

@@ -143,19 +143,10 @@ def test_roles_and_reasons(tmp_path: Path) -> None:
         "income": ["low", "high"] * 30,
     }
     draft = mq.draft(
-        write(tmp_path / "people.csv", cells),
-        tmp_path / "job.toml",
-        target="income",
-        sensitive=["diagnosis"],
-        k=4,
+        write(tmp_path / "people.csv", cells), tmp_path / "job.toml", target="income", sensitive=["diagnosis"], k=4
     )
     roles = {each["name"]: each["role"] for each in draft.attributes}
-    assert [name for name, role in roles.items() if role == "identifier"] == [
-        "patient_id",
-        "row",
-        "email",
-        "token",
-    ]
+    assert [name for name, role in roles.items() if role == "identifier"] == ["patient_id", "row", "email", "token"]
     assert (roles["note"], roles["age"]) == ("other", "quasi-identifier")
     assert (roles["diagnosis"], roles["income"]) == ("sensitive", "class")
     assert all(each["reason"] for each in draft.attributes)
@@ -237,9 +228,7 @@ def test_hierarchies_beside_the_table_are_used_where_they_fit(tmp_path: Path) ->
 
 def test_what_cannot_be_drafted(tmp_path: Path) -> None:
     path = write(tmp_path / "people.csv", {"ssn": [str(at) for at in range(N)], "note": sentences()})
-    with pytest.raises(
-        AnswerIsNo, match=r"no column is left .*: ssn \(its name, .*, note \(left out: free text"
-    ):
+    with pytest.raises(AnswerIsNo, match=r"no column is left .*: ssn \(its name, .*, note \(left out: free text"):
         mq.draft(path, tmp_path / "job.toml")
     with pytest.raises(DataError, match='no column "noet"'):
         mq.draft(path, tmp_path / "job.toml", sensitive=["noet"])
@@ -344,12 +333,7 @@ def test_years_come_in_steps_of_two_without_a_narrow_rest() -> None:
     paths = round_intervals(profile("age", column([str(age) for age in range(3, 96)]), [""]))
     path = next(path for path in paths if path[0] == "[30, 35)")
     assert path == ["[30, 35)", "[30, 40)", "[20, 40)", "[0, 40)", "*"]
-    assert next(path for path in paths if path[0] == "[95, 100)")[1:] == [
-        "[90, 100)",
-        "[80, 100)",
-        "[40, 100)",
-        "*",
-    ]
+    assert next(path for path in paths if path[0] == "[95, 100)")[1:] == ["[90, 100)", "[80, 100)", "[40, 100)", "*"]
 
 
 def test_skewed_numbers_are_cut_by_their_rows() -> None:
@@ -358,9 +342,7 @@ def test_skewed_numbers_are_cut_by_their_rows() -> None:
     paths = round_intervals(found)
     rows = Counter[str]()
     for cost in found.cells:
-        path = next(
-            path for path in paths if float(path[0][1:].split(",")[0]) <= float(cost) < end_of(path[0])
-        )
+        path = next(path for path in paths if float(path[0][1:].split(",")[0]) <= float(cost) < end_of(path[0]))
         rows.update(path)
     assert max(rows[path[0]] for path in paths) <= 0.05 * len(costs)
     for parent, below in children(paths).items():
@@ -456,9 +438,7 @@ def test_short_names_are_listed_beside_the_release(tmp_path: Path) -> None:
     found = set(written.release.table.column("job").to_pylist()) - {"*"} - set(jobs)
     assert found
     assert set(listed) == found
-    paths = [
-        line.split(";") for line in (tmp_path / "job-taxonomies/job.csv").read_text("utf-8").splitlines()
-    ]
+    paths = [line.split(";") for line in (tmp_path / "job-taxonomies/job.csv").read_text("utf-8").splitlines()]
     for label, values in listed.items():
         assert values == {path[0] for path in paths if label in path}
     assert mq.verify_job(written.table, draft.job)
@@ -491,9 +471,7 @@ def test_nothing_is_listed_where_labels_say_what_they_are(tmp_path: Path) -> Non
     ],
 )
 def test_words_among_codes_leave_them_codes(name: str, words: list[str], kind: str) -> None:
-    cells = [f"{71_000 + 10 * at}" for at in range(40)] + [
-        f"{word}{'x' * (at // 3)}" for at, word in enumerate(words)
-    ]
+    cells = [f"{71_000 + 10 * at}" for at in range(40)] + [f"{word}{'x' * (at // 3)}" for at, word in enumerate(words)]
     found = profile(name, column(cells), [""])
     assert found.type == kind
     if kind == "code":

@@ -15,15 +15,7 @@ from hypothesis import strategies as st
 import masquerade as mq
 from adult import adult
 from examples import examples
-from job.hospital import (
-    CONTACTS,
-    DIAGNOSES,
-    NAME_COLUMNS,
-    WRITTEN,
-    nhs_number,
-    people,
-    plain_columns,
-)
+from job.hospital import CONTACTS, DIAGNOSES, NAME_COLUMNS, WRITTEN, nhs_number, people, plain_columns
 from masquerade.jobs.draft.profile import profile
 from masquerade.jobs.draft.roles import RoleProposal, propose_roles
 
@@ -57,10 +49,7 @@ def test_a_column_of_names_is_an_identifier_though_they_repeat(name: str) -> Non
     assert roles({name: few, **plain()})[name] == "identifier"
 
 
-@pytest.mark.parametrize(
-    "name",
-    _REACHING.split(),
-)
+@pytest.mark.parametrize("name", _REACHING.split())
 def test_what_reaches_a_person_is_an_identifier_by_its_name(name: str) -> None:
     assert roles({name: ["a1", "b2", "c3"] * (N // 3), **plain()})[name] == "identifier"
 
@@ -105,9 +94,7 @@ def test_numbers_are_no_names_whatever_they_are_called() -> None:
 
 def test_towns_and_jobs_with_very_many_values_keep_their_place() -> None:
     words = [
-        f"{first}{last}"
-        for first in ("New ", "Old ", "Upper ")
-        for last in map("Ham{}".format, "abcdefghijklmnopqrst")
+        f"{first}{last}" for first in ("New ", "Old ", "Upper ") for last in map("Ham{}".format, "abcdefghijklmnopqrst")
     ]
     cells = {"city": words * 4, "occupation": sorted(words * 4)}
     assert set(roles(cells).values()) == {"quasi-identifier"}
@@ -121,9 +108,7 @@ def test_no_column_of_adult_is_taken_for_a_name() -> None:
     left_out = {name: each.reason for name, each in found.items() if each.role == "other"}
     assert "the same as education" in left_out["education-num"]
     assert all(
-        "limit" in each or "the more attributes" in each
-        for name, each in left_out.items()
-        if name != "education-num"
+        "limit" in each or "the more attributes" in each for name, each in left_out.items() if name != "education-num"
     )
 
 
@@ -135,9 +120,7 @@ def test_direct_identifiers_take_no_place_of_a_quasi_identifier() -> None:
     assert {name for name, role in found.items() if role == "quasi-identifier"} == {*others, "age"}
 
 
-@pytest.mark.parametrize(
-    "name", ["diagnosis", "Diagnose", "ICD10", "enfermedad", "maladie", "choroba", "main code"]
-)
+@pytest.mark.parametrize("name", ["diagnosis", "Diagnose", "ICD10", "enfermedad", "maladie", "choroba", "main code"])
 def test_diagnoses_are_proposed_as_sensitive(name: str, tmp_path: Path) -> None:
     cells = plain()
     cells[name] = cells.pop("diagnosis")

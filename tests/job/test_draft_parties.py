@@ -31,14 +31,9 @@ def test_parties_with_different_columns(tmp_path: Path) -> None:
     other = table.slice(5).select(["ssn", "town", "sex", "disease"])
     other = other.rename_columns(["patient", "town", "sex", "disease"])
     clinic = write(other, tmp_path / "The clinic.parquet")
-    draft = mq.draft(
-        [bank, clinic], tmp_path / "job.toml", parties=True, target="approved", sensitive=["disease"], k=4
-    )
+    draft = mq.draft([bank, clinic], tmp_path / "job.toml", parties=True, target="approved", sensitive=["disease"], k=4)
     job = tomllib.loads(draft.text)
-    assert {name: party["id"] for name, party in job["parties"].items()} == {
-        "bank": "ssn",
-        "the-clinic": "patient",
-    }
+    assert {name: party["id"] for name, party in job["parties"].items()} == {"bank": "ssn", "the-clinic": "patient"}
     assert job["parties"]["bank"]["attributes"] == ["job", "sex", "approved"]
     with parties_here():
         release = mq.mashup_job(draft.job).release

@@ -49,11 +49,7 @@ def drafted(cells: dict[str, list[str]], folder: Path) -> dict[str, Any]:
     written = mq.anonymize_job(draft.job)
     assert mq.verify_job(written.table, draft.job)
     job = tomllib.loads(draft.text)
-    return {
-        **job,
-        "summary": written.summary,
-        "told": {each["name"]: each["reason"] for each in draft.attributes},
-    }
+    return {**job, "summary": written.summary, "told": {each["name"]: each["reason"] for each in draft.attributes}}
 
 
 @pytest.mark.parametrize("case", NUMBERS)

@@ -29,12 +29,8 @@ from masquerade.jobs.plan import Plan
 from masquerade.methods import methods
 
 T = TypeVar("T")
-ALGORITHM = sorted(
-    {"name", "seed", "sauce", *(each.name for method in methods() for each in parameters_of(method))}
-)
-NAMES = st.sampled_from(
-    ["age", "job", "city", "disease", "income", "ssn", "hospital", "", "a.b", "[key]", "ü"]
-)
+ALGORITHM = sorted({"name", "seed", "sauce", *(each.name for method in methods() for each in parameters_of(method))})
+NAMES = st.sampled_from(["age", "job", "city", "disease", "income", "ssn", "hospital", "", "a.b", "[key]", "ü"])
 SCALARS = (
     st.none()
     | st.booleans()
@@ -51,9 +47,7 @@ SCALARS = (
     | st.times()
 )
 VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
-    max_leaves=6,
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=6
 )
 
 
@@ -102,28 +96,20 @@ def test_any_content_gives_a_job_or_its_problems(content: dict[str, Any]) -> Non
     assert not any("pydantic" in problem or "Input should" in problem for problem in problems)
 
 
-@settings(
-    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=JOBS)
 def test_any_plan_is_settled_or_refused(content: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
-    path.write_text(
-        toml({key: value for key, value in content.items() if value is not None}), encoding="utf-8"
-    )
+    path.write_text(toml({key: value for key, value in content.items() if value is not None}), encoding="utf-8")
     plan, problems = attempt(lambda: settled(path))
     assert (plan is None) == bool(problems)
 
 
-@settings(
-    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, len(JOB)), removed=st.integers(0, 12), added=st.text(max_size=6) | st.sampled_from(
     ["[", "]]", "\n[output]\n", "=", '"', "nan", "-1", "0", "true", "1979-05-27", "{}", "\n", "age", "'''"]
 ))  # fmt: skip
-def test_a_slip_in_the_text_gives_a_plan_or_its_problems(
-    cut: int, removed: int, added: str, tmp_path: Path
-) -> None:
+def test_a_slip_in_the_text_gives_a_plan_or_its_problems(cut: int, removed: int, added: str, tmp_path: Path) -> None:
     path = write_job(tmp_path, JOB)
     path.write_bytes((JOB[:cut] + added + JOB[cut + removed :]).encode("utf-8", "surrogatepass"))
     plan, problems = attempt(lambda: settled(path))

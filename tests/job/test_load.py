@@ -27,11 +27,7 @@ def problems(content: dict[str, Any]) -> list[str]:
 
 
 def test_every_default_is_as_designed() -> None:
-    content = {
-        "data": {"source": "p.csv"},
-        "attributes": {"a": {}},
-        "parties": {"b": {"source": "b", "id": "i"}},
-    }
+    content = {"data": {"source": "p.csv"}, "attributes": {"a": {}}, "parties": {"b": {"source": "b", "id": "i"}}}
     job = parse_job(content)
     assert job.data is not None
     assert job.data.model_dump() == {
@@ -47,11 +43,7 @@ def test_every_default_is_as_designed() -> None:
     assert job.roles.model_dump(by_alias=True) == {
         "class": None, "duration": None, "event": None, "sensitive": [], "identifiers": [], "provider": None,
     }  # fmt: skip
-    assert read_method(table_methods(), job.algorithm) == (
-        mq.Auto(),
-        CommonKeys(7, "exact"),
-        [],
-    )
+    assert read_method(table_methods(), job.algorithm) == (mq.Auto(), CommonKeys(7, "exact"), [])
     between, *_ = read_method(askable_methods("vertical"), job.algorithm)
     assert between is not None
     assert between.settings() == {"name": "auto", "align": "auto"}

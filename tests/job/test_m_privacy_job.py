@@ -60,20 +60,14 @@ WRONG = {
         changed(JOB[JOB.index("[[privacy]]") :], M_ENTRY, PROVIDED),
         "privacy[1]: m-privacy wraps the other entries; give at least one of them",
     ),
-    "no provider": (
-        JOB + M_ENTRY,
-        "roles.provider: missing; m-privacy needs the column of each record's provider",
-    ),
+    "no provider": (JOB + M_ENTRY, "roles.provider: missing; m-privacy needs the column of each record's provider"),
     "no m": (PROVIDED + '[[privacy]]\nmodel = "m-privacy"\n', "privacy[2].m: missing; m-privacy needs it"),
     "a qid of its own": (
         PROVIDED + M_ENTRY + 'qid = ["age"]\nk = 3\n',
         "privacy[2].qid: m-privacy has no such parameter; it takes m",
         "privacy[2].k: m-privacy has no such parameter; it takes m",
     ),
-    "twice": (
-        PROVIDED + M_ENTRY + M_ENTRY,
-        'privacy[3].model: "m-privacy" wraps all other entries; give it once',
-    ),
+    "twice": (PROVIDED + M_ENTRY + M_ENTRY, 'privacy[3].model: "m-privacy" wraps all other entries; give it once'),
     "the provider is sensitive": (
         changed('["disease"]', '["hospital"]', PROVIDED) + L_ENTRY + M_ENTRY,
         'roles.provider: "hospital" is the provider, but roles.sensitive names it too; drop one of them',
@@ -90,9 +84,7 @@ def test_each_mistake_has_its_line(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["tds", "datafly"])
-def test_a_release_is_m_private_and_can_be_verified_where_providers_are_kept(
-    algorithm: str, tmp_path: Path
-) -> None:
+def test_a_release_is_m_private_and_can_be_verified_where_providers_are_kept(algorithm: str, tmp_path: Path) -> None:
     text = PROVIDED + M_ENTRY + f'[algorithm]\nname = "{algorithm}"\n' + KEPT
     if algorithm == "datafly":
         text = changed('type = "continuous"\nmin = 0\nmax = 120', 'taxonomy = "flat"', text)
@@ -141,9 +133,7 @@ def test_a_release_without_providers_cannot_be_verified(tmp_path: Path) -> None:
 
 
 def test_a_mashup_has_no_providers_of_the_same_columns(tmp_path: Path) -> None:
-    parties = (
-        '[parties.a]\nsource = "people.csv"\nid = "ssn"\n[parties.b]\nsource = "people.csv"\nid = "ssn"\n'
-    )
+    parties = '[parties.a]\nsource = "people.csv"\nid = "ssn"\n[parties.b]\nsource = "people.csv"\nid = "ssn"\n'
     text = changed('[data]\nsource = "people.csv"\n', parties, PROVIDED) + M_ENTRY
     with pytest.raises(JobError, match="m-privacy is for providers of the same columns"):
         mq.mashup_job(write_job(tmp_path, text))

@@ -47,24 +47,16 @@ def problems(place: Path, source: str, table: str, *, folder: bool, report: str 
         ("*/part-00000.parquet", "other", True),
     ],
 )
-def test_a_release_is_not_among_the_files_of_the_table(
-    source: str, table: str, folder: bool, place: Path
-) -> None:
+def test_a_release_is_not_among_the_files_of_the_table(source: str, table: str, folder: bool, place: Path) -> None:
     said = [each for each in problems(place, source, table, folder=folder) if "other files" not in each]
     name = Path(table).name
-    assert said == [
-        f"job.toml: output.table: {name} is, holds or would be part of the table; name another place"
-    ]
+    assert said == [f"job.toml: output.table: {name} is, holds or would be part of the table; name another place"]
 
 
 @pytest.mark.parametrize(
     ("source", "table", "folder"),
     [
-        (
-            "people/*.parquet",
-            "people/release.parquet",
-            True,
-        ),  # the pattern takes files, not those of a folder
+        ("people/*.parquet", "people/release.parquet", True),  # the pattern takes files, not those of a folder
         ("people", "people/_release.parquet", True),
         ("people", "other", True),  # an earlier release is replaced
         ("people/20??/*.parquet", "people/new.parquet", False),

@@ -162,19 +162,14 @@ def headers() -> dict[str, list[str]]:
 @pytest.mark.parametrize("columns", ["job,disease", "disease"])
 def test_a_party_may_bring_the_sensitive_column_alone(tmp_path: Path, columns: str) -> None:
     path = write(
-        tmp_path,
-        MASHUP.replace('"clinic.csv"\nid = "ssn"\n', '"clinic.csv"\nid = "ssn"\nattributes = ["disease"]\n'),
+        tmp_path, MASHUP.replace('"clinic.csv"\nid = "ssn"\n', '"clinic.csv"\nid = "ssn"\nattributes = ["disease"]\n')
     )
     people = "".join(f"{at},{20 + at},Welder,{'NY'[at % 2]}\n" for at in range(8))
     (tmp_path / "bank.csv").write_text("ssn,age,job,income\n" + people)
-    rows = "".join(
-        f"{at}{',Nurse' if 'job' in columns else ''},{'Flu' if at % 3 else 'HIV'}\n" for at in range(8)
-    )
+    rows = "".join(f"{at}{',Nurse' if 'job' in columns else ''},{'Flu' if at % 3 else 'HIV'}\n" for at in range(8))
     (tmp_path / "clinic.csv").write_text(f"ssn,{columns}\n{rows}")
     plan = Plan(path)
-    contract = contract_of(
-        plan, {"bank": ("ssn", "age", "job", "income"), "clinic": ("ssn", *columns.split(","))}
-    )
+    contract = contract_of(plan, {"bank": ("ssn", "age", "job", "income"), "clinic": ("ssn", *columns.split(","))})
     assert contract is not None
     table, left_out = own_table(plan, "clinic", contract)
     assert contract.columns_needed("clinic") == ("disease",)

@@ -431,11 +431,7 @@ def test_a_sensitive_attribute_that_only_an_entry_names_is_published(tmp_path: P
 def test_a_kept_provider_is_published_last(tmp_path: Path) -> None:
     text = changed('class = "income"', 'class = "income"\nprovider = "hospital"')
     assert plan(tmp_path, text).published == ("income", "disease")
-    assert plan(tmp_path, text + "[output]\nkeep_provider = true\n").published == (
-        "income",
-        "disease",
-        "hospital",
-    )
+    assert plan(tmp_path, text + "[output]\nkeep_provider = true\n").published == ("income", "disease", "hospital")
 
 
 @pytest.mark.parametrize(
@@ -450,9 +446,7 @@ def test_a_kept_provider_is_published_last(tmp_path: Path) -> None:
         ("purity = 0.5", "cheapest-box"),
     ],
 )
-def test_without_a_name_the_best_is_taken_unless_a_key_names_a_method(
-    tmp_path: Path, keys: str, name: str
-) -> None:
+def test_without_a_name_the_best_is_taken_unless_a_key_names_a_method(tmp_path: Path, keys: str, name: str) -> None:
     assert plan(tmp_path, f"{JOB}[algorithm]\n{keys}\n").method.settings()["name"] == name
 
 

@@ -28,60 +28,33 @@ def entry(model: str, **parameters: Any) -> dict[str, Any]:
 
 
 WRONG = {
-    "text for a number": (
-        entry("k-anonymity", k="five"),
-        'k: must be a whole number of at least 1; got "five"',
-    ),
+    "text for a number": (entry("k-anonymity", k="five"), 'k: must be a whole number of at least 1; got "five"'),
     "true for a number": (entry("k-anonymity", k=True), "k: must be a whole number of at least 1; got true"),
-    "decimal for a whole number": (
-        entry("k-anonymity", k=2.0),
-        "k: must be a whole number of at least 1; got 2.0",
-    ),
+    "decimal for a whole number": (entry("k-anonymity", k=2.0), "k: must be a whole number of at least 1; got 2.0"),
     "k below 1": (entry("k-anonymity", k=0), "k: must be a whole number of at least 1; got 0"),
     "k beyond all counts": (
         entry("k-anonymity", k=2**53),
         f"k: must be a whole number of at most {2**53 - 1}; got {2**53}",
     ),
-    "l is no whole number": (
-        entry("l-diversity", l=2.5),
-        "l: must be a whole number of at least 1; got 2.5",
-    ),
-    "l below 1": (
-        entry("entropy-l-diversity", l=0.5),
-        "l: must be a finite number of at least 1; got 0.5",
-    ),
-    "c not above 0": (
-        entry("recursive-l-diversity", l=2, c=0),
-        "c: must be a finite number above 0; got 0",
-    ),
-    "infinite": (
-        entry("recursive-l-diversity", l=2, c=float("inf")),
-        "c: must be a finite number above 0; got inf",
-    ),
+    "l is no whole number": (entry("l-diversity", l=2.5), "l: must be a whole number of at least 1; got 2.5"),
+    "l below 1": (entry("entropy-l-diversity", l=0.5), "l: must be a finite number of at least 1; got 0.5"),
+    "c not above 0": (entry("recursive-l-diversity", l=2, c=0), "c: must be a finite number above 0; got 0"),
+    "infinite": (entry("recursive-l-diversity", l=2, c=float("inf")), "c: must be a finite number above 0; got inf"),
     "more than any float": (
         entry("recursive-l-diversity", l=2, c=10**9999),
         "c: must be a finite number above 0; got a number of very many digits",
     ),
-    "t above 1": (
-        entry("t-closeness", t=1.5),
-        "t: must be a number of at least 0 and at most 1; got 1.5",
-    ),
+    "t above 1": (entry("t-closeness", t=1.5), "t: must be a number of at least 0 and at most 1; got 1.5"),
     "unknown distance": (
         entry("t-closeness", t=0.5, distance="order"),
         'distance: must be one of "equal", "ordered", "hierarchical"; got "order" (did you mean "ordered"?)',
     ),
-    "alpha 0": (
-        entry("alpha-k-anonymity", k=2, alpha=0),
-        "alpha: must be a number above 0 and at most 1; got 0",
-    ),
+    "alpha 0": (entry("alpha-k-anonymity", k=2, alpha=0), "alpha: must be a number above 0 and at most 1; got 0"),
     "not a number": (
         entry("alpha-k-anonymity", k=2, alpha=float("nan")),
         "alpha: must be a number above 0 and at most 1; got nan",
     ),
-    "p below 1": (
-        entry("p-sensitive-k-anonymity", k=2, p=-1),
-        "p: must be a whole number of at least 1; got -1",
-    ),
+    "p below 1": (entry("p-sensitive-k-anonymity", k=2, p=-1), "p: must be a whole number of at least 1; got -1"),
     "confidence above 1": (
         entry("confidence-bounding", confidence=2),
         "confidence: must be a number above 0 and at most 1; got 2",

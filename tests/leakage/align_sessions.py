@@ -67,10 +67,7 @@ def aligned_views(
 def announced_views(names: Sequence[str], sizes: Mapping[str, int]) -> dict[tuple[str, str], list[Made]]:
     """What each party tells each before an alignment. By a pseudo-random function nothing that follows is open."""
     compared = [Made("sizes-heard")] if len(names) > 2 else []
-    return {
-        (one, other): [Made("list-size", records=sizes[one]), *compared]
-        for one, other in permutations(names, 2)
-    }
+    return {(one, other): [Made("list-size", records=sizes[one]), *compared] for one, other in permutations(names, 2)}
 
 
 def simulate_prf(n: int, private: int) -> Views:

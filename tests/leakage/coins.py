@@ -85,9 +85,7 @@ class Recording:
         return [each for each in self.wire.heard if (each.sender, each.receiver) == (sender, receiver)]
 
 
-def recorded(
-    scripts: Mapping[str, Script[Any]], tapes: Tapes, ends_with: type[Exception] | None = None
-) -> Recording:
+def recorded(scripts: Mapping[str, Script[Any]], tapes: Tapes, ends_with: type[Exception] | None = None) -> Recording:
     """Run all scripts on these tapes, with a clock that always says 0."""
     made = Recording(Wire(), tapes)
     owned = {name: _on_its_tape(name, script, tapes) for name, script in scripts.items()}

@@ -49,9 +49,7 @@ class Collaborate:
         found = {}
         random = np.random.default_rng(private)
         for name, copies in zip(self.contract.parties, self.copies[private % len(self.copies)], strict=True):
-            records = [
-                (job, age, ill) for job in JOBS.leaves for age in (20, 45) for ill in ILLNESSES[:2] * copies
-            ]
+            records = [(job, age, ill) for job in JOBS.leaves for age in (20, 45) for ill in ILLNESSES[:2] * copies]
             found[name] = table_of([records[at] for at in random.permutation(len(records))])
         return found
 
@@ -110,21 +108,10 @@ class Collaborate:
 
     def _records(self, table: mq.Table) -> Made:
         cells = {name: table.arrow[name].to_pylist() for name in ("job", "age", "ill")}
-        return Made(
-            "collaborate-records",
-            table=stream_of(cells),
-            left_out=["diary"],
-            schema=write_schema(SCHEMA, QID),
-        )
+        return Made("collaborate-records", table=stream_of(cells), left_out=["diary"], schema=write_schema(SCHEMA, QID))
 
     def _rows(
-        self,
-        name: str,
-        joined: mq.Table,
-        settings: Any,
-        groups: Any,
-        suppressed: int,
-        recording: Recording,
+        self, name: str, joined: mq.Table, settings: Any, groups: Any, suppressed: int, recording: Recording
     ) -> Made:
         """A provider's rows of the release as a trusted third party makes it, in a random order."""
         labels = HolderGroups(settings, groups).labels()
@@ -182,9 +169,7 @@ COLLABORATIONS = [
     Collaborate("collaborate, secure, aware", contract(2, 1), ((2, 2, 2), (2, 2, 2))),
     Collaborate("collaborate, secure, shares", agreed(SHARES), ((2, 2, 2), (2, 2, 2))),
     Collaborate(
-        "collaborate, secure, fittest",
-        contract(2, 2, choose="fitness", provider_aware=False),
-        ((2, 2, 2), (2, 2, 2)),
+        "collaborate, secure, fittest", contract(2, 2, choose="fitness", provider_aware=False), ((2, 2, 2), (2, 2, 2))
     ),
     Collaborate(
         "collaborate, secure, bounded",

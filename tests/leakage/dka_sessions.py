@@ -51,9 +51,7 @@ class Dka:
     parties: tuple[str, ...] = PARTIES
     diverse: bool = False  # whether groups must have two values of the disease, which the first party holds
     join: str = "assembler"
-    sorts: bool = (
-        False  # whether the records are sorted before they are counted, by the second party's labels
-    )
+    sorts: bool = False  # whether the records are sorted before they are counted, by the second party's labels
 
     @property
     def session(self) -> Session:
@@ -76,9 +74,7 @@ class Dka:
         more += ", three parties" if len(self.parties) > 2 else ""
         more += ", joined by the parties" if self.join == "parties" else ""
         name = f"dka-{self.local} by {self.back_end}{more}"
-        return Session(
-            name, public, self.play, self.simulate, self.released if self.join == "parties" else self.left
-        )
+        return Session(name, public, self.play, self.simulate, self.released if self.join == "parties" else self.left)
 
     @property
     def contract(self) -> Contract:
@@ -108,9 +104,7 @@ class Dka:
     def _sides(self, own: dict[str, Any]) -> dict[str, Side]:
         make = LOCAL_ALGORITHMS[self.local].side
         sizes = not self.diverse
-        return {
-            name: make(own[name].columns(self._held(name)), N, K, only_sizes=sizes) for name in self.parties
-        }
+        return {name: make(own[name].columns(self._held(name)), N, K, only_sizes=sizes) for name in self.parties}
 
     def _held(self, name: str) -> list[str]:
         return [column.name for column in self.contract.qid_columns if column.holder == name]
@@ -131,15 +125,11 @@ class Dka:
         scripts: dict[str, Any] = {ASSEMBLER: method.assembler(Assembly(self.contract))}
         tables = self.tables_of(private)
         for name, (table, ids) in tables.items():
-            scripts[name] = DkaMethod.of(self.contract).party(
-                Seat(name, self.contract, table, ids), Notebook()
-            )
+            scripts[name] = DkaMethod.of(self.contract).party(Seat(name, self.contract, table, ids), Notebook())
         back_ends = home(rows_satisfy)
         with (
             patch.object(back_ends, "cheaper", lambda _: self.back_end),
-            patch.object(
-                back_ends, "sorting_for", lambda bounds, *_: Sorting.of(bounds, 1) if self.sorts else None
-            ),
+            patch.object(back_ends, "sorting_for", lambda bounds, *_: Sorting.of(bounds, 1) if self.sorts else None),
         ):
             made = recorded(scripts, tapes)
         made.results["rows"] = {name: table.common for name, (table, _) in tables.items()}
@@ -197,9 +187,7 @@ class Dka:
     def _columns(self, name: str, own: Any, side: Side, joined: bytes | None) -> Made:
         released = {column.name: column for column in side.released()}
         mine = self._held(name)
-        cells: dict[str, Any] = {
-            each: (released[each].codes.tolist(), released[each].labels) for each in mine
-        }
+        cells: dict[str, Any] = {each: (released[each].codes.tolist(), released[each].labels) for each in mine}
         if self.diverse and name == PARTIES[0]:
             coded = own.coded("disease")
             cells["disease"] = by_first([coded.labels[code] for code in coded.codes[side.passed]])

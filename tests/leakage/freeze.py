@@ -35,19 +35,14 @@ def sizes_of(recording: Recording) -> dict[str, list[str]]:
     found: dict[str, Counter[int]] = defaultdict(Counter)
     for each in recording.wire.heard:
         found[f"{each.kind}, {each.sender} to {each.receiver}"][len(each.data)] += 1
-    return {
-        who: [f"{times} × {size}" for size, times in sorted(sizes.items())]
-        for who, sizes in sorted(found.items())
-    }
+    return {who: [f"{times} × {size}" for size, times in sorted(sizes.items())] for who, sizes in sorted(found.items())}
 
 
 def frozen_session(session: Session) -> dict[str, Any]:
     """Two sets of private data that differ in nothing that everybody sees, and the sizes of all messages."""
     first = session.play(0, Tapes())
     learnt, kinds = session.learnt(0), kinds_of(first)
-    other = next(
-        at for at in count(1) if session.learnt(at) == learnt and kinds_of(session.play(at, Tapes())) == kinds
-    )
+    other = next(at for at in count(1) if session.learnt(at) == learnt and kinds_of(session.play(at, Tapes())) == kinds)
     return {"public": dict(session.public), "private": [0, other], "sizes": sizes_of(first)}
 
 

@@ -47,14 +47,11 @@ class Granted:
         self._everybody = joined.arrow["ill"].to_pylist()
         providers, ills = joined.arrow["provider"].to_pylist(), joined.arrow["ill"].to_pylist()
         self._cells = [
-            (contract.parties.index(name), ILLNESSES.index(ill))
-            for name, ill in zip(providers, ills, strict=True)
+            (contract.parties.index(name), ILLNESSES.index(ill)) for name, ill in zip(providers, ills, strict=True)
         ]
         self._n = len(contract.parties)
         self.bits: list[list[int]] = []  # that are opened, of each evaluation in order
-        self.alone: list[
-            tuple[list[int], Any, Any]
-        ] = []  # whose parts they are, which are empty, which satisfy
+        self.alone: list[tuple[list[int], Any, Any]] = []  # whose parts they are, which are empty, which satisfy
 
     def of_rows(self, rows: Any) -> Granted:
         left = Granted(self._contract, self._joined.take(rows))

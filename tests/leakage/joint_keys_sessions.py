@@ -69,10 +69,7 @@ class JointKeys:
         for name, more in zip(self.parties, STRANGERS, strict=False):
             rows = draw.permutation(N + more)
             ids = [f"id {private} {row}" if row < N else f"only {name} {private} {row}" for row in rows]
-            own = {
-                column: [people[column][row % N] for row in rows]
-                for column in self.contract.columns_needed(name)
-            }
+            own = {column: [people[column][row % N] for row in rows] for column in self.contract.columns_needed(name)}
             table = Watched(pa.table(own or {"nothing": [0] * len(rows)}))
             found[name] = table, [each.encode() for each in ids]
         return found
@@ -91,12 +88,7 @@ class JointKeys:
         """The alignment, and the ratios."""
         sizes = {name: len(ids) for name, (_, ids) in self.tables(private).items()}
         views = aligned_views(self.parties, sizes, recording.results["rows"], recording.tapes)
-        told = Made(
-            "joint-ratios",
-            records=N,
-            opened=self.opened(private),
-            seconds={"align": 0.0, "protocol": 0.0},
-        )
+        told = Made("joint-ratios", records=N, opened=self.opened(private), seconds={"align": 0.0, "protocol": 0.0})
         for name in self.parties:
             views[name, ASSEMBLER] = [told]
             views[ASSEMBLER, name] = [Made("received", error=None)]

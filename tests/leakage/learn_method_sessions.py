@@ -52,9 +52,7 @@ def numbers(private: int, me: int) -> mq.Table:
     cells: dict[str, Any] = {name: random.normal(size=ROWS) for name in ("age", "dose", "size")}
     cells |= {"play": [f"c{each}" for each in random.permutation(ROWS) % 2]}
     cells |= {"months": np.arange(ROWS) % 5 + 1, "dead": (np.arange(ROWS) + me) % 2}
-    return mq.Table(
-        pa.table(cells), Schema([Attribute(name, "continuous") for name in ("age", "dose", "size")])
-    )
+    return mq.Table(pa.table(cells), Schema([Attribute(name, "continuous") for name in ("age", "dose", "size")]))
 
 
 def held(table: mq.Table, names: Sequence[str]) -> mq.Table:
@@ -72,9 +70,7 @@ class Framed:
     settings: Mapping[str, Any] = field(default_factory=dict)
     loss: Loss | None = None  # of a linear model
     loses_one: bool = False
-    split: bool = (
-        False  # whether the first site has one attribute, and the other the other; both have the class
-    )
+    split: bool = False  # whether the first site has one attribute, and the other the other; both have the class
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -111,9 +107,7 @@ class Framed:
         )
         people = [str(row).encode() for row in range(ROWS)] if self.split else []
         parties = {
-            name: method.party(
-                Seat(name, contract, held(records(private, me), contract.columns_needed(name)), people)
-            )
+            name: method.party(Seat(name, contract, held(records(private, me), contract.columns_needed(name)), people))
             for me, name in enumerate(self.sites)
         }
         if self.loses_one:
@@ -128,9 +122,7 @@ class Framed:
         """The values that occur; what was opened, or shown to the builder; then the model, which is the result."""
         learned = recording.results[ASSEMBLER]
         model = json.dumps(learned.model.as_json(), separators=(",", ":")).encode()
-        values: dict[str, tuple[str, ...]] = (
-            {"wind": ("0", "1"), "rain": ("0", "1")} if self.counts_values else {}
-        )
+        values: dict[str, tuple[str, ...]] = {"wind": ("0", "1"), "rain": ("0", "1")} if self.counts_values else {}
         values |= {"play": ("c0", "c1")} if "duration" not in self.method.roles else {}
         told = Made("learn-values", values=values, bits=8, has_gaps=False)
         left = learned.parties
@@ -174,13 +166,9 @@ class Framed:
         assert self.loss is not None
         script = linear_model(0, self.sites, Granted(totals), *nobody, self.loss)
         said = [move.message for move in script if isinstance(move, Send)]
-        return [
-            Made("learn-coefficients", values=each.values) for each in said if isinstance(each, Coefficients)
-        ]
+        return [Made("learn-coefficients", values=each.values) for each in said if isinstance(each, Coefficients)]
 
-    def _add_mapped(
-        self, private: int, recording: Recording, views: dict[tuple[str, str], list[Made]]
-    ) -> None:
+    def _add_mapped(self, private: int, recording: Recording, views: dict[tuple[str, str], list[Made]]) -> None:
         """Coins do not depend on records; the builder sees mapped records and outcomes, the sites its model."""
         again = self._tapes(recording)
         other = self.play(private + 1, self._tapes(recording))

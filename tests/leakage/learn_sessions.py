@@ -151,9 +151,7 @@ def play_survival(private: int, tapes: Tapes) -> Recording:
 def simulate_survival(private: int, recording: Recording) -> Views:
     """Whatever the first site's patients are, its coefficients follow from what was opened."""
     opened: list[Any] = []
-    run_together(
-        {name: survival_site(me, private, opened if me == 0 else None) for me, name in enumerate(NAMES)}
-    )
+    run_together({name: survival_site(me, private, opened if me == 0 else None) for me, name in enumerate(NAMES)})
     totals, *granted = opened
     nobody = Survival(np.zeros((1, 1)), np.ones(1, np.int64), np.ones(1, bool))
     script = cox_model(Granted(totals), GrantedNumbers(granted), nobody)
@@ -166,9 +164,7 @@ def mapping_site(me: int, private: int) -> Script[Any]:
     x, labels = records_of(private)[me]
     sums = yield from prepare_aggregation(me, NAMES, b"s")
     shared = yield from shared_bits.prepare(me, NAMES, b"s")
-    projection = yield from agree_on_projection(
-        me, NAMES, sums, shared, x, labels, ProjectionTerms(candidates=2), b"s"
-    )
+    projection = yield from agree_on_projection(me, NAMES, sums, shared, x, labels, ProjectionTerms(candidates=2), b"s")
     yield from hand_over("builder", Mapped(projection(x), labels[:, None]))
     return projection
 
@@ -194,9 +190,7 @@ def simulate_mapped(private: int, recording: Recording) -> Views:
     }
     model = fitted(handed, 1.0, "equal")
     for name, each in handed.items():
-        views[name, "builder"] = [
-            Made("learn-mapped", rows=each.rows.tobytes(), outcomes=each.outcomes.tobytes())
-        ]
+        views[name, "builder"] = [Made("learn-mapped", rows=each.rows.tobytes(), outcomes=each.outcomes.tobytes())]
         views["builder", name] = [Made("learn-mapped-model", **msgspec.structs.asdict(model))]
     return views
 

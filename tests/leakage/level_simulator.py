@@ -28,9 +28,7 @@ class Level:
     """What everybody sees of one level."""
 
     asked: list[dict[str, list[int]]] = field(default_factory=list)  # by winner: the sizes of its groups
-    settled: list[tuple[str, list[bool]]] = field(
-        default_factory=list
-    )  # by winner that asks: which cuts it makes
+    settled: list[tuple[str, list[bool]]] = field(default_factory=list)  # by winner that asks: which cuts it makes
     waiting: list[int] = field(default_factory=list)  # groups that are bid for, each time
     cuts: list[Cut] = field(default_factory=list)
 
@@ -63,9 +61,7 @@ class LevelSimulator(MashupSimulator):
         return next(each for each in made if each.name == column)
 
 
-def groups_of(
-    contract: Contract, seen: dict[str, CommonRecords], start: BoundaryStart
-) -> dict[str, OwnGroups]:
+def groups_of(contract: Contract, seen: dict[str, CommonRecords], start: BoundaryStart) -> dict[str, OwnGroups]:
     """Each party's view of the groups of its QID, before the first level."""
     method = JointMondrian.of(contract)
     (parts,) = apart(contract.parts)
@@ -75,10 +71,7 @@ def groups_of(
 def levels(contract: Contract, groups: dict[str, OwnGroups]) -> Iterator[Level]:
     """What each party tells on each level, as somebody with all tables would have it."""
     names = contract.parties
-    held = {
-        name: [at for at, column in enumerate(contract.qid_columns) if column.holder == name]
-        for name in names
-    }
+    held = {name: [at for at, column in enumerate(contract.qid_columns) if column.holder == name] for name in names}
     while (batch := groups[names[0]].open) is not None:
         level = Level()
         best = {name: groups[name].best() for name in names}
@@ -132,7 +125,5 @@ def _asks(contract: Contract, name: str) -> bool:
     """Whether a party has to ask another about its cuts."""
     holder = holders_of(contract)
     return any(
-        holder[each] == name != holder[str(part.sensitive)]
-        for part in remote_parts(contract)
-        for each in part.qid
+        holder[each] == name != holder[str(part.sensitive)] for part in remote_parts(contract) for each in part.qid
     )

@@ -49,9 +49,7 @@ class LinkedSimulator(LevelSimulator):
                 self._tell(name, Made("best-attributes", positions=_words(positions)))
             for name, (positions, n_parts, parts) in level.cuts.items():
                 told = pack(np.array(parts, np.uint32), max(n_parts)) if parts else b""
-                self._tell(
-                    name, Made("level-cuts", positions=_words(positions), n_parts=_words(n_parts), parts=told)
-                )
+                self._tell(name, Made("level-cuts", positions=_words(positions), n_parts=_words(n_parts), parts=told))
         labels = [numbers.astype("<i8").tobytes() for numbers, _ in self.linked.groups]
         for name in self.contract.parties:
             self._tell(name, Made("finished", digest=hashlib.sha256(b"".join(labels)).digest()))
@@ -61,18 +59,14 @@ class LinkedSimulator(LevelSimulator):
         return next(each for each in self.linked.released() if each.name == column)
 
 
-def union_of(
-    contract: Contract, seen: dict[str, CommonRecords]
-) -> tuple[list[int], dict[str, FinishedGroups]]:
+def union_of(contract: Contract, seen: dict[str, CommonRecords]) -> tuple[list[int], dict[str, FinishedGroups]]:
     """How many groups are bid for on each level over the union of the QIDs, and the groups as each party sees them."""
     groups = groups_of(contract, seen, BoundaryStart())
     waiting = [each for level in levels(contract, groups) for each in level.waiting]
     return waiting, {name: each.done() for name, each in groups.items()}
 
 
-def joined_groups(
-    contract: Contract, own: dict[str, mq.Table], union: dict[str, FinishedGroups]
-) -> LinkedGroups:
+def joined_groups(contract: Contract, own: dict[str, mq.Table], union: dict[str, FinishedGroups]) -> LinkedGroups:
     """The groups of all QIDs as somebody with all columns sees them, once the union is cut."""
     method = JointMondrian.of(contract)
     (parts,) = apart(contract.parts)
@@ -114,9 +108,7 @@ def linked_levels(contract: Contract, groups: LinkedGroups) -> Iterator[LinkedLe
         best = groups.best()
         asked: list[int] = []  # the attribute, or -1
         large = groups.large_enough()
-        for at, (each, flags, (numbers, n_groups)) in enumerate(
-            zip(best, changed, groups.groups, strict=True)
-        ):
+        for at, (each, flags, (numbers, n_groups)) in enumerate(zip(best, changed, groups.groups, strict=True)):
             asked += [
                 int(each.dimensions[group])
                 for group in range(n_groups)

@@ -155,9 +155,7 @@ SICK = {"Disease": "clinic"}
 
 MASHUPS = [
     Mashup("mashup, plain scores", contract_of(K, TWO, argmax="plain", nonce=NONCE)),
-    Mashup(
-        "mashup, one shares the class", contract_of(K, TWO, argmax="plain", class_from="loans", nonce=NONCE)
-    ),
+    Mashup("mashup, one shares the class", contract_of(K, TWO, argmax="plain", class_from="loans", nonce=NONCE)),
     Mashup("mashup, classes differ", contract_of(K, TWO, argmax="plain", nonce=NONCE), quarrel=True),
     Mashup("mashup, 2 parties", contract_of(K, TWO, nonce=NONCE)),
     Mashup("mashup, 3 parties", contract_of(K, THREE, nonce=NONCE)),
@@ -166,10 +164,7 @@ MASHUPS = [
         contract_of(K, TWO, argmax="plain", adversary="malicious", epsilon=0.01, nonce=NONCE),
     ),
     Mashup("mashup, Algorithm 2", contract_of(K, TWO, adversary="malicious", epsilon=0.01, nonce=NONCE)),
-    Mashup(
-        "mashup, sensitive elsewhere",
-        contract_of(DIVERSE, TWO, sensitive=SICK, argmax="plain", nonce=NONCE),
-    ),
+    Mashup("mashup, sensitive elsewhere", contract_of(DIVERSE, TWO, sensitive=SICK, argmax="plain", nonce=NONCE)),
     Mashup(
         "mashup, sensitive elsewhere, by encryption",
         contract_of(DIVERSE, TWO, sensitive={"Disease": "loans"}, argmax="plain", nonce=NONCE),
@@ -238,9 +233,7 @@ WHOLE = mq.KAnonymity(QID, k=LEAST)
 MORE_DIVERSE = WHOLE & mq.LDiversity(QID, l=3, sensitive="Disease")  # so that some cuts are refused
 CUT = [
     CutMashup("mashup by mondrian, 2 parties", cut_contract_of(WHOLE, TWO, class_name="Class", nonce=NONCE)),
-    CutMashup(
-        "mashup by mondrian, 3 parties", cut_contract_of(WHOLE, THREE, class_name="Class", nonce=NONCE)
-    ),
+    CutMashup("mashup by mondrian, 3 parties", cut_contract_of(WHOLE, THREE, class_name="Class", nonce=NONCE)),
     CutMashup(
         "mashup by mondrian, sensitive elsewhere",
         cut_contract_of(MORE_DIVERSE, TWO, sensitive=SICK, class_name="Class", nonce=NONCE),
@@ -291,11 +284,7 @@ BOUNDED = [
     )
 ]
 THREE_BOUNDED = mq.Schema(  # all three test; within 9,000 are all salaries
-    [
-        *BOUNDED_SCHEMA.attributes[:2],
-        mq.Attribute("Salary", "continuous", max_width=9000),
-        mq.Attribute("Town"),
-    ]
+    [*BOUNDED_SCHEMA.attributes[:2], mq.Attribute("Salary", "continuous", max_width=9000), mq.Attribute("Town")]
 )
 BOUNDED_CUT = [
     CutMashup(

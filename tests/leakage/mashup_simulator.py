@@ -86,9 +86,7 @@ class MashupSimulator:
     @property
     def prepares(self) -> bool:
         """Whether something is prepared before the rounds."""
-        return (
-            self.method.argmax == "secure" or bool(self.contract.bounded) or any(True for _ in self._remote())
-        )
+        return self.method.argmax == "secure" or bool(self.contract.bounded) or any(True for _ in self._remote())
 
     def views(self, *, ends_early: bool, back_end: str) -> Views:
         """Class, rounds, end, columns, one after the other; it ends early when the parties differ about the class."""
@@ -108,9 +106,7 @@ class MashupSimulator:
             rows, self.start = within_boundaries(self.contract, self.own, whole_columns=whole)
             n_records = len(self.own[self.parties[0]])
             assert self.recording is not None
-            for sender, message, receivers in told(
-                self.contract, rows, self.start, n_records, self.recording
-            ):
+            for sender, message, receivers in told(self.contract, rows, self.start, n_records, self.recording):
                 self._tell(sender, message, receivers)
             self.seen = {name: each.only(rows) for name, each in self.seen.items()}
 
@@ -159,9 +155,7 @@ class MashupSimulator:
             if part.sensitive is not None and part.sensitive in holders:
                 holder = holders[part.sensitive]
                 asking = tuple(
-                    name
-                    for name in self.parties
-                    if name != holder and any(holders[each] == name for each in part.qid)
+                    name for name in self.parties if name != holder and any(holders[each] == name for each in part.qid)
                 )
                 if asking:
                     yield part, holder, asking
@@ -222,9 +216,7 @@ class MashupSimulator:
             holders = [holder for _, holder, asking in self._remote() if winner in asking]
             if holders:
                 self.counted |= {winner, *holders}
-            instructs = all(
-                self.states[holder].allows(self.states[holder].told(instruction)) for holder in holders
-            )
+            instructs = all(self.states[holder].allows(self.states[holder].told(instruction)) for holder in holders)
             yield Played(bids, winner, candidate, instruction, instructs)
             if not instructs:
                 self.local[winner].candidates.remove(candidate)
@@ -252,9 +244,7 @@ class MashupSimulator:
             for each in mine:
                 values = self.seen[name].left.arrow[each].to_pylist()
                 cells[each] = (
-                    (released[each].codes.tolist(), released[each].labels)
-                    if each in qid
-                    else by_first(values)
+                    (released[each].codes.tolist(), released[each].labels) if each in qid else by_first(values)
                 )
             if self.contract.class_holder == name:
                 cells["Class"] = by_first(self.seen[name].left.arrow["Class"].to_pylist())

@@ -70,9 +70,7 @@ class Piece:
         one, other = ([seen[at] for at, each in enumerate(order) if each == world] for world in (0, 1))
         return one, other
 
-    def _told(
-        self, recording: Recording, sender: str, receiver: str, kind: str, field: str
-    ) -> list[list[bytes]]:
+    def _told(self, recording: Recording, sender: str, receiver: str, kind: str, field: str) -> list[list[bytes]]:
         """What one party tells another in this field, by repetition."""
         heard = [each for each in recording.between(sender, receiver) if each.kind == kind]
         told = [msgspec.msgpack.decode(each.data)[field] for each in heard]

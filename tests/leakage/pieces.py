@@ -20,15 +20,7 @@ from masquerade.crypto.rings import PowerOfTwo
 from masquerade.net.script import Receive, Script, Send
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol.align.align import who_differs
-from masquerade.protocol.align.oprf import (
-    Items,
-    find_by_query,
-    find_by_values,
-    lead,
-    set_up,
-    share_keys,
-    take_part,
-)
+from masquerade.protocol.align.oprf import Items, find_by_query, find_by_values, lead, set_up, share_keys, take_part
 from masquerade.protocol.comparing import argmax as secure_argmax
 from masquerade.protocol.comparing.argmax import Bid
 from masquerade.protocol.dka.encrypted_join import join_first, join_second
@@ -89,9 +81,7 @@ def sorted_counts(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     """The shared table of joint counts, of records in the order of the first party's labels."""
     own = labels(number, me, world)
     if number == 1:  # of 20 labels, so that a place has several digits
-        own = np.array(
-            [[3, 17, 3, 9], [0, 0, 0, 0], [19, 8, 20, 1]][0 if number == me else 1 + world], np.uint64
-        )
+        own = np.array([[3, 17, 3, 9], [0, 0, 0, 0], [19, 8, 20, 1]][0 if number == me else 1 + world], np.uint64)
     counted = yield from sorted_histogram(setup, own, Bounds(N, (2, 20)), Sorting(sorter=0, block=3, whole=3))
     return counted.table
 

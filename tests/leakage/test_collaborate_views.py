@@ -101,9 +101,7 @@ def test_what_is_opened_is_what_the_page_lists(
     assert {heard.kind for heard in among} <= AMONG_PROVIDERS
     # The digests are of the schema and the session alone, whoever sends them, and there is nothing before them.
     digests = {heard_from(wire, name, Axes)[0].digests for name in tables}
-    assert digests == {
-        tuple(digest_of(each, contract.hash) for each in write_schema(SCHEMA, QID)),
-    }
+    assert digests == {tuple(digest_of(each, contract.hash) for each in write_schema(SCHEMA, QID))}
     assert among[0].kind == "collaborate-axes"
     assert [heard.kind for heard in among].count("collaborate-axes") == len(tables) * (len(tables) - 1)
     opened = opened_on(wire, tables)
@@ -161,9 +159,7 @@ def test_messages_among_providers_look_like_noise_and_are_as_long_whatever_the_r
     for kind, field in ((TripleOrder, "columns"), (MaskedOperands, "data")):
         for view in views:
             payloads = [
-                getattr(decode(heard.data, [kind]), field)
-                for heard in view
-                if heard.kind == kind.__struct_config__.tag
+                getattr(decode(heard.data, [kind]), field) for heard in view if heard.kind == kind.__struct_config__.tag
             ]
             # Short messages are left out: the unused bits of their last byte are no noise.
             data = b"".join(each for each in payloads if len(each) >= 32)
@@ -215,12 +211,7 @@ def test_how_often_a_provider_cuts_what_is_its_own_is_not_told() -> None:
         tables["abbey"] = dealt((1500,), seed=seed)["abbey"]
         contract = contract_of(requirement_of(4, 1), 1, tuple(tables))
         scripts: dict[str, Any] = {
-            name: seated(
-                name,
-                contract,
-                table,
-                on_stage=told.setdefault(f"{name} {seed}", []).append,
-            )
+            name: seated(name, contract, table, on_stage=told.setdefault(f"{name} {seed}", []).append)
             for name, table in tables.items()
         }
         scripts[ASSEMBLER] = third_party(Assembly(contract))
@@ -242,8 +233,6 @@ def test_a_provider_that_stands_alone_shows_nothing_of_its_cuts() -> None:
         wire = Wire()
         collaborate(contract_of(requirement_of(4, 1), 1, tuple(tables)), tables, wire)
         views.append(
-            sorted(
-                (heard.kind, len(heard.data)) for heard in wire.seen_by("burgh") if heard.sender != ASSEMBLER
-            )
+            sorted((heard.kind, len(heard.data)) for heard in wire.seen_by("burgh") if heard.sender != ASSEMBLER)
         )
     assert views[0] == views[1]

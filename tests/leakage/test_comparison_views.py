@@ -27,16 +27,7 @@ THREE = {"Sex": "loans", "Job": "bank", "Salary": "tax"}
 VIEWS = [(TWO, "bank"), (TWO, "loans"), (THREE, "bank"), (THREE, "loans"), (THREE, "tax")]
 N_RECORDS = 34
 
-OPEN = {
-    "list-size",
-    "sizes-heard",
-    "blinded",
-    "positions",
-    "equality-share",
-    "equality-proof",
-    "instruct",
-    "finished",
-}
+OPEN = {"list-size", "sizes-heard", "blinded", "positions", "equality-share", "equality-proof", "instruct", "finished"}
 # Points of a curve, which are no uniform bits; they are made before there is any bid.
 SETUP = {"session-nonce", "base-transfers"}
 BITS = {"shared-masked": 6, "shared-result": 3}  # of three parties; the others fill their bytes
@@ -84,9 +75,7 @@ def payloads(heard: SentMessage) -> list[bytes]:
     return [value for value in fields if isinstance(value, bytes) and value]
 
 
-@pytest.mark.parametrize(
-    ("holders", "party"), VIEWS, ids=lambda each: each if isinstance(each, str) else len(each)
-)
+@pytest.mark.parametrize(("holders", "party"), VIEWS, ids=lambda each: each if isinstance(each, str) else len(each))
 def test_a_view_of_hidden_scores_is_made_from_the_winners(holders: dict[str, str], party: str) -> None:
     contract = contract_of(REQUIREMENT, holders)
     wire = recorded(contract, loan_table())

@@ -43,9 +43,7 @@ def heard(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[See
     told: list[tuple[str, bytes]] = []
     exchange = MemoryLink.exchange
 
-    async def recorded(
-        self: MemoryLink, method: str, path: str, body: bytes, *more: Any
-    ) -> tuple[int, bytes]:
+    async def recorded(self: MemoryLink, method: str, path: str, body: bytes, *more: Any) -> tuple[int, bytes]:
         status, answer = await exchange(self, method, path, body, *more)
         place = re.sub("[0-9a-f]{16,}", "…", path)
         told.append((f"{self.identity.name} asks {method} {place}", body))

@@ -27,9 +27,7 @@ def test_fields_and_types_are_frozen() -> None:
     for kind in sorted(now.keys() | FROZEN.messages.keys()):
         frozen = {name: told["type"] for name, told in FROZEN.fields(kind).items()}
         if kind not in FROZEN.messages:
-            raise Leak(
-                f"{kind} is new: does it travel? If not, add it to at_home in messages.toml; or {AGAIN}"
-            )
+            raise Leak(f"{kind} is new: does it travel? If not, add it to at_home in messages.toml; or {AGAIN}")
         if now.get(kind) != frozen:
             raise Leak(f"{kind} has the fields {now.get(kind)}; frozen are {frozen}: {AGAIN}")
 
@@ -57,8 +55,7 @@ def test_sizes_follow_from_public_numbers(name: str, recordings: Any) -> None:
     frozen = FROZEN.sessions.get(name)
     assert frozen is not None, f"no sizes of {name} are frozen: {AGAIN}"
     assert frozen["public"] == {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in SESSIONS[name].public.items()
+        key: list(value) if isinstance(value, tuple) else value for key, value in SESSIONS[name].public.items()
     }
     one, other = (recordings(name, private) for private in frozen["private"])
     assert kinds_of(one) == kinds_of(other), f"other messages than frozen: {AGAIN}"

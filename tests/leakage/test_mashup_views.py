@@ -79,9 +79,7 @@ def test_a_partys_view_follows_from_the_release_and_the_order_of_steps(party: st
     alignment = {"list-size", "sizes-heard", "blinded", "positions", "equality-share", "equality-proof"}
     assert set(by_kind) <= {*alignment, "score", "instruct", "finished"}
 
-    simulated = [
-        encode(each) for who, each in simulated_instructions(contract, handed_in(wire)) if who != party
-    ]
+    simulated = [encode(each) for who, each in simulated_instructions(contract, handed_in(wire)) if who != party]
     assert [heard.data for heard in by_kind["instruct"]] == simulated
     # A message is a score and an attribute; the rounds' scores are granted.
     for heard in by_kind["score"]:
@@ -103,9 +101,7 @@ def test_the_assembler_gets_the_release_and_what_the_page_lists() -> None:
         table = pa.ipc.open_stream(columns.table).read_all()
         for name in table.column_names:
             column = table.column(name).combine_chunks()
-            if isinstance(
-                column, pa.DictionaryArray
-            ):  # a dictionary names values of the cut, or cells as they come
+            if isinstance(column, pa.DictionaryArray):  # a dictionary names values of the cut, or cells as they come
                 told = {child for step in columns.steps for child in step.children} | {"ANY_Sex", "ANY_Job"}
                 named = column.dictionary.to_pylist()
                 assert set(named) <= told or named == list(dict.fromkeys(column.to_pylist()))
@@ -117,9 +113,7 @@ def test_raw_columns_carry_no_value_of_people_who_are_not_common() -> None:
     """A dictionary of the whole table would name them."""
     table = loan_table()
     towns = pa.array(["Ulm"] * 29 + ["Nowhere"] * 5).dictionary_encode()
-    held = mq.Table(
-        table.arrow.append_column("Town", towns), mq.Schema([*table.schema, mq.Attribute("Town")])
-    )
+    held = mq.Table(table.arrow.append_column("Town", towns), mq.Schema([*table.schema, mq.Attribute("Town")]))
     contract = contract_of(REQUIREMENT, {**LOANS, "Town": "bank"})
     common = held.take(np.arange(29))
     wire = recorded(contract, common)

@@ -26,10 +26,7 @@ OWN = ["c1", "x", "c2", "y", "z"]
 
 def lists_of(n: int, me: int, world: int) -> list[list[str]]:
     """Everybody has c1 and c2; the first peer also somebody of ours: x, or y."""
-    peers = (
-        [["c1", "c2", "x", "q"], ["r", "y", "c2", "c1"]][world],
-        [["c1", "c2", "s"], ["t", "c1", "c2"]][world],
-    )
+    peers = ([["c1", "c2", "x", "q"], ["r", "y", "c2", "c1"]][world], [["c1", "c2", "s"], ["t", "c1", "c2"]][world])
     found: list[list[str]] = [list(each) for each in peers[: n - 1]]
     found.insert(me, OWN)
     return found
@@ -47,8 +44,7 @@ def aligned(n: int, me: int, world: int, tapes: Tapes) -> tuple[Any, list[Any]]:
         return real(finished)
 
     scripts = {
-        name: align(number, names, [each.encode() for each in lists[number]], b"s")
-        for number, name in enumerate(names)
+        name: align(number, names, [each.encode() for each in lists[number]], b"s") for number, name in enumerate(names)
     }
     with patch.object(curve_alignment, "common_positions", watched):
         return recorded(scripts, tapes), compared

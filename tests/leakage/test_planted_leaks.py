@@ -96,13 +96,7 @@ LEAKS = [
     ),
     Planted(
         "summands of sites without their masks",
-        [
-            (
-                Aggregation,
-                "masked = self._masks.mask(_fixed(numbers), self._rounds)",
-                "masked = _fixed(numbers)",
-            )
-        ],
+        [(Aggregation, "masked = self._masks.mask(_fixed(numbers), self._rounds)", "masked = _fixed(numbers)")],
         f"{WORLDS}[sum]",
     ),
     Planted(
@@ -151,13 +145,7 @@ LEAKS = [
     # Like them, but not of them:
     Planted(
         "lists of others that are not shuffled",
-        [
-            (
-                align_on_curve,
-                "shuffles[owner] = _random_order(len(points))",
-                "shuffles[owner] = np.arange(len(points))",
-            )
-        ],
+        [(align_on_curve, "shuffles[owner] = _random_order(len(points))", "shuffles[owner] = np.arange(len(points))")],
         "test_masked_alignment.py::test_two_worlds_look_alike[3-2]",
     ),
     Planted(
@@ -172,13 +160,7 @@ LEAKS = [
     ),
     Planted(
         "a bid whose mask is zero",
-        [
-            (
-                EvaluatingSide,
-                "os.urandom(n_rounds * -(-self._width // 8))",
-                "bytes(n_rounds * -(-self._width // 8))",
-            )
-        ],
+        [(EvaluatingSide, "os.urandom(n_rounds * -(-self._width // 8))", "bytes(n_rounds * -(-self._width // 8))")],
         f"{WORLDS}[comparison]",
     ),
     Planted(
@@ -200,11 +182,7 @@ LEAKS = [
                 "CutsSettled(np.packbits(kept).tobytes())",
                 "CutsSettled(np.packbits(kept).tobytes() + best.of(theirs).n_parts.astype(np.uint8).tobytes())",
             ),
-            (
-                CutChecks,
-                "len(settled.cuts) != -(-asked.n_groups // 8)",
-                "len(settled.cuts) < -(-asked.n_groups // 8)",
-            ),
+            (CutChecks, "len(settled.cuts) != -(-asked.n_groups // 8)", "len(settled.cuts) < -(-asked.n_groups // 8)"),
         ],
         f"{OPEN}[0-mashup by mondrian, sensitive elsewhere]",
     ),
@@ -232,9 +210,7 @@ LEAKS = [
         f"{WORLDS}[comparison]",
     ),
 ]
-NOTICING = sorted(
-    {each.noticed_by.partition("::")[0]: each.noticed_by for each in LEAKS}.values()
-)  # one a file
+NOTICING = sorted({each.noticed_by.partition("::")[0]: each.noticed_by for each in LEAKS}.values())  # one a file
 
 
 def copied(folder: Path) -> Path:

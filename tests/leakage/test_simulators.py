@@ -269,9 +269,7 @@ def test_shares_of_a_comparison_are_fair_coins_whatever_the_bids() -> None:
         garbling.stock_up(evaluating_order, n_comparisons, 1, None)
         shares: list[list[int]] = []
         for _ in range(n_comparisons):
-            kept, message = garbling.garble(
-                WORDS.bits(bids[0]), evaluating.flips(WORDS.bits(bids[1])), reveal=False
-            )
+            kept, message = garbling.garble(WORDS.bits(bids[0]), evaluating.flips(WORDS.bits(bids[1])), reveal=False)
             seen = evaluating.evaluate(message)
             assert message.tags == b""
             shares.append([int(each.shares(name)[name][0, 0]) for each in (kept, seen) for name in OUTPUTS])

@@ -115,9 +115,7 @@ class LiveApi:
 
     # --- a session's course, by hand ---
 
-    def move(
-        self, session_id: str, *states: Status, cause: str | None = None, **details: Any
-    ) -> SessionRecord:
+    def move(self, session_id: str, *states: Status, cause: str | None = None, **details: Any) -> SessionRecord:
         store = self.coordinator.store
         session = store.sessions.get(session_id)
         for state in states:

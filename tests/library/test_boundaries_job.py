@@ -91,9 +91,7 @@ def test_the_job_goes_before_the_file(job: Path) -> None:
 
 
 def test_other_requirements_count_and_do_not_insist(job: Path) -> None:
-    job.write_text(
-        JOB.replace("constrained-k", "k").replace("greedy-cka", "k-member").replace("k = 2", "k = 4")
-    )
+    job.write_text(JOB.replace("constrained-k", "k").replace("greedy-cka", "k-member").replace("k = 2", "k = 4"))
     made = anonymize_job(job)
     assert (made.summary["metrics"]["violations"] or 0) > 0
     assert verify_job(made.table, job).holds
@@ -104,9 +102,7 @@ def test_other_requirements_count_and_do_not_insist(job: Path) -> None:
 
 def test_a_mark_is_missing_above_a_value(job: Path) -> None:
     (job.parent / "places.csv").write_text(PLACES.replace("*Midwest*", "Midwest"))
-    with pytest.raises(
-        mq.JobError, match=r'places.csv: none for "Lincoln" of taxonomy .*name a node above each value'
-    ):
+    with pytest.raises(mq.JobError, match=r'places.csv: none for "Lincoln" of taxonomy .*name a node above each value'):
         anonymize_job(job)
 
 
@@ -117,9 +113,7 @@ def test_widths_and_flat_trees(job: Path) -> None:
     assert set(pyarrow.csv.read_csv(made.table)["sex"].to_pylist()) == {"M", "F"}
     assert verify_job(job.parent / "mm1.csv", job).summary["violations"] == 7  # every "*"
     job.write_text(flat.replace('["M", "F"]', '["M", "Q"]'))
-    with pytest.raises(
-        mq.DataError, match=r'attributes.sex.max_generalization: "Q" is no node of taxonomy flat'
-    ):
+    with pytest.raises(mq.DataError, match=r'attributes.sex.max_generalization: "Q" is no node of taxonomy flat'):
         anonymize_job(job)
 
 
@@ -136,8 +130,5 @@ def test_dka_refuses_boundaries(job: Path) -> None:
     plan = Plan(job)
     check_parties(plan)
     lines = [str(problem) for problem in plan.problems.found]
-    assert any(
-        "privacy[1]: dka keeps to no boundaries between parties; ask for k-anonymity" in line
-        for line in lines
-    )
+    assert any("privacy[1]: dka keeps to no boundaries between parties; ask for k-anonymity" in line for line in lines)
     assert any("attributes.location: dka keeps to no boundaries between parties" in line for line in lines)

@@ -90,9 +90,7 @@ def released(folder: Path, name: str) -> Any:
 def test_a_folder_gives_the_release_of_one_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without an engine a folder is read in chunks, too, and the release is that of one table in memory."""
     written = anonymize_job(job(folder, "", "folder.toml"))
-    whole = pa.concat_tables(
-        pyarrow.parquet.read_table(each) for each in sorted((folder / "people").iterdir())
-    )
+    whole = pa.concat_tables(pyarrow.parquet.read_table(each) for each in sorted((folder / "people").iterdir()))
     pyarrow.parquet.write_table(whole, folder / "people.parquet")
     path = folder / "one.toml"
     path.write_text(JOB.replace('"people"', '"people.parquet"') + '[output]\ntable = "one.parquet"\n')
@@ -114,17 +112,13 @@ def test_a_folder_gives_the_release_of_one_table(folder: Path, capsys: pytest.Ca
 def test_labels_of_chunks_are_those_of_one_table(tmp_path: Path) -> None:
     table = mq.generate_people(N)
     towns = sorted(set(table.column("town").to_pylist()) - {None})
-    rows = [
-        f"{town};{'one' if at % 2 else 'other'} + {len(towns) // 2} more;*" for at, town in enumerate(towns)
-    ]
+    rows = [f"{town};{'one' if at % 2 else 'other'} + {len(towns) // 2} more;*" for at, town in enumerate(towns)]
     (tmp_path / "town.csv").write_text("\n".join(rows) + "\n")
     write_parts(table, tmp_path / "people")
     pyarrow.parquet.write_table(table, tmp_path / "people.parquet")
     listed = {}
     for source, release in (("people", "parts.parquet"), ("people.parquet", "one.csv")):
-        text = (
-            JOB.replace('"people"', f'"{source}"').replace('"flat"', '"town.csv"').replace("k = 10", "k = 60")
-        )
+        text = JOB.replace('"people"', f'"{source}"').replace('"flat"', '"town.csv"').replace("k = 10", "k = 60")
         text = text.replace('"birth_date", "town"', '"town"').replace('"town", "salary"', '"town"')
         path = tmp_path / "job.toml"
         path.write_text(f'{text}[output]\ntable = "{release}"\nreport = false\nlabels = ["town"]\n')
@@ -137,15 +131,10 @@ def test_labels_of_chunks_are_those_of_one_table(tmp_path: Path) -> None:
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    "method",
-    ["tds", "mondrian", "mondrian, provider-aware", "mondrian, workload", "mondrian, several QIDs", "auto"],
+    "method", ["tds", "mondrian", "mondrian, provider-aware", "mondrian, workload", "mondrian, several QIDs", "auto"]
 )
 def test_a_cluster_gives_the_release_of_this_machine(
-    method: str,
-    folder: Path,
-    workers: Cluster,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    method: str, folder: Path, workers: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if method == "mondrian, several QIDs":  # by counts, and then in one memory for each island
         monkeypatch.setattr(DaskEngine, "rows_at_once", lambda *_: 120)
@@ -195,15 +184,11 @@ def test_a_cluster_that_does_not_fit_is_told_in_a_line(
 ) -> None:
     with DaskEngine(workers.address) as engine:
         assert engine.dashboard.startswith("http://127.0.0.1:")
-        with pytest.raises(
-            ClusterError, match=r"worker tcp://127\.0\.0\.1:\d+ cannot read /nowhere/a\.parquet;"
-        ):
+        with pytest.raises(ClusterError, match=r"worker tcp://127\.0\.0\.1:\d+ cannot read /nowhere/a\.parquet;"):
             engine.check_files([str(folder / "people" / "part-0.parquet"), "/nowhere/a.parquet"])
     with monkeypatch.context() as patched:
         patched.setattr(cluster_module, "version", lambda name: "0.0.1" if name == "numpy" else "2")
-        said = (
-            r"worker tcp://127\.0\.0\.1:\d+ has \w+ [\d.]+, and this machine \S+; install the same versions"
-        )
+        said = r"worker tcp://127\.0\.0\.1:\d+ has \w+ [\d.]+, and this machine \S+; install the same versions"
         with pytest.raises(ClusterError, match=said):
             DaskEngine(workers.address)
 
@@ -245,14 +230,10 @@ def test_killing_a_worker_half_way_does_not_change_the_release(folder: Path, wor
 @pytest.mark.system
 def test_a_cluster_without_workers_or_scheduler_is_told_in_a_line(folder: Path, tmp_path: Path) -> None:
     with cluster(tmp_path, workers=0) as empty:
-        with pytest.raises(
-            ClusterError, match="the cluster has no worker; start one with `dask worker ADDRESS`"
-        ):
+        with pytest.raises(ClusterError, match="the cluster has no worker; start one with `dask worker ADDRESS`"):
             DaskEngine(empty.address, connect=2)
         path = job(folder, f'[engine]\nname = "dask"\naddress = "{empty.address}"', "gone.toml")
-    with pytest.raises(
-        ClusterError, match=r"gone\.toml: engine\.address: .*: no Dask scheduler answers there"
-    ):
+    with pytest.raises(ClusterError, match=r"gone\.toml: engine\.address: .*: no Dask scheduler answers there"):
         anonymize_job(path)
     assert not (folder / "gone.parquet").exists()
     assert ClusterError.exit_code == 3
@@ -261,10 +242,7 @@ def test_a_cluster_without_workers_or_scheduler_is_told_in_a_line(folder: Path, 
 @pytest.mark.parametrize(
     ("engine", "said"),
     [
-        (
-            '[engine]\nmemory = "4MB"',
-            'engine.memory: must be a size of at least 512MB, such as "4GB"; got "4MB"',
-        ),
+        ('[engine]\nmemory = "4MB"', 'engine.memory: must be a size of at least 512MB, such as "4GB"; got "4MB"'),
         ("[engine]\nmemory = 4", "engine.memory: must be a size"),
         ('[engine]\nname = "spark"', 'engine.name: must be one of "local", "dask"; got "spark"'),
         ('[engine]\nname = "dask"', "engine.address: missing; name the scheduler"),
@@ -302,18 +280,14 @@ def test_a_folder_is_read_whole_where_chunks_would_lose_something(
     anonymize_job(path)
     assert (folder / "auto.csv").is_file()
     monkeypatch.setattr(rows, "DEFAULT_MEMORY", "1KB")
-    with pytest.raises(
-        BadInput, match=r'"auto" without an .engine. needs the whole table .*; name an engine'
-    ):
+    with pytest.raises(BadInput, match=r'"auto" without an .engine. needs the whole table .*; name an engine'):
         anonymize_job(path)
     path.write_text(path.read_text().replace('"auto"', '"auto"\nmeasure = "classification_error"'))
     with pytest.raises(BadInput, match="and with one: measure: must be on a table in chunks one that"):
         anonymize_job(path)
 
 
-def test_a_folder_is_read_whole_by_methods_that_need_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_read_whole_by_methods_that_need_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless it is too large: then the line says what would do."""
     path = folder / "whole.toml"
     text = JOB.replace('"tds"', '"k-member"').replace('qid = ["birth_date", "town"]', QID)
@@ -349,9 +323,7 @@ def test_providers_of_a_folder_are_verified_one_file_at_a_time(folder: Path) -> 
 
 
 @pytest.mark.parametrize("source", ["twice", "twice.csv"])
-def test_people_at_several_providers_are_counted(
-    source: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_people_at_several_providers_are_counted(source: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on one table, with rows that lack an identifier or a used cell; fingerprints in several shares, too."""
     people = mq.generate_people(N, missing=0.01)
     names = people["ssn"].to_pylist()
@@ -404,9 +376,7 @@ def test_a_csv_file_or_a_query_is_copied_and_read_in_chunks(folder: Path) -> Non
 
 
 @pytest.mark.system
-def test_workers_read_ranges_of_a_query_themselves(
-    folder: Path, workers: Cluster, postgres: Postgres
-) -> None:
+def test_workers_read_ranges_of_a_query_themselves(folder: Path, workers: Cluster, postgres: Postgres) -> None:
     """From PostgreSQL and from a file of SQLite, by numbers and by texts; as the rows in Parquet are released."""
     people = mq.generate_people(N, missing=0.01)
     numbered = people.append_column("number", [pa.array(range(0, 7 * N, 7))])
@@ -422,10 +392,7 @@ def test_workers_read_ranges_of_a_query_themselves(
     )
     postgres.sql(f"\\copy ranges FROM '{folder / 'numbered.csv'}' CSV HEADER NULL ''")
     postgres.sql("GRANT SELECT ON ranges TO PUBLIC")
-    sources = {
-        "sqlite": ("sqlite:///ranges.db", "people", "ssn"),
-        "postgresql": (postgres.trusted, "ranges", "number"),
-    }
+    sources = {"sqlite": ("sqlite:///ranges.db", "people", "ssn"), "postgresql": (postgres.trusted, "ranges", "number")}
     for name, (url, table, key) in sources.items():
         path = job(folder, f'[engine]\nname = "dask"\naddress = "{workers.address}"', f"{name}.toml")
         source = f'"{url}"\nquery = "SELECT * FROM {table} -- all"\npartition = "{key}"'
@@ -435,9 +402,7 @@ def test_workers_read_ranges_of_a_query_themselves(
         assert written.summary["released"] == pyarrow.parquet.read_table(folder / "folder.parquet").num_rows
         text = path.read_text()
         path.write_text(text.replace(f'partition = "{key}"', 'partition = "town"'))
-        with pytest.raises(
-            BadInput, match=r"data\.partition: column town must have another value in every row"
-        ):
+        with pytest.raises(BadInput, match=r"data\.partition: column town must have another value in every row"):
             anonymize_job(path)
         path.write_text(text.replace(f'partition = "{key}"', 'partition = "salary"'))
         with pytest.raises(BadInput, match=r"data\.partition: column salary is of type double; it must hold"):
@@ -504,9 +469,7 @@ def test_a_password_is_shown_nowhere_on_a_cluster(
     for each in (*said, seen, log, failed.out, failed.err):
         assert PASSWORD not in each
         assert written not in each
-    named, plain = (
-        pickle.dumps(parted_query(url, "SELECT * FROM towns", folder, "number").parts(40)) for url in urls
-    )
+    named, plain = (pickle.dumps(parted_query(url, "SELECT * FROM towns", folder, "number").parts(40)) for url in urls)
     assert written.encode() in plain
     assert written.encode() not in named
 
@@ -521,11 +484,7 @@ def test_rows_that_come_while_ranges_are_read_are_noticed(folder: Path, tmp_path
         found = parted_query("sqlite:///people.db", "SELECT * FROM people;", tmp_path, "id", ["town"])
         parts = found.parts(4)
         assert [part.rows for part in parts] == [4, 3, 3]
-        assert [part.read(["id"])["id"].to_pylist() for part in parts] == [
-            [0, 3, 6, 9],
-            [12, 15, 18],
-            [21, 24, 27],
-        ]
+        assert [part.read(["id"])["id"].to_pylist() for part in parts] == [[0, 3, 6, 9], [12, 15, 18], [21, 24, 27]]
         assert "people.db" not in repr(parts[0])
         database.execute("INSERT INTO people VALUES (4, 'town 1', 0)")
         database.commit()
@@ -690,9 +649,7 @@ def test_a_release_larger_than_memory_is_attacked_by_counts(
     """By those who need no other table, with what they get of the release in one memory; others are refused."""
     path = job(folder, '[engine]\nmemory = "1GB"', "attacked.toml")
     text = changed(path.read_text(), method, folder)
-    path.write_text(
-        text.replace("[output]", "[output]\nkeep_provider = true") if "provider" in method else text
-    )
+    path.write_text(text.replace("[output]", "[output]\nkeep_provider = true") if "provider" in method else text)
     anonymize_job(path)
     asked = ("attack", folder / "attacked.parquet", "--job", path, "--json")
     whole = here(capsys, *asked).json["attacks"]

@@ -72,9 +72,7 @@ def test_the_best_is_named_by_a_figure_that_is_shown_first() -> None:
         assert {"ncp", "information_kept", "query_error"} <= set(found.headline)
 
 
-def test_without_decision_trees_the_best_is_named_by_the_classes_of_its_groups(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_decision_trees_the_best_is_named_by_the_classes_of_its_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)  # type: ignore[arg-type] # as if it were not installed
     table = mq.Table(pa.table({**AGES, "class": list("yynnyynn")}), SCHEMA)
     found = mq.compare(table, K2, target="class", methods=["mondrian"])

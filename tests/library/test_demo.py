@@ -23,16 +23,7 @@ from masquerade.data.schema import Schema
 from masquerade.demo import demo
 from masquerade.demo import demo as module
 from masquerade.demo.demo import COORDINATOR, LocalServices, demo_folder, write_scene
-from masquerade.demo.scene import (
-    ANALYST,
-    HOLDINGS,
-    MODELS,
-    PURPOSE,
-    is_taken,
-    request,
-    toml_table,
-    write_sqlite,
-)
+from masquerade.demo.scene import ANALYST, HOLDINGS, MODELS, PURPOSE, is_taken, request, toml_table, write_sqlite
 from masquerade.errors import ParameterError, PeerUnreachable
 from masquerade.jobs.plan import Plan
 from masquerade.service.agree.answering import answer
@@ -129,10 +120,7 @@ def test_two_demos_at_once_need_two_folders(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with (
-        pytest.raises(ParameterError, match="cannot be made: Not a directory"),
-        demo_folder(tmp_path / "file" / "x"),
-    ):
+    with pytest.raises(ParameterError, match="cannot be made: Not a directory"), demo_folder(tmp_path / "file" / "x"):
         pass
 
 
@@ -140,18 +128,14 @@ def test_a_library_that_is_missing_is_named_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "_NEEDED", ("fastapi", "a_library_that_nobody_has"))
-    with pytest.raises(
-        ParameterError, match=r'needs a_library_that_nobody_has: pip install "masquerade\[all\]"'
-    ):
+    with pytest.raises(ParameterError, match=r'needs a_library_that_nobody_has: pip install "masquerade\[all\]"'):
         demo.run_demo(tmp_path / "demo")
     assert contents(tmp_path) == set()
 
 
 @pytest.mark.parametrize("people", [99, 10**8 + 1])
 def test_too_few_and_too_many_people_are_told_before_anything_is_written(tmp_path: Path, people: int) -> None:
-    with pytest.raises(
-        ParameterError, match=r"--people: must be a whole number from 100 to 100,000,000; got"
-    ):
+    with pytest.raises(ParameterError, match=r"--people: must be a whole number from 100 to 100,000,000; got"):
         demo.run_demo(tmp_path / "demo", people)
     assert contents(tmp_path) == set()
 
@@ -288,10 +272,7 @@ def test_processes_say_that_they_are_ready_and_end_with_the_block(
     async def started() -> list[int]:
         async with LocalServices(scene / "logs") as services:
             ready = await services.start_all(nodes)
-            assert {name: said["party"] for name, said in ready.items()} == {
-                "bank": "bank",
-                "clinic": "clinic",
-            }
+            assert {name: said["party"] for name, said in ready.items()} == {"bank": "bank", "clinic": "clinic"}
             pids = [int(said["pid"]) for said in ready.values()]
             assert all(map(alive, pids))
             return pids
@@ -304,9 +285,7 @@ def test_a_process_that_does_not_start_is_named_with_its_own_words(scene: Path) 
         async with LocalServices(scene / "logs") as services:
             await services.start_all({"bank": ("party", "serve", scene / "none.toml")})
 
-    with pytest.raises(
-        PeerUnreachable, match=r"party bank: its process ended with exit code 2: .*none\.toml"
-    ):
+    with pytest.raises(PeerUnreachable, match=r"party bank: its process ended with exit code 2: .*none\.toml"):
         run(started())
 
 
@@ -382,10 +361,7 @@ def test_a_second_interrupt_does_not_wait_for_anybody(
 
 
 def test_another_address_is_tried_when_one_was_taken_meanwhile(
-    scene: Path,
-    nodes: dict[str, tuple[str, str, Path]],
-    addresses: list[str],
-    monkeypatch: pytest.MonkeyPatch,
+    scene: Path, nodes: dict[str, tuple[str, str, Path]], addresses: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken, free = addresses
     told = iter([[taken], [free]])
@@ -442,9 +418,7 @@ def test_a_table_in_sqlite(tmp_path: Path) -> None:
 
     import pyarrow as pa
 
-    table = pa.table(
-        {"n": [1, None], "x": [0.5, 2.0], "d": [datetime.date(2020, 1, 2), None], "t": ["a'b", "ü"]}
-    )
+    table = pa.table({"n": [1, None], "x": [0.5, 2.0], "d": [datetime.date(2020, 1, 2), None], "t": ["a'b", "ü"]})
     write_sqlite(table, tmp_path / "t.db", "things")
     with sqlite3.connect(tmp_path / "t.db") as database:
         rows = database.execute("SELECT * FROM things").fetchall()

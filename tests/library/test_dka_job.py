@@ -119,11 +119,7 @@ def test_a_killed_party_costs_one_round_at_most(job: Path) -> None:
     ("old", "new", "told"),
     [
         ("[algorithm]\n", "[algorithm]\nwhole_columns = true\n", "whole_columns: belongs to datafly"),
-        (
-            "[algorithm]\n",
-            '[algorithm]\nlocal = "mondrian"\n',
-            'local: the name "dka-datafly" says it already',
-        ),
+        ("[algorithm]\n", '[algorithm]\nlocal = "mondrian"\n', 'local: the name "dka-datafly" says it already'),
         ("[algorithm]\n", '[algorithm]\nscore = "discernibility"\n', "algorithm.score: belongs to tds"),
         (
             "[algorithm]\n",
@@ -135,11 +131,7 @@ def test_a_killed_party_costs_one_round_at_most(job: Path) -> None:
             f'[[privacy]]\nmodel = "t-closeness"\nqid = {list(NAMES)}\nt = 0.2\nsensitive = "disease"\n[algorithm]\n',
             "dka: t-closeness cannot be tested on shared counts of one group",
         ),
-        (
-            'taxonomy = "age.tree.csv"',
-            'type = "continuous"',
-            "attributes.age: dka with local = datafly generalises",
-        ),
+        ('taxonomy = "age.tree.csv"', 'type = "continuous"', "attributes.age: dka with local = datafly generalises"),
         (f"qid = {list(NAMES)}", "qid = ['town', 'age']", "each party holds at least one.*anna has none"),
         (
             "[parties.anna]",

@@ -26,12 +26,7 @@ from masquerade.protocol.learn.projection import random_matrix
 
 @parametrize_with_checks(
     # Without a penalty, classes that are told apart perfectly have no coefficients; the checks have such.
-    [
-        mq.DecisionTree(),
-        mq.BayesNet(),
-        mq.LogisticRegression(ridge=0.1),
-        mq.SupportVectorMachine(),
-    ]
+    [mq.DecisionTree(), mq.BayesNet(), mq.LogisticRegression(ridge=0.1), mq.SupportVectorMachine()]
 )
 @pytest.mark.filterwarnings("ignore:.* that the model has never seen")  # a tree's, of numbers as categories
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
@@ -77,9 +72,7 @@ def test_logistic_regression_is_scikit_learns() -> None:
     mean, deviation = numbers.mean(axis=0), numbers.std(axis=0)
     theirs = LogisticRegression(C=np.inf, tol=1e-10).fit((numbers - mean) / deviation, y)
     np.testing.assert_allclose(ours.coef_[0], theirs.coef_[0] / deviation, rtol=1e-4)
-    np.testing.assert_allclose(
-        ours.predict_proba(x), theirs.predict_proba((numbers - mean) / deviation), atol=1e-5
-    )
+    np.testing.assert_allclose(ours.predict_proba(x), theirs.predict_proba((numbers - mean) / deviation), atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +105,7 @@ LUNG = ["age", "sex", "ph.ecog", "wt.loss"]
 LUNG_STATSMODELS = {  # statsmodels 0.15.0: Logit(status == 2, add_constant(X)).fit(tol=1e-14)
     "z_values_": [1.307649678154181, 3.473064408709505, 3.042428888752142, -0.626753762705061],
     "p_values_": [0.190992158791767, 0.000514551855865, 0.002346772588789, 0.530820656345305],
-    "confidence_intervals_": [
-        (-0.011669, 0.058455),
-        (0.497101, 1.784922),
-        (0.270085, 1.248145),
-        (-0.032376, 0.016687),
-    ],
+    "confidence_intervals_": [(-0.011669, 0.058455), (0.497101, 1.784922), (0.270085, 1.248145), (-0.032376, 0.016687)],
 }
 
 
@@ -141,12 +129,7 @@ def test_what_standard_errors_tell_is_statsmodels(tmp_path: Path) -> None:
 
 
 def test_a_file_of_before_standard_errors_has_none(tmp_path: Path) -> None:
-    old = {
-        "algorithm": {"name": "logistic"},
-        "coefficients": {"age": 1.0},
-        "intercept": 0.0,
-        "classes": ["a", "b"],
-    }
+    old = {"algorithm": {"name": "logistic"}, "coefficients": {"age": 1.0}, "intercept": 0.0, "classes": ["a", "b"]}
     (tmp_path / "model.json").write_text(json.dumps(old))
     loaded = mq.load_model(tmp_path / "model.json")
     assert loaded.predict(pd.DataFrame({"age": [1.0, -1.0]})).tolist() == ["b", "a"]
@@ -187,10 +170,7 @@ def test_a_tree_is_saved_and_loaded(tmp_path: Path) -> None:
         ('{"algorithm": {"name": "tds"}}', 'there is no method "tds" for models; there are id3'),
         ('{"algorithm": {"name": "bayes-net"}, "parents": {}}', "the net was learned without a class"),
         ('{"algorithm": {"name": "id3"}, "tree": {}}', "no model: a node of the tree"),
-        (
-            '{"algorithm": {"name": "logistic"}, "coefficients": {"a": "b"}}',
-            "its coefficients are no numbers",
-        ),
+        ('{"algorithm": {"name": "logistic"}, "coefficients": {"a": "b"}}', "its coefficients are no numbers"),
     ],
 )
 def test_other_files_are_refused_in_one_line(text: str, says: str, tmp_path: Path) -> None:
@@ -221,9 +201,7 @@ def test_a_net_says_how_likely_each_class_is(tmp_path: Path) -> None:
     assert said.table["prediction"].to_pylist() == model.predict(x).tolist()
 
 
-def test_a_model_of_mapped_records_is_kept_in_two_files_of_which_one_is_the_sites_alone(
-    tmp_path: Path,
-) -> None:
+def test_a_model_of_mapped_records_is_kept_in_two_files_of_which_one_is_the_sites_alone(tmp_path: Path) -> None:
     x, y = patients()
     model = mq.PpSvm().fit(x, y)
     assert len(np.unique(model.decision_function(x))) > 1
@@ -243,9 +221,7 @@ def test_a_model_of_mapped_records_is_kept_in_two_files_of_which_one_is_the_site
     key.rename(tmp_path / "kept.json")
     with pytest.raises(mq.BadInput, match=r"model\.site-key\.json"):
         mq.load_model(tmp_path / "model.json")
-    assert (
-        mq.load_model(tmp_path / "model.json", tmp_path / "kept.json").predict(x) == model.predict(x)
-    ).all()
+    assert (mq.load_model(tmp_path / "model.json", tmp_path / "kept.json").predict(x) == model.predict(x)).all()
 
 
 @pytest.mark.system
@@ -259,9 +235,7 @@ def test_sites_fit_together_over_their_channels() -> None:
 
     async def site(name: str, channels: Any) -> Any:
         own = parts[name]
-        return await mq.LogisticRegression().fit_together(
-            x[own], y[own], name=name, channels=channels, session="s"
-        )
+        return await mq.LogisticRegression().fit_together(x[own], y[own], name=name, channels=channels, session="s")
 
     for model in asyncio.run(met(tuple(parts), site)):
         alone = mq.LogisticRegression().fit(x, y)

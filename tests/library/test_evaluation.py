@@ -64,9 +64,7 @@ def test_classification_errors_on_a_split(people: mq.Table, release: mq.Release)
 
 def test_cross_validation_is_repeatable(people: mq.Table, release: mq.Release) -> None:
     def ask(**options: Any) -> Any:
-        return mq.evaluate(people, release.table, K, "approved", queries=0, folds=3, **options)[
-            "classification"
-        ]
+        return mq.evaluate(people, release.table, K, "approved", queries=0, folds=3, **options)["classification"]
 
     assert ask() == ask()
     assert "SE" not in ask()
@@ -104,9 +102,7 @@ def test_suppressed_rows_are_refused(people: mq.Table, release: mq.Release) -> N
 def test_rows_that_are_too_few_to_test_on(people: mq.Table, release: mq.Release) -> None:
     rows = release.summary["released"]
     for train in (0, rows, rows + 7):
-        with pytest.raises(
-            mq.ParameterError, match=f"of {rows} complete rows, 1 to {rows - 1}. Got {train} instead"
-        ):
+        with pytest.raises(mq.ParameterError, match=f"of {rows} complete rows, 1 to {rows - 1}. Got {train} instead"):
             mq.evaluate(people, release.table, K, "approved", queries=0, train=train)
 
 

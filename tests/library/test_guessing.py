@@ -17,11 +17,7 @@ from masquerade.data.taxonomy import Taxonomy
 N = 300
 PEOPLE = mq.generate_people(N)
 QID = ["birth_date", "sex", "town"]
-FRAMES = {
-    "pandas": lambda: PEOPLE.to_pandas(),
-    "polars": lambda: pl.from_arrow(PEOPLE),
-    "Arrow": lambda: PEOPLE,
-}
+FRAMES = {"pandas": lambda: PEOPLE.to_pandas(), "polars": lambda: pl.from_arrow(PEOPLE), "Arrow": lambda: PEOPLE}
 
 
 @pytest.mark.parametrize("kind", FRAMES)
@@ -36,9 +32,7 @@ def test_a_plain_frame_is_anonymised(kind: str) -> None:
 
 
 def test_a_note_says_what_is_left_out_and_what_is_published_as_it_is() -> None:
-    table = pa.table(
-        {"age": [*range(20, 60)] * 2, "first name": ["Ada", "Bo"] * 40, "pets": [0, 1, 2, 3] * 20}
-    )
+    table = pa.table({"age": [*range(20, 60)] * 2, "first name": ["Ada", "Bo"] * 40, "pets": [0, 1, 2, 3] * 20})
     with pytest.warns(UserWarning, match="never released") as caught:
         release = mq.anonymize(table, mq.KAnonymity(["age"], k=4))
     [note] = caught
@@ -71,9 +65,7 @@ def test_compare_takes_a_plain_frame() -> None:
 
 def test_a_guess_is_what_init_drafts(tmp_path: Any) -> None:
     PEOPLE.to_pandas().to_csv(tmp_path / "people.csv", index=False)
-    draft = mq.draft(
-        tmp_path / "people.csv", tmp_path / "job.toml", target="approved", sensitive=["disease"], k=10
-    )
+    draft = mq.draft(tmp_path / "people.csv", tmp_path / "job.toml", target="approved", sensitive=["disease"], k=10)
     roles = {each["name"]: each["role"] for each in draft.attributes}
     with pytest.warns(UserWarning, match="Guessed: ") as caught:
         table = mq.Table.guess(pd.read_csv(tmp_path / "people.csv"), target="approved", sensitive=["disease"])
@@ -127,9 +119,7 @@ def test_the_method_of_a_job_file_and_that_of_python_take_the_same_words() -> No
     asked = mq.MPrivacy(1, mq.KAnonymity(["age"], 4), "hospital")
     release = mq.anonymize(table, asked, mq.Mondrian(choose="fitness"))
     assert release.settings["algorithm"]["choose"] == "fitness"
-    assert (
-        mq.anonymize(table, asked, mq.Mondrian(choose="widest")).settings["algorithm"]["choose"] == "widest"
-    )
+    assert mq.anonymize(table, asked, mq.Mondrian(choose="widest")).settings["algorithm"]["choose"] == "widest"
     assert mq.verify(table.select(["hospital"]).append_column("age", pa.array(["*"] * 120)), asked)
     with pytest.raises(mq.ParameterError, match='must be "certainty" or "widest"'):
         mq.anonymize(table, mq.KAnonymity(["age"], 4), mq.Mondrian(choose="fitness"))
@@ -148,9 +138,7 @@ def test_a_release_is_attacked_by_what_it_knows() -> None:
     asked = mq.KAnonymity(QID, k=10) & mq.LDiversity(QID, 2, "disease")
     release = mq.anonymize(table, asked, mq.Mondrian("approved"), order="input")
     found = mq.attack(release)
-    assert found == mq.attack(
-        release.table, asked, schema=table.schema, sensitive=["disease"], target="approved"
-    )
+    assert found == mq.attack(release.table, asked, schema=table.schema, sensitive=["disease"], target="approved")
     assert {each.attribute for each in found if each.name == "homogeneity"} == {"disease", "approved"}
     assert next(each.value for each in found if each.name == "prosecutor") <= 0.1
     exposed = {each.name: each.records for each in mq.attack(release, original=PEOPLE)}

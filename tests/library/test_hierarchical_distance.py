@@ -66,8 +66,7 @@ def test_a_release_is_checked_by_the_taxonomy(tmp_path: Path) -> None:
         ),
         (
             JOB.replace('taxonomy = "disease.csv"', 'type = "continuous"'),
-            "privacy[1].distance: a taxonomy's distance is for categories, and disease is continuous; "
-            'use "ordered"',
+            'privacy[1].distance: a taxonomy\'s distance is for categories, and disease is continuous; use "ordered"',
         ),
     ],
     ids=["no attribute", "flat", "numbers"],

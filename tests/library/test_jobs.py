@@ -123,20 +123,13 @@ def test_the_provider_is_left_out_unless_it_is_kept(tmp_path: Path) -> None:
 
 
 def test_all_missing_columns_are_told_at_once(tmp_path: Path) -> None:
-    text = (
-        PROVIDER.replace('"income"', '"incom"').replace('["disease"]', '["diseas"]').replace("city", "citi")
-    )
+    text = PROVIDER.replace('"income"', '"incom"').replace('["disease"]', '["diseas"]').replace("city", "citi")
     text = text.replace('"hospital"', '"hospitl"')
     with pytest.raises(mq.DataError) as caught:
         mq.anonymize_job(write_job(tmp_path, text))
     found = "\n".join(caught.value.lines)
     assert len(caught.value.lines) == 4
-    for wrong, right in (
-        ("incom", "income"),
-        ("diseas", "disease"),
-        ("citi", "city"),
-        ("hospitl", "hospital"),
-    ):
+    for wrong, right in (("incom", "income"), ("diseas", "disease"), ("citi", "city"), ("hospitl", "hospital")):
         assert f'no column "{wrong}" (did you mean "{right}"?)' in found
     assert files(tmp_path) == INPUTS
 
@@ -241,9 +234,7 @@ def test_originals_in_parquet_and_in_a_database(tmp_path: Path) -> None:
 
 
 def test_the_release_is_read_as_it_was_written_whatever_the_input(tmp_path: Path) -> None:
-    write_job(
-        tmp_path, changed('source = "people.csv"', 'source = "people.csv"\nseparator = ";"', INPUT_ORDER)
-    )
+    write_job(tmp_path, changed('source = "people.csv"', 'source = "people.csv"\nseparator = ";"', INPUT_ORDER))
     (tmp_path / "people.csv").write_text(TABLE.replace(",", ";"))
     mq.anonymize_job(tmp_path / "job.toml")
     assert evaluated(tmp_path, str(tmp_path / "people.csv"), folds=0)["released"] == 8

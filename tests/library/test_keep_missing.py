@@ -20,11 +20,7 @@ from parties_here import parties_here
 
 JOBS = Taxonomy(
     Branch(
-        "any",
-        (
-            Branch("hands", (Branch("cook"), Branch("smith"))),
-            Branch("head", (Branch("judge"), Branch("clerk"))),
-        ),
+        "any", (Branch("hands", (Branch("cook"), Branch("smith"))), Branch("head", (Branch("judge"), Branch("clerk"))))
     )
 )
 SCHEMA = mq.Schema([mq.Attribute("age", "continuous"), mq.Attribute("job", taxonomy=JOBS)])
@@ -81,9 +77,7 @@ def test_a_missing_cell_is_a_child_of_the_root() -> None:
 
 def test_a_taxonomy_may_have_a_place_for_it() -> None:
     tree = Taxonomy(
-        Branch(
-            "any", (Branch("told", (Branch("a"), Branch("b"))), Branch("untold", (Branch("?"), Branch("c"))))
-        )
+        Branch("any", (Branch("told", (Branch("a"), Branch("b"))), Branch("untold", (Branch("?"), Branch("c")))))
     )
     table = mq.Table(pa.table({"x": ["a", "", None]}), mq.Schema([mq.Attribute("x", taxonomy=tree)]))
     column = table.complete(["x"], "keep").column("x")
@@ -115,9 +109,7 @@ def test_every_spelling_is_one_value() -> None:
 
 def test_without_keep_a_question_mark_is_no_leaf() -> None:
     words = Origin(missing_values=("",))
-    table = mq.Table(
-        pa.table({"job": ["cook", "?"]}), mq.Schema([mq.Attribute("job", taxonomy=JOBS)]), origin=words
-    )
+    table = mq.Table(pa.table({"job": ["cook", "?"]}), mq.Schema([mq.Attribute("job", taxonomy=JOBS)]), origin=words)
     with pytest.raises(mq.DataError, match='"\\?" is no leaf'):
         table.complete(["job"]).column("job")
 
@@ -143,17 +135,13 @@ def test_it_is_in_no_interval_and_below_no_node(
             assert covers(cell, original), (cell, original)
     found = mq.evaluate(table, release.table, requirement, missing="keep", queries=5)
     assert found["metrics"]["ncp"] == pytest.approx(release.metrics["ncp"], abs=1e-3)
-    assert all(
-        0 <= value <= 1 for name, value in found["metrics"].items() if name in ("ncp", "loss", "precision")
-    )
+    assert all(0 <= value <= 1 for name, value in found["metrics"].items() if name in ("ncp", "loss", "precision"))
 
 
 def test_k_people_who_do_not_tell_their_age_are_a_group() -> None:
     table = table_of(["?"] * 3 + ["30", "31", "32", "50", "51", "52"], ["cook"] * 9)
     for method in METHODS:
-        release = mq.anonymize(
-            table, mq.KAnonymity(["age", "job"], k=3), method, missing="keep", order="input"
-        )
+        release = mq.anonymize(table, mq.KAnonymity(["age", "job"], k=3), method, missing="keep", order="input")
         cells = release.table["age"].to_pylist()
         assert cells[:3] == ["?"] * 3
         assert all(cell.startswith("[") for cell in cells[3:])
@@ -270,6 +258,4 @@ def test_a_mashup_is_what_one_table_gives(tmp_path: Path) -> None:
     with parties_here():
         together = mashup_job(tmp_path / "job.toml").release.table
     names = ["age", "job", "ill"]
-    assert sorted(map(str, together.select(names).to_pylist())) == sorted(
-        map(str, alone.select(names).to_pylist())
-    )
+    assert sorted(map(str, together.select(names).to_pylist())) == sorted(map(str, alone.select(names).to_pylist()))

@@ -13,9 +13,7 @@ from masquerade.jobs.session import MashupRun, nobody
 from masquerade.progress import silent
 
 
-def test_the_seconds_add_up_to_the_time_from_the_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_seconds_add_up_to_the_time_from_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = mq.anonymize(pa.table({"age": [1, 2]}), mq.KAnonymity("age", 2), mq.Mondrian())
     release.seconds.clear()
     release.seconds.update({"align": 2.0, "protocol": 1.0, "verify": 0.5, "evaluate": 1.5})

@@ -52,10 +52,7 @@ def said(shell: InteractiveShell, cell: str) -> str:
     [
         ('mq.KAnonymity(["age"], k=0)', "ParameterError: The k parameter of KAnonymity must be "),
         ('mq.read("nowhere.csv")', "DataError: nowhere.csv: there is no such file"),
-        (
-            "mq.verify(mq.generate_people(9), mq.KAnonymity(['sex'], 9)).insist()",
-            "RequirementViolated: table: ",
-        ),
+        ("mq.verify(mq.generate_people(9), mq.KAnonymity(['sex'], 9)).insist()", "RequirementViolated: table: "),
         ('mq.anonymize(mq.generate_people(9), mq.KAnonymity(["hours"], 10))', "RequirementUnreachable: "),
     ],
 )

@@ -45,9 +45,7 @@ table = "release.csv"
 
 
 def written(folder: Path, people: pa.Table, job: str = JOB) -> tuple[Path, Contract]:
-    pyarrow.parquet.write_table(
-        people.select(["ssn", "birth_date", "salary", "sex"]), folder / "bank.parquet"
-    )
+    pyarrow.parquet.write_table(people.select(["ssn", "birth_date", "salary", "sex"]), folder / "bank.parquet")
     pyarrow.parquet.write_table(people.select(["ssn", "town"]), folder / "clinic.parquet")
     path = folder / "job.toml"
     path.write_text(job)
@@ -103,8 +101,5 @@ def test_a_wrong_cell_is_named_by_its_row(tmp_path: Path) -> None:
     cells = [str(each) for each in people["salary"].to_pylist()]
     cells[11] = "plenty"
     path, contract = written(tmp_path, people.set_column(column, "salary", pa.array(cells)))
-    with (
-        pytest.raises(BadInput, match=r"bank\.parquet: row 12, column salary: "),
-        own_seat(path, "bank", contract),
-    ):
+    with pytest.raises(BadInput, match=r"bank\.parquet: row 12, column salary: "), own_seat(path, "bank", contract):
         pass

@@ -59,9 +59,7 @@ def test_a_requirement_takes_the_only_sensitive_column_of_the_call() -> None:
     named = mq.LDiversity(["age"], 2, "disease")
     for asked in (L2, mq.KAnonymity(["age"], 2) & L2):
         release = mq.anonymize(pa.table(ROWS), asked, mq.Mondrian(), sensitive="disease")
-        assert [part["sensitive"] for part in release.summary["requirements"] if "sensitive" in part] == [
-            "disease"
-        ]
+        assert [part["sensitive"] for part in release.summary["requirements"] if "sensitive" in part] == ["disease"]
         assert mq.verify(release.table, asked, sensitive=["disease"])
         assert mq.verify(release.table, asked & mq.TCloseness(["age"], 1.0, "disease"))
         assert mq.verify(release.table, named)
@@ -105,11 +103,7 @@ def test_missing_cells_are_dropped_and_counted() -> None:
     frame.loc[2, "age"] = np.nan
     frame.loc[5, "disease"] = None
     release = mq.anonymize(frame, K2, sensitive=["disease"])
-    assert (release.summary["rows"], release.summary["dropped_rows"], release.summary["released"]) == (
-        8,
-        2,
-        6,
-    )
+    assert (release.summary["rows"], release.summary["dropped_rows"], release.summary["released"]) == (8, 2, 6)
     with pytest.raises(mq.DataError, match=r"row 3, column age: the cell is missing"):
         mq.anonymize(frame, K2, missing="error")
 
@@ -127,9 +121,7 @@ def test_order_is_kept_only_on_request() -> None:
 def test_the_design_page_example(tmp_path: Path) -> None:
     write_people(tmp_path, 500)
     table = mq.read(tmp_path / "people.csv", taxonomies=tmp_path / "taxonomies", identifiers=["ssn", "name"])
-    requirement = mq.KAnonymity(["salary", "job"], k=20) & mq.LDiversity(
-        ["salary", "job"], 2, sensitive="disease"
-    )
+    requirement = mq.KAnonymity(["salary", "job"], k=20) & mq.LDiversity(["salary", "job"], 2, sensitive="disease")
     release = mq.anonymize(table, requirement, algorithm=mq.TopDownSpecialization(target="approved"))
     assert "ssn" not in release.table.column_names
     assert release.summary["dropped"] == ["ssn", "name"]
@@ -182,9 +174,7 @@ def test_verify_names_the_first_violating_group() -> None:
     assert not found
     assert not found.holds
     assert found.summary["holds"] is False
-    with pytest.raises(
-        mq.RequirementViolated, match=r"group \(income = N\) has 3 records; at least 4 are required"
-    ):
+    with pytest.raises(mq.RequirementViolated, match=r"group \(income = N\) has 3 records; at least 4 are required"):
         found.insist()
 
 
@@ -234,9 +224,7 @@ def test_misuse_has_one_clear_line(case: str) -> None:
 
 def test_numbers_of_numpy_are_numbers() -> None:
     assert mq.KAnonymity(["age"], np.int64(2)) == mq.KAnonymity(["age"], 2)
-    assert (
-        mq.anonymize(FRAME, mq.KAnonymity(["age"], np.int32(3)), sensitive="disease").summary["released"] == 8
-    )
+    assert mq.anonymize(FRAME, mq.KAnonymity(["age"], np.int32(3)), sensitive="disease").summary["released"] == 8
 
 
 def test_an_empty_frame_cannot_be_released() -> None:

@@ -62,8 +62,5 @@ def test_a_killed_runs_folder_is_swept_and_a_living_ones_is_not(base: Path) -> N
 def test_a_place_where_nothing_can_be_made_is_named(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (base / "file").touch()
     monkeypatch.setattr(tempfile, "tempdir", str(base / "file"))
-    with (
-        pytest.raises(ParameterError, match="file: no folder can be made in it: Not a directory"),
-        run_folder(),
-    ):
+    with pytest.raises(ParameterError, match="file: no folder can be made in it: Not a directory"), run_folder():
         pass

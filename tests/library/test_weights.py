@@ -81,18 +81,8 @@ def test_a_class_that_is_also_sensitive_gets_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "options", "message"),
     [
-        (
-            "SELECT agee FROM p",
-            "q.sql",
-            {},
-            r'q.sql: line 1: no column "agee" in the job \(did you mean "age"\?\)',
-        ),
-        (
-            "SELECT ssn FROM p",
-            "q.sql",
-            {},
-            "q.sql: no query asks about an attribute of a QID; those are age, job",
-        ),
+        ("SELECT agee FROM p", "q.sql", {}, r'q.sql: line 1: no column "agee" in the job \(did you mean "age"\?\)'),
+        ("SELECT ssn FROM p", "q.sql", {}, "q.sql: no query asks about an attribute of a QID; those are age, job"),
         ("", "q.sql", {}, "q.sql: no query; a log has SELECT statements"),
         ("feature = []", "s.toml", {}, r's.toml: feature: unknown key \(did you mean "features"\?\)'),
         ('features = "age"', "s.toml", {}, "s.toml: features: must be a list of names; got 'age'"),
@@ -101,12 +91,7 @@ def test_a_class_that_is_also_sensitive_gets_a_warning(tmp_path: Path) -> None:
         (None, "q.sql", {"by": "queries"}, "weights by queries need a file: a query log"),
         ("SELECT age FROM p", "q.sql", {"by": "accuracy"}, "are learned from the job's table; leave "),
         (None, "q.sql", {"by": "luck"}, "The by parameter of weights must be one of queries, declaration, "),
-        (
-            None,
-            "q.sql",
-            {"owner_share": 2},
-            "The owner_share parameter of weights must be a number from 0 to 1",
-        ),
+        (None, "q.sql", {"owner_share": 2}, "The owner_share parameter of weights must be a number from 0 to 1"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(

@@ -83,9 +83,7 @@ async def _until_it_ends(stream: ClientStream) -> None:
             pass
 
 
-def test_who_is_greeted_when_the_session_is_over_leaves_nothing_behind(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_is_greeted_when_the_session_is_over_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[StreamChannel] = []
     build = StreamChannel.__init__
 
@@ -184,9 +182,7 @@ def test_a_server_that_is_cancelled_while_it_stops_listens_no_more() -> None:
 
 
 @pytest.mark.parametrize("after", range(6))
-def test_whoever_connects_while_the_server_stops_is_hung_up_on(
-    after: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_connects_while_the_server_stops_is_hung_up_on(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the server has done by then: accepted the connection, begun a task, or greeted."""
     accepted: list[socket.socket] = []
     accept = socket.socket.accept

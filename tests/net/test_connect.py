@@ -12,32 +12,13 @@ from typing import Any
 import pytest
 
 from homes import home
-from masquerade.errors import (
-    DataError,
-    NoCommonRecords,
-    ParameterError,
-    PeerError,
-    PeerRefused,
-    PeerUnreachable,
-)
+from masquerade.errors import DataError, NoCommonRecords, ParameterError, PeerError, PeerRefused, PeerUnreachable
 from masquerade.net import tls_stream
 from masquerade.net.channel import Agreement, Channel, PartyAddress, Timings
 from masquerade.net.connect import Gathering, Listener, connect, listen
 from masquerade.net.identity import Identity, TrustStore, issue, self_signed
 from masquerade.net.probe import probe
-from net.nodes import (
-    AGREED,
-    AUTHORITY,
-    PEOPLE,
-    QUICK,
-    SESSION,
-    TRUST,
-    Party,
-    expired,
-    idle,
-    session,
-    wait_for_all,
-)
+from net.nodes import AGREED, AUTHORITY, PEOPLE, QUICK, SESSION, TRUST, Party, expired, idle, session, wait_for_all
 
 Capture = pytest.CaptureFixture[str]
 HASTY = replace(QUICK, connect=0.5)
@@ -129,17 +110,10 @@ def test_large_messages_cross_each_other_and_sizes_are_counted() -> None:
         mine = (b"a" if channel.peer == "loans" else b"b") * size
         await channel.send(mine)
         heard = await channel.receive()
-        return (
-            heard,
-            (channel.bytes_sent, channel.messages_sent),
-            (channel.bytes_received, channel.messages_received),
-        )
+        return (heard, (channel.bytes_sent, channel.messages_sent), (channel.bytes_received, channel.messages_received))
 
     results = run(session(Party("bank", exchange), Party("loans", exchange)))
-    (heard_by_bank, bank_out, bank_in), (heard_by_loans, loans_out, loans_in) = (
-        results["bank"],
-        results["loans"],
-    )
+    (heard_by_bank, bank_out, bank_in), (heard_by_loans, loans_out, loans_in) = (results["bank"], results["loans"])
     assert heard_by_bank == b"b" * size
     assert heard_by_loans == b"a" * size
     assert bank_out == loans_in
@@ -276,9 +250,7 @@ def test_a_known_node_that_is_not_invited_is_turned_away_and_harms_nobody() -> N
         return "done"
 
     bank = Party("bank", idle, knows=("loans", "shop"))
-    results = run(
-        session(bank, Party("loans", linger, knows=("shop",)), Party("shop", linger, knows=("loans",)))
-    )
+    results = run(session(bank, Party("loans", linger, knows=("shop",)), Party("shop", linger, knows=("loans",))))
     assert "says that we are not among the parties of its session" in str(results["bank"])
     assert isinstance(results["bank"], PeerRefused)
     assert (results["loans"], results["shop"]) == ("done", "done")
@@ -306,9 +278,7 @@ def test_nobody_at_the_address(me: str, missing: str, capfd: Capture) -> None:
     with closed_port() as address, pytest.raises(PeerUnreachable) as caught:
         run(_alone(me, PartyAddress(missing, address)))
     assert caught.value.peer == missing
-    assert (
-        str(caught.value) == f"party {missing}: at {address}: nobody answers, tried for 0.5 s; is it running?"
-    )
+    assert str(caught.value) == f"party {missing}: at {address}: nobody answers, tried for 0.5 s; is it running?"
     assert capfd.readouterr() == ("", "")
 
 
@@ -415,9 +385,7 @@ def test_one_who_cannot_connect_does_not_leave_the_others_waiting(monkeypatch: p
     names = ("bank", "loans", "shop")
     with closed_port() as address:
         nowhere = {"loans": address}
-        results = run(
-            session(*(Party(name, idle, knows=names, addresses=nowhere) for name in ("bank", "shop")))
-        )
+        results = run(session(*(Party(name, idle, knows=names, addresses=nowhere) for name in ("bank", "shop"))))
     for result in results.values():
         assert isinstance(result, PeerUnreachable)
         assert result.peer == "loans"

@@ -143,9 +143,7 @@ def test_a_trust_store_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_an_unknown_peer_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(
-        PeerRefused, match=r'party lonas: is not in our trust store.*did you mean "loans"'
-    ) as caught:
+    with pytest.raises(PeerRefused, match=r'party lonas: is not in our trust store.*did you mean "loans"') as caught:
         TRUST.pin("lonas")
     assert caught.value.peer == "lonas"
 
@@ -157,9 +155,7 @@ def test_trust_stores_that_cannot_be(tmp_path: Path) -> None:
     folder.mkdir()
     assert TrustStore.load(folder).names == ()
     (folder / "bank.pem").write_bytes(PEOPLE["loans"].certificate)
-    with pytest.raises(
-        ParameterError, match=r'bank.pem: the certificate is for party "loans", not for "bank"'
-    ):
+    with pytest.raises(ParameterError, match=r'bank.pem: the certificate is for party "loans", not for "bank"'):
         TrustStore.load(folder)
     (folder / "bank.pem").write_bytes(PEOPLE["bank"].certificate + AUTHORITY.certificate)
     with pytest.raises(ParameterError, match=r"bank.pem: more than one certificate"):
@@ -198,9 +194,7 @@ def test_a_trial_trusts_all_the_others_and_nobody_else(tmp_path: Path) -> None:
         folder = tmp_path / "trial" / name
         assert Identity.load(folder) == identities[name]
         assert set(TrustStore.load(folder / "trust").names) == set(identities) - {name}
-    keys = [
-        path for path in (tmp_path / "trial").rglob("*") if path.is_file() and b"PRIVATE" in path.read_bytes()
-    ]
+    keys = [path for path in (tmp_path / "trial").rglob("*") if path.is_file() and b"PRIVATE" in path.read_bytes()]
     assert sorted(path.parent.name for path in keys) == ["bank", "loans", "shop"]
 
 

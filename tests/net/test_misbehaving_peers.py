@@ -52,9 +52,7 @@ async def against_listener(behaviour: Behaviour, part: Any = wait_for_all) -> An
     async with asyncio.timeout(900), listen(PEOPLE["bank"], TRUST) as listener:
         server, port = await serve("127.0.0.1:0", PEOPLE["loans"], TRUST, talk)
         try:
-            async with listener.connect(
-                [PartyAddress("loans", f"127.0.0.1:{port}")], AGREED, QUICK
-            ) as channels:
+            async with listener.connect([PartyAddress("loans", f"127.0.0.1:{port}")], AGREED, QUICK) as channels:
                 return await part(channels)
         except Exception as error:
             return error

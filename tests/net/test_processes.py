@@ -37,9 +37,7 @@ def start(stack: ExitStack, folder: Path, rounds: int, silence: float = 30) -> d
     for name in NAMES:
         command = [sys.executable, str(PROGRAM), str(folder / name), str(rounds), str(silence)]
         pipe = subprocess.PIPE
-        party = stack.enter_context(
-            subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-        )
+        party = stack.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
         stack.callback(party.kill)
         parties[name] = party
     addresses = {name: read_line(party) for name, party in parties.items()}

@@ -14,11 +14,7 @@ from masquerade.progress import Stage
         (Stage("aligning"), "aligning", 0),
         (Stage("aligning", percent=0), "aligning: 0 %", 0),
         (Stage("specialising", round=7), "specialising: round 7", 7),
-        (
-            Stage("cutting", tried=12, detail="5 groups at work"),
-            "cutting: 12 cuts tried, 5 groups at work",
-            12,
-        ),
+        (Stage("cutting", tried=12, detail="5 groups at work"), "cutting: 12 cuts tried, 5 groups at work", 12),
         (Stage("cutting", detail="its own groups"), "cutting: its own groups", 0),
     ],
 )

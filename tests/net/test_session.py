@@ -89,22 +89,14 @@ def test_transcripts_of_both_ends_agree_with_each_other_and_with_the_bytes(tmp_p
         assert [entry.number for entry in written[me]] == [0, 1, 2, 3]
         assert [entry.seconds for entry in written[me]] == sorted(entry.seconds for entry in written[me])
         for other in set(NAMES) - {me}:
-            said = [
-                (e.kind, e.size, e.digest) for e in written[me] if (e.direction, e.peer) == ("sent", other)
-            ]
-            heard = [
-                (e.kind, e.size, e.digest)
-                for e in written[other]
-                if (e.direction, e.peer) == ("received", me)
-            ]
+            said = [(e.kind, e.size, e.digest) for e in written[me] if (e.direction, e.peer) == ("sent", other)]
+            heard = [(e.kind, e.size, e.digest) for e in written[other] if (e.direction, e.peer) == ("received", me)]
             assert said == heard
             assert len(said) == 1
     wire = Wire()
     run_together({name: add_up(name, number) for number, name in enumerate(NAMES)}, wire)
     sizes = sorted((heard.sender, heard.receiver, heard.kind, len(heard.data)) for heard in wire.heard)
-    entered = sorted(
-        (e.peer, me, e.kind, e.size) for me in NAMES for e in written[me] if e.direction == "received"
-    )
+    entered = sorted((e.peer, me, e.kind, e.size) for me in NAMES for e in written[me] if e.direction == "received")
     assert sizes == entered
 
 
@@ -180,15 +172,7 @@ def test_another_kind_than_expected_breaks_the_protocol() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [
-        b"",
-        b"\xc1",
-        b"\x81",
-        encode(Number(1))[:-1],
-        encode(Number(1)) + b"\0",
-        b"\x91" * 5000,
-        b"\xdf\xff\xff\xff\xff",
-    ],
+    [b"", b"\xc1", b"\x81", encode(Number(1))[:-1], encode(Number(1)) + b"\0", b"\x91" * 5000, b"\xdf\xff\xff\xff\xff"],
 )
 def test_bytes_that_are_no_message(data: bytes) -> None:
     async def hear(channels: dict[str, Channel]) -> Any:

@@ -122,18 +122,8 @@ def test_patience_with_a_living_peer_ends() -> None:
         (LeaveMessage(Cause.BUG), PeerError, "loans", "gave up after a failure of its own"),
         (LeaveMessage(Cause.STOPPED), PeerError, "loans", "was stopped"),
         (LeaveMessage(Cause.UNREACHABLE, "shop"), PeerUnreachable, "shop", r"\(party loans reports it\)"),
-        (
-            LeaveMessage(Cause.BROKE_PROTOCOL, "shop"),
-            PeerBrokeProtocol,
-            "shop",
-            r"\(party loans reports it\)",
-        ),
-        (
-            LeaveMessage(Cause.REFUSED, "shop"),
-            PeerRefused,
-            "shop",
-            "and party loans do not accept each other",
-        ),
+        (LeaveMessage(Cause.BROKE_PROTOCOL, "shop"), PeerBrokeProtocol, "shop", r"\(party loans reports it\)"),
+        (LeaveMessage(Cause.REFUSED, "shop"), PeerRefused, "shop", "and party loans do not accept each other"),
         (LeaveMessage(Cause.GAVE_UP, "shop"), PeerError, "shop", "gave up"),
         # It blames us, or somebody we do not know: its word alone does not put a name into our errors.
         (LeaveMessage(Cause.BROKE_PROTOCOL, "bank"), PeerRefused, "loans", "gave up, and blames us"),
@@ -147,9 +137,7 @@ def test_patience_with_a_living_peer_ends() -> None:
         (LeaveMessage(Cause.UNREACHABLE, "\x1b[31mEve"), PeerRefused, "loans", r"blames us \(unreachable\)$"),
     ],
 )
-def test_a_last_word_names_the_party_at_fault(
-    leave: LeaveMessage, kind: type, blamed: str, text: str
-) -> None:
+def test_a_last_word_names_the_party_at_fault(leave: LeaveMessage, kind: type, blamed: str, text: str) -> None:
     async def test() -> None:
         ours, theirs = stream_pair()
         a, b = channel(ours), channel(theirs)

@@ -13,9 +13,7 @@ def tree(name: str, *children: Branch | str) -> Branch:
 
 JOB = tree(
     "ANY_Job",
-    tree(
-        "Blue-collar", tree("Non-Technical", "Janitor", "Mover"), tree("Technical", "Carpenter", "Technician")
-    ),
+    tree("Blue-collar", tree("Non-Technical", "Janitor", "Mover"), tree("Technical", "Carpenter", "Technician")),
     tree("White-collar", "Manager", tree("Professional", "Accountant", "Lawyer")),
 )
 SEX = tree("ANY_Sex", "Male", "Female")

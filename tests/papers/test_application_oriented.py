@@ -68,9 +68,7 @@ def test_the_prioritised_cost_metric_of_table_1(weights: tuple[float, ...], expe
 
 def test_partly_blurred_looks_better_only_where_overlaps_do_not_count() -> None:
     """Where a column has both a value and its ancestor, (4.2) counts them as told apart."""
-    table = mq.Table(
-        pa.table({"sex": ["m", "m", "f", "f"]}), mq.Schema([mq.Attribute("sex", taxonomy="flat")])
-    )
+    table = mq.Table(pa.table({"sex": ["m", "m", "f", "f"]}), mq.Schema([mq.Attribute("sex", taxonomy="flat")]))
     exact, blurred = (
         evaluate(table, pa.table({"sex": cells}), mq.KAnonymity(["sex"], 1), queries=0)
         for cells in (["m", "m", "f", "f"], ["m", "*", "f", "*"])
@@ -95,9 +93,7 @@ def test_figure_3_prioritised_is_more_accurate_than_plain(k: int) -> None:
         }
     )
     features = {"A8", "A11", "A15"}
-    table = mq.Table(
-        frame, mq.Schema([mq.Attribute(name, "continuous", weight=name in features) for name in names])
-    )
+    table = mq.Table(frame, mq.Schema([mq.Attribute(name, "continuous", weight=name in features) for name in names]))
     plain, prioritised = (
         evaluate(
             table,

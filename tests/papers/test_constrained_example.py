@@ -73,8 +73,7 @@ def test_figure_2_has_these_magvals() -> None:
     boundary = named_boundary(PLACES, MAGVALS)
     assert boundary.values == ("California", "Kansas", "Midwest")  # from left to right
     by_value = {
-        value: PLACES.label(int(boundary.lo[rank]), int(boundary.hi[rank]))
-        for value, rank in PLACES.rank.items()
+        value: PLACES.label(int(boundary.lo[rank]), int(boundary.hi[rank])) for value, rank in PLACES.rank.items()
     }
     assert by_value == {
         "San Diego": "California",
@@ -99,16 +98,7 @@ def test_what_may_become_of_san_diego_and_lincoln() -> None:
         "Wichita": ("Wichita", "Kansas"),
     }
     # West Coast is not among the names: it is one node with California here, a chain of single children.
-    names = (
-        "San Diego",
-        "California",
-        "Lincoln",
-        "Nebraska",
-        "Wichita",
-        "Kansas",
-        "Midwest",
-        "United States",
-    )
+    names = ("San Diego", "California", "Lincoln", "Nebraska", "Wichita", "Kansas", "Midwest", "United States")
     for value, general in expected.items():
         ranges = {name: PLACES.called(name) for name in names}
         path = [name for name, node in ranges.items() if node and node.lo <= PLACES.rank[value] < node.hi]
@@ -133,6 +123,4 @@ def test_a_name_that_is_no_node_and_a_value_without_magval() -> None:
     (unknown,) = boundary_problems(PLACES, ["Californa", "Midwest"])
     assert str(unknown) == '"Californa" is no node of taxonomy places; the nearest is "California"'
     (bare,) = boundary_problems(PLACES, ["Kansas", "West Coast"])
-    assert str(bare) == (
-        'none for "Lincoln" of taxonomy places; name a node above each value, or the value itself'
-    )
+    assert str(bare) == ('none for "Lincoln" of taxonomy places; name a node above each value, or the value itself')

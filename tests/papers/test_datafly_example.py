@@ -12,8 +12,7 @@ AREA = mq.Branch(
     "Computer science",
     (
         mq.Branch(
-            "Database systems",
-            (mq.Branch("Data mining"), mq.Branch("Data warehousing"), mq.Branch("Query processing")),
+            "Database systems", (mq.Branch("Data mining"), mq.Branch("Data warehousing"), mq.Branch("Query processing"))
         ),
         mq.Branch("Information security", (mq.Branch("Intrusion detection"), mq.Branch("Digital forensics"))),
         mq.Branch("Operating systems", (mq.Branch("Distributed systems"), mq.Branch("Handhold systems"))),
@@ -23,8 +22,7 @@ POSITION = mq.Branch(
     "Staff",
     (
         mq.Branch(
-            "Professors",
-            (mq.Branch("Associate professor"), mq.Branch("Assistant professor"), mq.Branch("Professor")),
+            "Professors", (mq.Branch("Associate professor"), mq.Branch("Assistant professor"), mq.Branch("Professor"))
         ),
         mq.Branch("Assistant", (mq.Branch("Research assistant"), mq.Branch("Teaching assistant"))),
     ),

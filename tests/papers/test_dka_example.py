@@ -27,14 +27,8 @@ ssi = of_experiments("_ssi")
 K = 3
 PARTIES = ("p1", "p2")
 CHI_1 = "111100001100"
-GAMMA_1 = (
-    [{1, 3, 9}, {2, 4, 10}, {5, 11, 12}, {6, 7, 8}],
-    [{1, 4, 10}, {2, 3, 9}, {5, 11, 12}, {6, 7, 8}],
-)
-GAMMA_2 = (
-    [{1, 3, 9}, {2, 4, 5, 10, 11, 12}, {6, 7, 8}],
-    [{1, 2, 3, 4, 9, 10}, {5, 11, 12}, {6, 7, 8}],
-)
+GAMMA_1 = ([{1, 3, 9}, {2, 4, 10}, {5, 11, 12}, {6, 7, 8}], [{1, 4, 10}, {2, 3, 9}, {5, 11, 12}, {6, 7, 8}])
+GAMMA_2 = ([{1, 3, 9}, {2, 4, 5, 10, 11, 12}, {6, 7, 8}], [{1, 2, 3, 4, 9, 10}, {5, 11, 12}, {6, 7, 8}])
 
 
 def columns() -> tuple[list[Column], list[Column]]:
@@ -84,9 +78,7 @@ def opened(labels: tuple[Any, Any], bound: int) -> str:
 
 
 def as_labels(groups: list[set[int]]) -> Any:
-    return np.array(
-        [next(at for at, group in enumerate(groups) if each in group) for each in range(1, 13)], np.uint64
-    )
+    return np.array([next(at for at, group in enumerate(groups) if each in group) for each in range(1, 13)], np.uint64)
 
 
 def test_chi_of_the_first_round_and_of_the_second() -> None:
@@ -134,9 +126,7 @@ def test_dka_datafly_on_the_example() -> None:
     run_together({name: part(me) for me, name in enumerate(PARTIES)})
     assert [not each for each in heard[0]] == [bit == "1" for bit in CHI_1]
     assert sides[0].passed.tolist() == sides[1].passed.tolist() == list(range(12))
-    rows = list(
-        zip(*(column.to_arrow().to_pylist() for me in (0, 1) for column in sides[me].released()), strict=True)
-    )
+    rows = list(zip(*(column.to_arrow().to_pylist() for me in (0, 1) for column in sides[me].released()), strict=True))
     assert rows[4] == ("Information security", "Professor", "[121k, 150k]")
     assert rows[5] == ("Operating systems", "Research assistant", "[11k, 30k]")
     assert all(rows.count(row) >= K for row in rows)

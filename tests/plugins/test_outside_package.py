@@ -63,32 +63,12 @@ class Odd(TableMethod):
     [
         ("methods", "odd", "import no_such_module", "cannot be loaded (ModuleNotFoundError: No module named"),
         ("methods", "odd", "raise SystemExit(7)", "cannot be loaded (SystemExit: 7)"),
-        (
-            "methods",
-            "tds",
-            METHOD.replace("NAME", "tds"),
-            "the name is taken; give it another, or remove the",
-        ),
-        (
-            "methods",
-            "odd",
-            METHOD.replace("NAME", "even"),
-            'declares another name than its entry point: "even"',
-        ),
+        ("methods", "tds", METHOD.replace("NAME", "tds"), "the name is taken; give it another, or remove the"),
+        ("methods", "odd", METHOD.replace("NAME", "even"), 'declares another name than its entry point: "even"'),
         ("methods", "odd", METHOD.replace("NAME", "odd").replace("run", "go"), "does not implement run"),
         ("methods", "odd", "Odd = 7", "must be a class derived from masquerade.anonymize.method.Method"),
-        (
-            "requirements",
-            "odd",
-            "import no_such_module",
-            "cannot be loaded (ModuleNotFoundError: No module named",
-        ),
-        (
-            "requirements",
-            "odd",
-            "Odd = dict",
-            "must be a class derived from masquerade.privacy.requirement.Group",
-        ),
+        ("requirements", "odd", "import no_such_module", "cannot be loaded (ModuleNotFoundError: No module named"),
+        ("requirements", "odd", "Odd = dict", "must be a class derived from masquerade.privacy.requirement.Group"),
     ],
 )
 def test_one_that_cannot_be_used_is_one_line_that_names_its_package(
@@ -97,9 +77,7 @@ def test_one_that_cannot_be_used_is_one_line_that_names_its_package(
     entry_points = {f"masquerade.{group}": {name: "odd_package.odd:Odd"}}
     installed = install(tmp_path / "installed", "odd_package", {"odd.py": text}, entry_points)
     (tmp_path / "people.csv").write_text("job\nbaker\ncook\n")
-    job = (
-        JOB.replace("k-anonymity", name) if group == "requirements" else JOB
-    )  # looked for where none of ours is meant
+    job = JOB.replace("k-anonymity", name) if group == "requirements" else JOB  # looked for where none of ours is meant
     (tmp_path / "job.toml").write_text(job)
     done = python(installed, tmp_path, "-m", "masquerade", "anonymize", "job.toml")
     assert done.returncode == 2, done.stderr
@@ -116,9 +94,7 @@ def test_one_that_fails_breaks_no_run_that_did_not_name_it(tmp_path: Path) -> No
     modules = {"odd.py": METHOD.replace("NAME", "odd")}
     installed = install(tmp_path / "installed", "odd_package", modules, entry_points)
     (tmp_path / "people.csv").write_text("job\nbaker\ncook\n")
-    (tmp_path / "job.toml").write_text(
-        JOB.replace("k = 1", "k = 2")
-    )  # with 1 nothing can be better than the first
+    (tmp_path / "job.toml").write_text(JOB.replace("k = 1", "k = 2"))  # with 1 nothing can be better than the first
     done = python(installed, tmp_path, "-m", "masquerade", "anonymize", "job.toml")
     assert done.returncode == 0, done.stderr
     assert "warning: odd failed with AttributeError (package odd_package)" in done.stdout.splitlines()

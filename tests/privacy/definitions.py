@@ -112,9 +112,7 @@ def ratio_to_tail(requirement: RecursiveLDiversity, group: Group) -> float:
 
 def recursively_diverse(requirement: RecursiveLDiversity, group: Group) -> bool:
     counts = sorted(Counter(group).values(), reverse=True)
-    return len(counts) >= requirement.l and counts[0] < exact(requirement.c) * sum(
-        counts[requirement.l - 1 :]
-    )
+    return len(counts) >= requirement.l and counts[0] < exact(requirement.c) * sum(counts[requirement.l - 1 :])
 
 
 def distance(requirement: TCloseness, group: Group, table: Group) -> Fraction:
@@ -171,10 +169,7 @@ DEFINITIONS = {
         figure=lambda want, group, table: len(set(group)),
     ),
     "entropy-l-diversity": Definition(
-        (
-            lambda qid: EntropyLDiversity(qid, 2, SENSITIVE),
-            lambda qid: EntropyLDiversity(qid, 1.7, SENSITIVE),
-        ),
+        (lambda qid: EntropyLDiversity(qid, 2, SENSITIVE), lambda qid: EntropyLDiversity(qid, 1.7, SENSITIVE)),
         satisfied=lambda want, group, table: math.log(effective_values(group)) >= math.log(want.l) - 1e-10,
         figure=lambda want, group, table: effective_values(group),
     ),
@@ -201,9 +196,7 @@ DEFINITIONS = {
             lambda qid: AlphaKAnonymity(qid, 0.6, 2, SENSITIVE),
             lambda qid: AlphaKAnonymity(qid, 0.3, 2, SENSITIVE, ["a", "c"]),
         ),
-        satisfied=lambda want, group, table: (
-            len(group) >= want.k and largest_share(want, group) <= exact(want.alpha)
-        ),
+        satisfied=lambda want, group, table: len(group) >= want.k and largest_share(want, group) <= exact(want.alpha),
         figure=lambda want, group, table: float(largest_share(want, group)),
     ),
     "confidence-bounding": Definition(
@@ -232,9 +225,7 @@ DEFINITIONS = {
 
 def definition_of(model: str) -> Definition:
     if model not in DEFINITIONS:
-        pytest.fail(
-            f"{model} has no definition to be tested by; add an entry to tests/privacy/definitions.py"
-        )
+        pytest.fail(f"{model} has no definition to be tested by; add an entry to tests/privacy/definitions.py")
     return DEFINITIONS[model]
 
 

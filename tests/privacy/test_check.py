@@ -45,16 +45,12 @@ def released(frame: Any, name: str = "release.csv") -> Table:
 
 # A row: age, job, disease. All four values of the disease occur, so that listed values are known.
 rows = st.tuples(st.sampled_from("xyz"), st.sampled_from(["m", " m", "n"]), st.sampled_from("abcd"))
-tables = st.lists(rows, min_size=0, max_size=24).map(
-    lambda some: [*some, *zip("xxyz", "mnmm", "abcd", strict=True)]
-)
+tables = st.lists(rows, min_size=0, max_size=24).map(lambda some: [*some, *zip("xxyz", "mnmm", "abcd", strict=True)])
 
 
 @given(tables, st.randoms(use_true_random=False), st.lists(st.sampled_from(EXAMPLES), min_size=1, max_size=4))
 @settings(max_examples=examples(300), deadline=None)
-def test_against_an_independent_count(
-    table: list[tuple[str, str, str]], random: Any, examples: list[Any]
-) -> None:
+def test_against_an_independent_count(table: list[tuple[str, str, str]], random: Any, examples: list[Any]) -> None:
     random.shuffle(table)
     age, job, disease = (list(column) for column in zip(*table, strict=True))
     frame = pa.table({"disease": disease, "job": pa.array(job).dictionary_encode(), "age": age})
@@ -79,9 +75,7 @@ def test_against_an_independent_count(
 
 @given(tables, st.sampled_from(EXAMPLES[1:]), st.integers(1, 12))
 @settings(max_examples=examples(100), deadline=None)
-def test_a_few_groups_at_a_time_give_the_same(
-    table: list[tuple[str, str, str]], make: Any, cells: int
-) -> None:
+def test_a_few_groups_at_a_time_give_the_same(table: list[tuple[str, str, str]], make: Any, cells: int) -> None:
     age, job, disease = (list(column) for column in zip(*table, strict=True))
     frame = pa.table({"age": age, "job": job, "disease": disease})
     at_once = verify(frame, make(QID))
@@ -152,9 +146,7 @@ def test_summary_is_json() -> None:
 
 def test_insist() -> None:
     insist(verify(FRAME, KAnonymity(["age"], 3)))
-    verdicts = verify(
-        FRAME, KAnonymity(["age"], 3) & KAnonymity(["age"], 4) & LDiversity(["job"], 3, "disease")
-    )
+    verdicts = verify(FRAME, KAnonymity(["age"], 3) & KAnonymity(["age"], 4) & LDiversity(["job"], 3, "disease"))
     with pytest.raises(RequirementViolated) as caught:
         insist(verdicts)
     assert caught.value.lines == (
@@ -181,9 +173,7 @@ def test_insist() -> None:
 def test_any_frame(frame: Any) -> None:
     k, entropy, close = verify(
         frame,
-        KAnonymity(["age", "job"], 2)
-        & EntropyLDiversity(["age"], 1.5, "disease")
-        & TCloseness("job", 0.2, "disease"),
+        KAnonymity(["age", "job"], 2) & EntropyLDiversity(["age"], 1.5, "disease") & TCloseness("job", 0.2, "disease"),
     )
     assert (k.holds, k.value, k.group) == (False, 1, {"age": "[17, 20)", "job": "Manager"})
     assert (entropy.holds, entropy.value) == (True, pytest.approx(3 / 4 ** (1 / 3)))

@@ -56,9 +56,7 @@ def as_on_one_table(part: GroupRequirement, histogram: Counts, whole: Counts) ->
 @pytest.mark.parametrize("part", WITH_CIRCUIT, ids=str)
 @settings(max_examples=examples(6), deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(groups=st.lists(rows, min_size=1, max_size=40), more=rows)
-def test_a_circuit_decides_as_the_check(
-    part: GroupRequirement, groups: list[list[int]], more: Sequence[int]
-) -> None:
+def test_a_circuit_decides_as_the_check(part: GroupRequirement, groups: list[list[int]], more: Sequence[int]) -> None:
     histogram = np.array(groups)
     whole = histogram.sum(axis=0, keepdims=True) + np.maximum(more, 1)
     as_on_one_table(part, histogram, whole)
@@ -67,9 +65,7 @@ def test_a_circuit_decides_as_the_check(
 @pytest.mark.parametrize("kind", ["entropy", "recursive", "equal", "ordered"])
 @settings(max_examples=examples(8), deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(groups=st.lists(rows, min_size=4, max_size=12), more=rows, nudge=st.sampled_from([-2, -1, 0, 1, 2]))
-def test_a_bound_at_a_groups_own_figure(
-    kind: str, groups: list[list[int]], more: list[int], nudge: int
-) -> None:
+def test_a_bound_at_a_groups_own_figure(kind: str, groups: list[list[int]], more: list[int], nudge: int) -> None:
     """The bound is the first group's figure, give or take the tolerance and the last digit of a float."""
     histogram = np.array(groups)
     whole = histogram.sum(axis=0, keepdims=True) + np.maximum(more, 1)
@@ -86,9 +82,7 @@ def test_a_bound_at_a_groups_own_figure(
     for bound in (figure, figure + slack):
         for _ in range(abs(nudge)):
             bound = float(np.nextafter(bound, np.inf * nudge))
-        as_on_one_table(
-            make(min(max(bound, 0.0), 1.0) if kind in ("equal", "ordered") else bound), histogram, whole
-        )
+        as_on_one_table(make(min(max(bound, 0.0), 1.0) if kind in ("equal", "ordered") else bound), histogram, whole)
 
 
 def test_equally_frequent_values_have_exactly_their_entropy() -> None:

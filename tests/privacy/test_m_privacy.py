@@ -103,9 +103,7 @@ def test_more_colluders_never_breach_less(records: Records, make: object, m: int
 
 # --- tables ---
 
-rows = st.tuples(
-    st.sampled_from("xy"), st.sampled_from("mn"), st.sampled_from("PQR"), st.sampled_from(VALUES)
-)
+rows = st.tuples(st.sampled_from("xy"), st.sampled_from("mn"), st.sampled_from("PQR"), st.sampled_from(VALUES))
 
 
 @given(
@@ -118,9 +116,7 @@ def test_tables_by_the_definition(table: list, makes: list, m: int) -> None:
     table = [*table, *(("z", "m", "S", value) for value in VALUES)]
     age, job, provider, disease = (list(column) for column in zip(*table, strict=True))
     frame = pa.table({"age": age, "job": job, "hospital": provider, SENSITIVE: disease})
-    requirement = mq.MPrivacy(
-        m, mq_joined([make(QID[: 1 + at % 2]) for at, make in enumerate(makes)]), "hospital"
-    )
+    requirement = mq.MPrivacy(m, mq_joined([make(QID[: 1 + at % 2]) for at, make in enumerate(makes)]), "hospital")
     for verdict in mq.verify(frame, requirement).verdicts:
         part = verdict.requirement
         members = part.wrapped or (part,)
@@ -177,9 +173,7 @@ def test_a_group_of_one_provider_needs_no_more_than_the_requirement() -> None:
 
 def test_each_group_with_its_coalition_and_checks() -> None:
     groups = mq.verify_m_privacy(FRAME, mq.MPrivacy(1, BOTH, "hospital"), "direct")
-    assert [
-        (each.group, each.providers, each.size, each.private, each.coalition, each.checks) for each in groups
-    ] == [
+    assert [(each.group, each.providers, each.size, each.private, each.coalition, each.checks) for each in groups] == [
         ({"age": "young"}, ("north", "south"), 4, False, ("north",), 1),
         ({"age": "old"}, ("west",), 4, True, None, 1),
     ]
@@ -210,13 +204,11 @@ def test_alpha_and_the_threshold_of_adaptive_decide_how_it_searches() -> None:
     assert checks(threshold=0.53) == top_down
     assert checks(alpha=0.9) == top_down  # 0.1·8/24 + 0.9 = 0.93
     with pytest.raises(
-        ParameterError,
-        match="The alpha parameter of verify_m_privacy must be a number of at least 0 and at most 1",
+        ParameterError, match="The alpha parameter of verify_m_privacy must be a number of at least 0 and at most 1"
     ):
         checks(alpha=1.1)
     with pytest.raises(
-        ParameterError,
-        match="The threshold parameter of verify_m_privacy must be a finite number of at least 0",
+        ParameterError, match="The threshold parameter of verify_m_privacy must be a finite number of at least 0"
     ):
         checks(threshold=-0.1)
     with pytest.raises(ParameterError, match='must be "adaptive" where alpha or threshold is given'):
@@ -248,19 +240,13 @@ def test_a_table_without_records() -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (
-            lambda: MPrivacy(-1, BOTH, "h"),
-            "The m parameter of MPrivacy must be a whole number of at least 0. Got -1",
-        ),
+        (lambda: MPrivacy(-1, BOTH, "h"), "The m parameter of MPrivacy must be a whole number of at least 0. Got -1"),
         (
             lambda: MPrivacy(2**63, BOTH, "h"),
             "The m parameter of MPrivacy must be a whole number of at most 9007199254740991. Got 9223372036854775808",
         ),
         (lambda: MPrivacy(1, 3, "h"), "The requirement parameter of MPrivacy must be a requirement such as"),  # type: ignore[arg-type]
-        (
-            lambda: MPrivacy(1, BOTH, "disease"),
-            "The provider parameter of MPrivacy must be the name of a column",
-        ),
+        (lambda: MPrivacy(1, BOTH, "disease"), "The provider parameter of MPrivacy must be the name of a column"),
         (lambda: MPrivacy(1, BOTH, ""), "The provider parameter of MPrivacy must be the name of a column"),
         (lambda: MPrivacy(1, MPrivacy(1, BOTH, "h"), "g"), "must be made of k-anonymity, l-diversity"),
         (lambda: MPrivacy(1, BOTH, "h", "topdown"), "got 'topdown' (did you mean \"top-down\"?)"),
@@ -282,9 +268,7 @@ def test_what_covers_what() -> None:
     assert not narrow.covers(strict)
     assert not strict.covers(MPrivacy(1, narrow, "g").parts[0])
     # With shares, a part that a coalition spans may be kept in part, and bring the union down.
-    (shares,), (fewer,) = (
-        MPrivacy(2, mq.ConfidenceBounding(qid, 0.5, "d"), "h").parts for qid in (QID, QID[0])
-    )
+    (shares,), (fewer,) = (MPrivacy(2, mq.ConfidenceBounding(qid, 0.5, "d"), "h").parts for qid in (QID, QID[0]))
     assert not shares.covers(fewer)
 
 

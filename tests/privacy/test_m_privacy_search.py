@@ -200,9 +200,7 @@ def test_too_many_coalitions_are_refused_or_left_to_exact() -> None:
     matrix = np.ones((200, 4), np.int64)
     group = group_of(matrix, 700)
     for name in ("direct", "top-down", "bottom-up", "binary"):
-        with pytest.raises(
-            ParameterError, match=r'200 providers has too many coalitions .*verification = "exact"'
-        ):
+        with pytest.raises(ParameterError, match=r'200 providers has too many coalitions .*verification = "exact"'):
             STRATEGIES[name](group, 20)
     assert strategies.adaptive(group, 20) == exact(group, 20)
     assert exact(group, 25).private
@@ -213,9 +211,7 @@ def large_group(part: mq.Requirement, n: int, n_values: int, records: int) -> Pr
     random = np.random.default_rng(0)
     matrix = np.zeros((n, n_values), np.int64)
     shares = random.dirichlet(np.full(n_values, 3))
-    np.add.at(
-        matrix, (random.permutation(np.arange(records) % n), random.choice(n_values, records, p=shares)), 1
-    )
+    np.add.at(matrix, (random.permutation(np.arange(records) % n), random.choice(n_values, records, p=shares)), 1)
     whole = 3 * matrix.sum(axis=0, keepdims=True) + 1
     return ProviderGroup([constraint_of(part, whole, tuple(map(str, range(n_values))))], [matrix])
 
@@ -263,9 +259,7 @@ def test_patience_fits_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
         large_group(mq.EntropyLDiversity("q", 9, "d"), 40, 14, 400),
     )
     assert strategies.affordable(sizes) > 100 * strategies.affordable(entropy)
-    with pytest.raises(
-        ParameterError, match=r'40 providers has too many coalitions .*verification = "exact"'
-    ):
+    with pytest.raises(ParameterError, match=r'40 providers has too many coalitions .*verification = "exact"'):
         strategies.direct(entropy, 8)
     monkeypatch.setattr(branch_and_bound_module, "SEARCH_SECONDS", -1)
     with pytest.raises(ParameterError) as caught:
@@ -306,9 +300,7 @@ def test_a_box_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     ) in answers
 
 
-@given(
-    arrays(np.int64, (3, 5), elements=st.integers(0, 3)), arrays(np.int64, (1, 5), elements=st.integers(0, 4))
-)
+@given(arrays(np.int64, (3, 5), elements=st.integers(0, 3)), arrays(np.int64, (1, 5), elements=st.integers(0, 4)))
 @settings(max_examples=examples(150), deadline=None)
 def test_a_search_in_little_room_finds_the_same(rest: np.ndarray, more: np.ndarray) -> None:
     rest = rest + (rest.sum(axis=1, keepdims=True) == 0)
@@ -341,10 +333,7 @@ def test_equation_1() -> None:
     assert score(group.constraints[:1], group.matrices[:1]) == pytest.approx([1.2, 0.4, 2])
 
 
-@given(
-    arrays(np.int64, (5, 4), elements=st.integers(0, 6)),
-    st.lists(st.sampled_from(WRAPPED), min_size=1, max_size=3),
-)
+@given(arrays(np.int64, (5, 4), elements=st.integers(0, 6)), st.lists(st.sampled_from(WRAPPED), min_size=1, max_size=3))
 @settings(max_examples=examples(200), deadline=None)
 def test_a_score_of_1_means_that_all_hold(histogram: np.ndarray, makes: list) -> None:
     histogram = histogram + (histogram.sum(axis=1, keepdims=True) == 0)

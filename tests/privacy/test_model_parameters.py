@@ -51,19 +51,16 @@ WRONG = [
     ),
     (
         lambda: KAnonymity(["age", ""], 2),
-        "The qid parameter of KAnonymity must be a list of one or more attribute names. "
-        "Got ['age', ''] instead.",
+        "The qid parameter of KAnonymity must be a list of one or more attribute names. Got ['age', ''] instead.",
     ),
     (
         lambda: KAnonymity(["age", "age"], 2),
-        "The qid parameter of KAnonymity must be a list of different attribute names. "
-        "Got ['age', 'age'] instead.",
+        "The qid parameter of KAnonymity must be a list of different attribute names. Got ['age', 'age'] instead.",
     ),
     (lambda: LDiversity(QID, 1.5, "d"), f"The l parameter of LDiversity {WHOLE}. Got 1.5 instead."),
     (
         lambda: LDiversity(QID, 2, "job"),
-        "The sensitive parameter of LDiversity must be an attribute outside the qid age, job. "
-        "Got 'job' instead.",
+        "The sensitive parameter of LDiversity must be an attribute outside the qid age, job. Got 'job' instead.",
     ),
     (
         lambda: LDiversity(QID, 2, None),
@@ -85,10 +82,7 @@ WRONG = [
         lambda: RecursiveLDiversity(QID, math.inf, 2, "d"),
         "The c parameter of RecursiveLDiversity must be a finite number above 0. Got inf instead.",
     ),
-    (
-        lambda: RecursiveLDiversity(QID, 2, 0, "d"),
-        f"The l parameter of RecursiveLDiversity {WHOLE}. Got 0 instead.",
-    ),
+    (lambda: RecursiveLDiversity(QID, 2, 0, "d"), f"The l parameter of RecursiveLDiversity {WHOLE}. Got 0 instead."),
     (
         lambda: TCloseness(QID, 1.5, "d"),
         "The t parameter of TCloseness must be a number of at least 0 and at most 1. Got 1.5 instead.",
@@ -125,18 +119,11 @@ WRONG = [
         'The taxonomy parameter of TCloseness must be a taxonomy: a list of rows "leaf;parent;…;root". '
         "Got 'disease.csv' instead.",
     ),
-    (
-        lambda: AlphaKAnonymity(QID, 0, 2, "d"),
-        f"The alpha parameter of AlphaKAnonymity {UNIT}. Got 0 instead.",
-    ),
-    (
-        lambda: AlphaKAnonymity(QID, 0.5, 0, "d"),
-        f"The k parameter of AlphaKAnonymity {WHOLE}. Got 0 instead.",
-    ),
+    (lambda: AlphaKAnonymity(QID, 0, 2, "d"), f"The alpha parameter of AlphaKAnonymity {UNIT}. Got 0 instead."),
+    (lambda: AlphaKAnonymity(QID, 0.5, 0, "d"), f"The k parameter of AlphaKAnonymity {WHOLE}. Got 0 instead."),
     (
         lambda: AlphaKAnonymity(QID, 0.5, 2, "d", []),
-        "The values parameter of AlphaKAnonymity must be a list of one or more different values. "
-        "Got [] instead.",
+        "The values parameter of AlphaKAnonymity must be a list of one or more different values. Got [] instead.",
     ),
     (
         lambda: AlphaKAnonymity(QID, 0.5, 2, "d", ["x", " x"]),
@@ -152,14 +139,8 @@ WRONG = [
         "The values parameter of ConfidenceBounding must be a list of one or more different values. "
         "Got [None] instead.",
     ),
-    (
-        lambda: PSensitiveKAnonymity(QID, 0, 2, "d"),
-        f"The p parameter of PSensitiveKAnonymity {WHOLE}. Got 0 instead.",
-    ),
-    (
-        lambda: PSensitiveKAnonymity(QID, 2, 0, "d"),
-        f"The k parameter of PSensitiveKAnonymity {WHOLE}. Got 0 instead.",
-    ),
+    (lambda: PSensitiveKAnonymity(QID, 0, 2, "d"), f"The p parameter of PSensitiveKAnonymity {WHOLE}. Got 0 instead."),
+    (lambda: PSensitiveKAnonymity(QID, 2, 0, "d"), f"The k parameter of PSensitiveKAnonymity {WHOLE}. Got 0 instead."),
 ]
 
 

@@ -195,9 +195,7 @@ def test_recursive_needs_l_values_however_large_c(c: float) -> None:
     requirement = RecursiveLDiversity(QID, c, 3, SENSITIVE)
     assert holds(requirement, [4, 4, 0], [1, 4, 4]) == [False, c > 4]
     assert figures(requirement, [4, 4, 0], [1, 4, 4]) == [math.inf, 4.0]
-    assert RecursiveLDiversity(QID, c, 9, SENSITIVE).figures(np.array([[1, 1]]), np.array([[1, 1]])) == [
-        math.inf
-    ]
+    assert RecursiveLDiversity(QID, c, 9, SENSITIVE).figures(np.array([[1, 1]]), np.array([[1, 1]])) == [math.inf]
 
 
 def test_closeness_by_hand() -> None:
@@ -269,9 +267,7 @@ def test_values_outside_the_taxonomy_are_refused() -> None:
     hierarchical.bind(("flu", "", "colitis"))
     with pytest.raises(ParameterError) as caught:
         hierarchical.bind(("flu", "collitis", "gout"))
-    assert caught.value.lines == (
-        'the taxonomy of disease lacks "collitis", "gout" (did you mean "colitis"?)',
-    )
+    assert caught.value.lines == ('the taxonomy of disease lacks "collitis", "gout" (did you mean "colitis"?)',)
 
 
 def test_closeness_of_one_value_is_zero() -> None:
@@ -339,9 +335,7 @@ def test_other_complaints() -> None:
         "has an effective number of 2.828 values of d; at least 3 are required"
     )
     recursive = RecursiveLDiversity(QID, 2, 3, "d")
-    assert (
-        recursive.complaint(math.inf, 9) == "has fewer than 3 different values of d; at least 3 are required"
-    )
+    assert recursive.complaint(math.inf, 9) == "has fewer than 3 different values of d; at least 3 are required"
     assert recursive.complaint(2.5, 9) == (
         "has a most frequent value of d with 2.5 times the records of its values from number 3 on; "
         "less than 2 times is required"

@@ -86,29 +86,19 @@ def test_its_parameters_are_checked_and_compared() -> None:
         "The slack parameter of EvenGroups must be a whole number of at least 0. Got -1 instead.",
     )
     (problem,) = caught.value.problems
-    assert (problem.parameter, problem.allowed, problem.found) == (
-        "slack",
-        "a whole number of at least 0",
-        "-1",
-    )
+    assert (problem.parameter, problem.allowed, problem.found) == ("slack", "a whole number of at least 0", "-1")
     assert EVEN.covers(EvenGroups(["job"], 0, "disease"))
     assert not EVEN.covers(EvenGroups(["job"], 1, "disease"))  # nothing says which way is stricter
     assert str(EVEN) == "even-groups (slack = 0, sensitive = disease) over job, age"
 
 
 def test_what_it_does_not_declare_is_refused_with_a_reason() -> None:
-    with pytest.raises(
-        ParameterError, match=r"must be made of k-anonymity, l-diversity, .* Got 'even-groups' instead"
-    ):
+    with pytest.raises(ParameterError, match=r"must be made of k-anonymity, l-diversity, .* Got 'even-groups' instead"):
         mq.MPrivacy(1, EVEN, "hospital")
     [(_, reason)] = refuse_remote_sensitive([EVEN], {"job": "bank", "age": "bank", "disease": "clinic"})
     assert "needs a secure check that this version does not have" in reason
-    assert (
-        "or one of l-diversity, entropy-l-diversity, recursive-l-diversity, t-closeness, alpha-k-" in reason
-    )
-    with pytest.raises(
-        ParameterError, match="even-groups cannot be tested where nobody sees all counts; use one of"
-    ):
+    assert "or one of l-diversity, entropy-l-diversity, recursive-l-diversity, t-closeness, alpha-k-" in reason
+    with pytest.raises(ParameterError, match="even-groups cannot be tested where nobody sees all counts; use one of"):
         Criterion.of(3, 1, [EVEN])
 
 
@@ -154,9 +144,7 @@ def test_a_model_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch) ->
         ("odd-groups", "pathlib:Path", "must be a class derived from masquerade.privacy.requirement.Group"),
     ],
 )
-def test_one_that_cannot_be_used_is_named(
-    name: str, value: str, line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_cannot_be_used_is_named(name: str, value: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     other_packages(monkeypatch, (name, value))
     with pytest.raises(BadInput) as caught:
         len(Registry())

@@ -94,9 +94,7 @@ def test_whatever_the_files_and_columns_are_called(kind: str, tmp_path: Path) ->
     names = ['a"; DROP TABLE x --', "A", "a", "it's, one", "v"]
     rows = [("[1, 2)", "1", 'sa"y', "line\nbreak", "u"), ("[1, 2)", "1", 'sa"y', "", "w")] * 2
     rows.append(("[1, 2)", "2", 'sa"y', "", "w"))
-    frame = pa.table(
-        {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
-    )
+    frame = pa.table({name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
     path = tmp_path / f"it's [all]*.{kind}"
     if kind == "folder":
         path = tmp_path / "it's [all]* release"

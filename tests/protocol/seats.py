@@ -12,7 +12,5 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import Seat
 
 
-def seated(
-    name: str, contract: Contract, table: mq.Table, ids: Sequence[bytes] = (), **hooks: Any
-) -> Script[int]:
+def seated(name: str, contract: Contract, table: mq.Table, ids: Sequence[bytes] = (), **hooks: Any) -> Script[int]:
     return method_of(contract).party(Seat(name, contract, table, ids, **hooks))

@@ -28,8 +28,7 @@ def aligned(lists: list[list[int]], wire: Wire | None = None) -> list[list[int]]
     """What each party's common rows hold, in its own order."""
     names = [f"p{number}" for number in range(len(lists))]
     scripts = {
-        name: align(me, names, [str(each).encode() for each in lists[me]], b"session")
-        for me, name in enumerate(names)
+        name: align(me, names, [str(each).encode() for each in lists[me]], b"session") for me, name in enumerate(names)
     }
     rows: dict[str, Rows] = run_together(scripts, wire)
     return [[lists[me][row] for row in rows[name]] for me, name in enumerate(names)]
@@ -82,16 +81,8 @@ def test_a_view_has_only_sizes() -> None:
     wire = Wire()
     common = len(aligned(lists, wire)[0])
     simulated = {
-        "p0": [
-            ("blinded", 2, 30),
-            ("blinded", 1, 25),
-            *(("positions", owner, common) for owner in (0, 1, 2)),
-        ],
-        "p1": [
-            ("blinded", 0, 20),
-            ("blinded", 2, 30),
-            *(("positions", owner, common) for owner in (0, 1, 2)),
-        ],
+        "p0": [("blinded", 2, 30), ("blinded", 1, 25), *(("positions", owner, common) for owner in (0, 1, 2))],
+        "p1": [("blinded", 0, 20), ("blinded", 2, 30), *(("positions", owner, common) for owner in (0, 1, 2))],
         "p2": [("blinded", 0, 20), ("blinded", 1, 25), ("blinded", 2, 30), ("positions", 2, common)],
     }
     for party, view in simulated.items():

@@ -41,17 +41,11 @@ BOUNDARIES: dict[str, dict[str, Any]] = {
 
 
 def bounded(names: tuple[str, ...]) -> mq.Schema:
-    return mq.Schema(
-        [replace(each, **BOUNDARIES[each.name]) if each.name in names else each for each in SCHEMA]
-    )
+    return mq.Schema([replace(each, **BOUNDARIES[each.name]) if each.name in names else each for each in SCHEMA])
 
 
 def contract_of(
-    requirement: mq.Requirement,
-    holders: dict[str, str],
-    schema: mq.Schema,
-    method: SessionMethod,
-    **terms: Any,
+    requirement: mq.Requirement, holders: dict[str, str], schema: mq.Schema, method: SessionMethod, **terms: Any
 ) -> Contract:
     return Contract(
         parties=tuple(sorted({*holders.values()})),
@@ -185,28 +179,18 @@ def test_of_t_closeness_each_round_opens_who_leaves_in_it_and_nothing_else() -> 
     contract = contract_of(near, SPLIT, schema, JointMondrian(merge="small"))
     wire = Wire()
     release = run_mashup(table, contract, wire=wire)
-    shares = [
-        msgspec.msgpack.decode(each.data)["bits"] for each in wire.heard if each.kind == kind_of(ChiShare)
-    ]
+    shares = [msgspec.msgpack.decode(each.data)["bits"] for each in wire.heard if each.kind == kind_of(ChiShare)]
     left: Any = np.arange(len(table))
     expected: list[list[bool]] = []
     while not expected or not all(expected[-1]):
         coded = table.coded("Ill").of_rows(left)
         labels, n_groups = start_groups([column.of_rows(left) for column in table.columns(QID)], left.size)
         histograms = coded.histograms(labels, n_groups)
-        good = (histograms.sum(axis=1) >= 4) & near.parts[1].holds(
-            histograms, coded.histogram(), coded.labels
-        )
+        good = (histograms.sum(axis=1) >= 4) & near.parts[1].holds(histograms, coded.histogram(), coded.labels)
         expected.append(sorted(good[labels].tolist()))
         left = left[good[labels]]
     opened = [
-        sorted(
-            (
-                unpack(np.frombuffer(one, np.uint8), len(each))
-                ^ unpack(np.frombuffer(two, np.uint8), len(each))
-            )
-            > 0
-        )
+        sorted((unpack(np.frombuffer(one, np.uint8), len(each)) ^ unpack(np.frombuffer(two, np.uint8), len(each))) > 0)
         for one, two, each in zip(shares[::2], shares[1::2], expected, strict=True)
     ]
     assert opened == expected
@@ -228,9 +212,7 @@ def test_without_boundaries_nothing_is_tested() -> None:
     table, contract = a_session((), SPLIT)
     wire = Wire()
     run_mashup(table, contract, wire=wire)
-    assert not {kind_of(Reachable), kind_of(ChiShare), kind_of(StartValues)} & {
-        each.kind for each in wire.heard
-    }
+    assert not {kind_of(Reachable), kind_of(ChiShare), kind_of(StartValues)} & {each.kind for each in wire.heard}
 
 
 # --- a party that does not keep to it ---
@@ -280,7 +262,5 @@ def test_requirements_that_no_shared_count_tests_are_refused_with_the_reason(met
     near: mq.Requirement = mq.KAnonymity(QID, 2)
     near &= mq.TCloseness(QID, 0.4, "Ill", "hierarchical", taxonomy=["flu;ill", "cold;ill", "cough;ill"])
     contract = contract_of(near, SPLIT, schema, method)
-    with pytest.raises(
-        ParameterError, match="t-closeness leaves within boundaries of several parties' attributes"
-    ):
+    with pytest.raises(ParameterError, match="t-closeness leaves within boundaries of several parties' attributes"):
         refuse(method.refusals(proposal_of(contract)))

@@ -34,9 +34,7 @@ JOBS = Taxonomy(
         ),
     )
 )
-SCHEMA = mq.Schema(
-    [mq.Attribute("job", taxonomy=JOBS), mq.Attribute("age", "continuous"), mq.Attribute("ill")],
-)
+SCHEMA = mq.Schema([mq.Attribute("job", taxonomy=JOBS), mq.Attribute("age", "continuous"), mq.Attribute("ill")])
 QID = ["job", "age"]
 HOUSES = ("abbey", "burgh", "clinic", "dale")
 ILLNESSES = ("ague", "bruise", "cold", "dropsy")
@@ -49,12 +47,7 @@ def table_of(records: list[tuple[str, Any, str]]) -> mq.Table:
 
 
 def contract_of(
-    requirement: mq.Requirement,
-    m: int,
-    parties: tuple[str, ...],
-    *,
-    keep_provider: bool = False,
-    **terms: Any,
+    requirement: mq.Requirement, m: int, parties: tuple[str, ...], *, keep_provider: bool = False, **terms: Any
 ) -> Contract:
     return Contract(
         parties=parties,
@@ -64,9 +57,7 @@ def contract_of(
             Contribution("ill", EVERYBODY, "sensitive"),
         ),
         requirements=tuple(written_requirement(part) for part in requirement.parts),
-        method=written_method(
-            Collaboration(**{"choose": "public", **terms}).fitted(requirement.parts, m, None)
-        ),
+        method=written_method(Collaboration(**{"choose": "public", **terms}).fitted(requirement.parts, m, None)),
         provider="provider",
         m=m,
         keep_provider=keep_provider,
@@ -89,9 +80,7 @@ def requirement_of(k: int, l: int) -> mq.Requirement:  # noqa: E741 # the papers
 
 
 record = st.tuples(
-    st.sampled_from(JOBS.leaves),
-    st.integers(-3, 40) | st.sampled_from([18, 19, 20]),
-    st.sampled_from(ILLNESSES),
+    st.sampled_from(JOBS.leaves), st.integers(-3, 40) | st.sampled_from([18, 19, 20]), st.sampled_from(ILLNESSES)
 )
 
 
@@ -133,14 +122,10 @@ def test_without_a_third_party_the_release_is_the_same(
         # All records in one group are refused rightly.
         whole = pa.concat_tables([each.arrow for each in tables.values()])
         named = [name for name, each in tables.items() for _ in range(len(each))]
-        one = pa.table(
-            {"job": ["any"] * len(named), "age": ["*"] * len(named), "ill": whole["ill"], "house": named}
-        )
+        one = pa.table({"job": ["any"] * len(named), "age": ["*"] * len(named), "ill": whole["ill"], "house": named})
         assert not mq.verify(one, MPrivacy(m, requirement, "house")).holds
         lacks_records = not mq.verify(one, MPrivacy(m, mq.KAnonymity(QID, k=k), "house")).holds
-        assert trusted.startswith(
-            f"collaborate: k = {k} " if lacks_records else f"collaborate: {l} values of ill "
-        )
+        assert trusted.startswith(f"collaborate: k = {k} " if lacks_records else f"collaborate: {l} values of ill ")
         return
     assert rows(secure.table) == rows(trusted.table)
     # Each provider rounds its losses, and compares information with its own records, of 100 or more.
@@ -152,9 +137,7 @@ def test_without_a_third_party_the_release_is_the_same(
     check_release(tables, secure.table, requirement, m)
 
 
-def check_release(
-    tables: dict[str, mq.Table], release: pa.Table, requirement: mq.Requirement, m: int
-) -> None:
+def check_release(tables: dict[str, mq.Table], release: pa.Table, requirement: mq.Requirement, m: int) -> None:
     """m-private by the general check, and every record is in a cell that covers it."""
     assert mq.verify(release, MPrivacy(m, requirement, "provider")).holds
     for name, table in tables.items():
@@ -181,21 +164,9 @@ def _can_be_matched(originals: list[int], ranges: list[tuple[int, int] | None]) 
 @pytest.mark.parametrize(
     ("k", "l", "m", "look_ups", "told"),
     [
-        (
-            9,
-            2,
-            1,
-            99,
-            f"k = 9 cannot be reached: {TOGETHER} some coalition of 1 provider leaves fewer than 9",
-        ),
+        (9, 2, 1, 99, f"k = 9 cannot be reached: {TOGETHER} some coalition of 1 provider leaves fewer than 9"),
         (13, 1, 0, 99, f"k = 13 cannot be reached: {TOGETHER} there are fewer than 13"),
-        (
-            2,
-            3,
-            1,
-            99,
-            f"3 values of ill cannot be reached: {TOGETHER} some coalition of 1 provider leaves fewer",
-        ),
+        (2, 3, 1, 99, f"3 values of ill cannot be reached: {TOGETHER} some coalition of 1 provider leaves fewer"),
         (
             *(2, 2, 1, 0),
             "2 values of ill may be out of reach, or not: there are too many coalitions to look at each, and the test "
@@ -215,9 +186,7 @@ def test_what_all_records_together_lack_is_named(
 ) -> None:
     """Three houses with four records and one illness each: any two have two illnesses."""
     monkeypatch.setattr(criterion, "MOST_OF_WHOLE", look_ups)
-    tables = {
-        name: table_of([("clerk", 30, ill)] * 4) for name, ill in zip(HOUSES[:3], ILLNESSES, strict=False)
-    }
+    tables = {name: table_of([("clerk", 30, ill)] * 4) for name, ill in zip(HOUSES[:3], ILLNESSES, strict=False)}
     with pytest.raises(mq.RequirementUnreachable) as caught:
         collaborate(contract_of(requirement_of(k, l), m, HOUSES[:3], third_party=mode), tables)
     assert caught.value.lines == (f"collaborate: {told}",)
@@ -272,13 +241,9 @@ def test_decimals_and_negative_numbers_have_axes_of_their_own() -> None:
         "burgh": table_of([("smith", -1, "cold")] * 4 + [("smith", 3, "cold")] * 4),
     }
     for mode in ("trusted", "secure"):
-        release = collaborate(
-            contract_of(requirement_of(8, 1), 0, ("abbey", "burgh"), third_party=mode), tables
-        )
+        release = collaborate(contract_of(requirement_of(8, 1), 0, ("abbey", "burgh"), third_party=mode), tables)
         # Hundredths between −4 and 4; both groups are narrowed to the half that holds them.
-        assert rows(release.table) == Counter(
-            {("smith", "[-2, 0)", "cold"): 8, ("smith", "[2, inf)", "cold"): 8}
-        )
+        assert rows(release.table) == Counter({("smith", "[-2, 0)", "cold"): 8, ("smith", "[2, inf)", "cold"): 8})
 
 
 def test_small_children_stay_together_at_their_parent() -> None:
@@ -287,9 +252,7 @@ def test_small_children_stay_together_at_their_parent() -> None:
     release = collaborate(contract_of(requirement_of(10, 1), 1, HOUSES[:3]), tables)
     # "none" cannot stand alone; of the two others, about which the answers are equal, that of fewer jobs stays with it.
     assert Counter(release.table["job"].to_pylist()) == Counter({"clerk": 30, "any": 36})
-    strict = collaborate(
-        contract_of(requirement_of(10, 1), 1, HOUSES[:3], strict=True, provider_aware=False), tables
-    )
+    strict = collaborate(contract_of(requirement_of(10, 1), 1, HOUSES[:3], strict=True, provider_aware=False), tables)
     assert set(strict.table["job"].to_pylist()) == {"any"}
 
 
@@ -304,9 +267,7 @@ def test_the_rarest_child_by_the_answers_stays_with_the_small_ones() -> None:
 def test_what_would_take_a_refused_model_is_told_for_the_mode_and_works() -> None:
     refused = mq.KAnonymity(QID, k=4) & mq.TCloseness(QID, t=0.9, sensitive="ill")
     tables = {name: table_of([("clerk", 30, "cold"), ("smith", 40, "ague")] * 9) for name in HOUSES[:3]}
-    known = (
-        "use one of k-anonymity, l-diversity, recursive-l-diversity, alpha-k-anonymity, confidence-bounding, "
-    )
+    known = "use one of k-anonymity, l-diversity, recursive-l-diversity, alpha-k-anonymity, confidence-bounding, "
     known += "p-sensitive-k-anonymity, constrained-k-anonymity, or "
     known += "m = 0, which leaves no coalition to be found, or "
     for terms, text in (
@@ -353,8 +314,7 @@ def test_requirements_on_counts_give_the_release_of_one_table(requirement: mq.Re
         for name in HOUSES[:3]
     }
     trusted, secure = (
-        collaborate(contract_of(requirement, m, HOUSES[:3], third_party=mode), tables)
-        for mode in ("trusted", "secure")
+        collaborate(contract_of(requirement, m, HOUSES[:3], third_party=mode), tables) for mode in ("trusted", "secure")
     )
     assert rows(trusted.table) == rows(secure.table)
     cells = zip(*(secure.table[name].to_pylist() for name in QID), strict=True)
@@ -370,9 +330,7 @@ def test_a_listed_value_that_nobody_has_is_refused() -> None:
 
 
 def test_a_flat_taxonomy_needs_a_third_party() -> None:
-    schema = mq.Schema(
-        [mq.Attribute("job", taxonomy="flat"), mq.Attribute("age", "continuous"), mq.Attribute("ill")]
-    )
+    schema = mq.Schema([mq.Attribute("job", taxonomy="flat"), mq.Attribute("age", "continuous"), mq.Attribute("ill")])
     tables = {name: mq.Table(table_of([("clerk", 5, "cold")] * 5).arrow, schema) for name in HOUSES[:2]}
     contract = contract_of(requirement_of(2, 1), 1, HOUSES[:2])
     with pytest.raises(mq.BadInput, match="attribute job: a flat taxonomy"):
@@ -392,9 +350,7 @@ def test_a_trusted_third_party_may_look_at_all_counts(choose: str) -> None:
         for name in HOUSES[:3]
     }
     requirement = requirement_of(5, 2)
-    contract = contract_of(
-        requirement, 1, HOUSES[:3], third_party="trusted", choose=choose, keep_provider=True
-    )
+    contract = contract_of(requirement, 1, HOUSES[:3], third_party="trusted", choose=choose, keep_provider=True)
     release = collaborate(contract, tables)
     check_release(tables, release.table, requirement, 1)
     joined = pa.concat_tables([each.arrow for each in tables.values()])

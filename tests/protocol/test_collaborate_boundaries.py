@@ -191,9 +191,7 @@ def test_any_split_of_the_records_gives_one_release(people: Any, deal: Any, kind
 @pytest.mark.parametrize("choose", ["certainty", "fitness"])
 def test_a_trusted_third_party_that_sees_all_counts_releases_what_one_table_would(choose: str) -> None:
     tables, schema, requirement = dealt((50, 40, 30)), bounded(1, 1), requirement_of(4, 2)
-    contract = contract_of(
-        requirement, 1, tuple(tables), third_party="trusted", choose=choose, keep_provider=True
-    )
+    contract = contract_of(requirement, 1, tuple(tables), third_party="trusted", choose=choose, keep_provider=True)
     release = collaborate(within(contract, schema), tables)
     named = [name for name, each in tables.items() for _ in range(len(each))]
     arrow = pa.concat_tables([each.arrow for each in tables.values()])
@@ -228,8 +226,7 @@ def test_nothing_finer_than_agreed_is_released(mode: str) -> None:
     assert (
         sum(
             _beyond(
-                mq.Table(release.table, mq.Schema([SCHEMA["job"], coarse["age"], SCHEMA["ill"]])),
-                release.table,
+                mq.Table(release.table, mq.Schema([SCHEMA["job"], coarse["age"], SCHEMA["ill"]])), release.table
             ).values()
         )
         == 0
@@ -258,8 +255,7 @@ def test_a_provider_of_whom_nobody_is_left_hands_in_no_row() -> None:
         "clinic": table_of([("smith", 50, "cold")] * 2),
     }
     contract = within(
-        contract_of(mq.KAnonymity(QID, 4), 0, tuple(tables), keep_provider=True, provider_aware=False),
-        bounded(1, 1),
+        contract_of(mq.KAnonymity(QID, 4), 0, tuple(tables), keep_provider=True, provider_aware=False), bounded(1, 1)
     )
     release = collaborate(contract, tables)
     assert Counter(release.table["provider"].to_pylist()) == {"abbey": 8, "burgh": 8}
@@ -293,9 +289,7 @@ def test_the_report_draws_boundaries_on_the_taxonomies_that_the_assembler_has() 
 
 def test_boundaries_that_nobody_can_be_released_in_end_it_in_the_same_words_for_all() -> None:
     tables = {name: table_of([(job, 30, "cold") for job in JOBS.leaves]) for name in HOUSES[:2]}
-    each_alone = mq.Schema(
-        [replace(SCHEMA["job"], max_generalization=JOBS.leaves), SCHEMA["age"], SCHEMA["ill"]]
-    )
+    each_alone = mq.Schema([replace(SCHEMA["job"], max_generalization=JOBS.leaves), SCHEMA["age"], SCHEMA["ill"]])
     for mode in ("trusted", "secure"):
         contract = contract_of(mq.KAnonymity(QID, 5), 0, tuple(tables), third_party=mode)
         with pytest.raises(
@@ -327,9 +321,7 @@ def test_halves_are_cut_until_none_is_wider() -> None:
 
 
 def attacked(contract: Contract, tables: dict[str, mq.Table], around: Any) -> Any:
-    scripts: dict[str, Any] = {
-        name: around(name, seated(name, contract, each)) for name, each in tables.items()
-    }
+    scripts: dict[str, Any] = {name: around(name, seated(name, contract, each)) for name, each in tables.items()}
     scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))
     return run_together(scripts)[ASSEMBLER]
 
@@ -355,22 +347,16 @@ def test_without_boundaries_nobody_may_leave_records_out() -> None:
         attacked(
             contract,
             tables,
-            lambda name, script: (
-                changing(script, kind_of(Rows), suppressed=lambda _: 3) if name == "burgh" else script
-            ),
+            lambda name, script: changing(script, kind_of(Rows), suppressed=lambda _: 3) if name == "burgh" else script,
         )
 
 
-def test_a_provider_that_feigns_records_to_keep_its_own_in_is_found_out_before_anything_is_published() -> (
-    None
-):
+def test_a_provider_that_feigns_records_to_keep_its_own_in_is_found_out_before_anything_is_published() -> None:
     """It makes a group of one stand by feigned company, hands in the one, and the assembler's count says no."""
     crowd = [("clerk", 30, "cold")] * 8
     tables = {"abbey": table_of(crowd), "burgh": table_of([*crowd, ("smith", 50, "ague")])}
     feigning = {**tables, "burgh": table_of([*crowd, *[("smith", 50, "ague")] * 4])}
-    contract = within(
-        contract_of(mq.KAnonymity(QID, 4), 0, tuple(tables), provider_aware=False), bounded(1, 1)
-    )
+    contract = within(contract_of(mq.KAnonymity(QID, 4), 0, tuple(tables), provider_aware=False), bounded(1, 1))
     assert "smith" not in collaborate(contract, tables).table["job"].to_pylist()
 
     def one_smith(table: bytes) -> bytes:
@@ -386,7 +372,5 @@ def test_a_provider_that_feigns_records_to_keep_its_own_in_is_found_out_before_a
         attacked(
             contract,
             feigning,
-            lambda name, script: (
-                changing(script, kind_of(Rows), table=one_smith) if name == "burgh" else script
-            ),
+            lambda name, script: changing(script, kind_of(Rows), table=one_smith) if name == "burgh" else script,
         )

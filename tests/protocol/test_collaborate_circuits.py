@@ -37,9 +37,7 @@ def by_definition(counts: Any, m: int, k: int, l: int) -> bool:  # noqa: E741 # 
 def cases(draw: st.DrawFn) -> tuple[Criterion, Any]:
     n, n_values = draw(st.integers(2, 5)), draw(st.integers(1, 4))
     least = draw(st.integers(1, 3))
-    made = Criterion(
-        n, draw(st.integers(0, 5)), draw(st.integers(1, 9)), (("ill", least),) if least > 1 else ()
-    )
+    made = Criterion(n, draw(st.integers(0, 5)), draw(st.integers(1, 9)), (("ill", least),) if least > 1 else ())
     cell = st.integers(0, 6) | st.just(0)
     group = st.lists(st.lists(cell, min_size=n_values, max_size=n_values), min_size=n, max_size=n)
     return made, np.array(draw(st.lists(group, min_size=1, max_size=9)))
@@ -54,9 +52,7 @@ def in_a_circuit(made: Criterion, counts: Any, present: list[Any]) -> dict[str, 
     shape = circuits.Shape(tuple(tuple(map(str, range(each.shape[2]))) for each in present))
     circuit = circuits.private(made, shape)
     inputs = {
-        f"provider {each}": circuits.private_input(
-            made, counts[:, each], [flags[:, each] for flags in present]
-        )
+        f"provider {each}": circuits.private_input(made, counts[:, each], [flags[:, each] for flags in present])
         for each in range(made.n_providers)
     }
     return {name: bits[0].astype(bool) for name, bits in evaluate(circuit, inputs).items()}
@@ -64,9 +60,7 @@ def in_a_circuit(made: Criterion, counts: Any, present: list[Any]) -> dict[str, 
 
 @settings(max_examples=examples(150), deadline=None)
 @given(case=cases())
-def test_the_criterion_is_the_definition_and_the_circuit_is_the_criterion(
-    case: tuple[Criterion, Any],
-) -> None:
+def test_the_criterion_is_the_definition_and_the_circuit_is_the_criterion(case: tuple[Criterion, Any]) -> None:
     made, matrices = case
     counts, present = asked(made, matrices)
     least = made.diversities[0][1] if made.diversities else 1
@@ -75,9 +69,7 @@ def test_the_criterion_is_the_definition_and_the_circuit_is_the_criterion(
     found = in_a_circuit(made, counts, present)
     assert found["good"].tolist() == right
     assert (~found["good"] & found["more"]).tolist() == (counts.sum(axis=1) == 0).tolist()
-    assert (found["good"] & found["more"]).tolist() == (
-        made.good(counts, present) & made.divisible(counts)
-    ).tolist()
+    assert (found["good"] & found["more"]).tolist() == (made.good(counts, present) & made.divisible(counts)).tolist()
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -85,9 +77,7 @@ def test_the_criterion_is_the_definition_and_the_circuit_is_the_criterion(
 def test_what_is_not_divisible_is_never_cut_in_two(case: tuple[Criterion, Any], data: st.DataObject) -> None:
     """However the records of a part are shared between two: not both are private."""
     made, matrices = case
-    one = np.array(
-        [[[data.draw(st.integers(0, int(n))) for n in row] for row in matrix] for matrix in matrices]
-    )
+    one = np.array([[[data.draw(st.integers(0, int(n))) for n in row] for row in matrix] for matrix in matrices])
     both = made.good(*asked(made, one)) & made.good(*asked(made, matrices - one))
     assert not (both & ~made.divisible(matrices.sum(axis=2))).any()
 
@@ -122,8 +112,7 @@ def test_a_value_that_more_than_m_hold_cannot_be_taken_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "m", "l", "n_values", "leaves_out_values"),
-    [(4, 2, 5, 9, False), (7, 3, 2, 6, True), (5, 2, 3, 5, False)],
+    ("n", "m", "l", "n_values", "leaves_out_values"), [(4, 2, 5, 9, False), (7, 3, 2, 6, True), (5, 2, 3, 5, False)]
 )
 def test_coalitions_or_sets_of_values_whichever_are_fewer(
     n: int,
@@ -161,19 +150,13 @@ def test_whether_records_are_lacking_of_the_whole(case: tuple[Criterion, Any]) -
     matrices[:, :, 0] += matrices.sum(axis=2) == 0  # everybody has records
     counts, present = asked(made, matrices)
     colluding = min(made.m, made.n_providers - 1)
-    right = [
-        all(row.sum() - sum(each) >= made.k for each in combinations(row.tolist(), colluding))
-        for row in counts
-    ]
+    right = [all(row.sum() - sum(each) >= made.k for each in combinations(row.tolist(), colluding)) for row in counts]
     assert made.of_whole.enough(counts).tolist() == right
     assert in_a_circuit(made.of_whole, counts, present)["enough"].tolist() == right
 
 
 ON_COUNTS: dict[int, list[mq.Requirement]] = {  # by the smallest m that they are refused for
-    1: [
-        mq.EntropyLDiversity(["age"], l=2, sensitive="ill"),
-        mq.TCloseness(["age"], t=0.35, sensitive="ill"),
-    ],
+    1: [mq.EntropyLDiversity(["age"], l=2, sensitive="ill"), mq.TCloseness(["age"], t=0.35, sensitive="ill")],
     9: [
         mq.ConfidenceBounding(["age"], confidence=0.5, sensitive="ill"),
         mq.ConfidenceBounding(["age"], confidence=0.4, sensitive="ill", values=["1"]),
@@ -206,19 +189,14 @@ def test_counts_of_values_against_the_definition(part: Any, m: int, n: int, seed
     right = [
         bool(matrix.any())
         and private(
-            [part],
-            [(p, labels[v]) for (p, v), count in np.ndenumerate(matrix) for _ in range(count)],
-            table,
-            m,
+            [part], [(p, labels[v]) for (p, v), count in np.ndenumerate(matrix) for _ in range(count)], table, m
         )
         for matrix in matrices
     ]
     assert found.tolist() == right
     shape = circuits.Shape((labels,), 300)
     inputs = {
-        f"provider {each}": circuits.private_input(
-            made, counts[:, each], [matrices[:, each]], [everything[each]], 300
-        )
+        f"provider {each}": circuits.private_input(made, counts[:, each], [matrices[:, each]], [everything[each]], 300)
         for each in range(n)
     }
     by_circuit = evaluate(circuits.private(made, shape), inputs)
@@ -236,14 +214,10 @@ def test_only_requirements_with_a_known_worst_coalition_are_taken() -> None:
         Criterion.of(3, 0, ON_COUNTS[1][0].parts, provider_aware=True)
     frequent = Criterion.of(3, 1, [mq.RecursiveLDiversity(["age"], c=2, l=4, sensitive="ill")])
     frequent.bind([list("abcdefgh")])
-    with pytest.raises(
-        mq.BadInput, match=r"ill has 12 values, and so 220 sets to be tested .* use a smaller l"
-    ):
+    with pytest.raises(mq.BadInput, match=r"ill has 12 values, and so 220 sets to be tested .* use a smaller l"):
         frequent.bind([list("abcdefghijkl")])
     taken = Criterion.of(
-        3,
-        1,
-        [mq.KAnonymity(["age"], k=4), mq.PSensitiveKAnonymity(["age"], p=2, k=7, sensitive="ill")],
+        3, 1, [mq.KAnonymity(["age"], k=4), mq.PSensitiveKAnonymity(["age"], p=2, k=7, sensitive="ill")]
     )
     assert (taken.k, taken.diversities) == (7, (("ill", 2),))
 

@@ -29,9 +29,7 @@ NUMBERS_BESIDE = 32  # fewer records than this may be a number of something else
 class Opened:
     """All that one provider is told of the others' records."""
 
-    results: list[tuple[str, list[Any]]] = field(
-        default_factory=list
-    )  # of what is computed on shares, in order
+    results: list[tuple[str, list[Any]]] = field(default_factory=list)  # of what is computed on shares, in order
     sizes: list[tuple[str, int]] = field(default_factory=list)
     alone: list[tuple[str, bytes]] = field(default_factory=list)
 

@@ -25,13 +25,7 @@ from protocol.tampering import changing
 from protocol.test_collaborate import contract_of, requirement_of
 
 SHORT = [
-    *(
-        (Axes, "digests"),
-        (SessionNonce, "data"),
-        (BaseTransfers, "data"),
-        (Seed, "data"),
-        (TripleOrder, "columns"),
-    ),
+    *((Axes, "digests"), (SessionNonce, "data"), (BaseTransfers, "data"), (Seed, "data"), (TripleOrder, "columns")),
     *((TripleDelivery, "corrections"), (MaskedOperands, "data"), (Share, "data"), (Rows, "table")),
 ]
 
@@ -52,9 +46,7 @@ def with_one(kind: type[Message], made: dict[str, Any], **fields: Any) -> dict[s
     return made
 
 
-@pytest.mark.parametrize(
-    ("kind", "field"), SHORT, ids=lambda each: each if isinstance(each, str) else kind_of(each)
-)
+@pytest.mark.parametrize(("kind", "field"), SHORT, ids=lambda each: each if isinstance(each, str) else kind_of(each))
 def test_a_short_message_is_named(kind: type[Message], field: str) -> None:
     with pytest.raises(PeerBrokeProtocol) as caught:
         run_together(with_one(kind, scripts(), **{field: lambda data: data[:-1]}))

@@ -47,9 +47,7 @@ def by_counting(contract: Contract, tables: dict[str, mq.Table]) -> pa.Table:
     return pa.table({**HolderGroups(asked, groups).labels(), "provider": joined.arrow["provider"]})
 
 
-@settings(
-    max_examples=examples(12), deadline=None, phases=[Phase.generate]
-)  # a session is too long to be shrunk
+@settings(max_examples=examples(12), deadline=None, phases=[Phase.generate])  # a session is too long to be shrunk
 @given(
     tables=houses(3),
     k=st.integers(1, 5),
@@ -68,13 +66,7 @@ def test_the_release_is_that_of_one_table_cut_alike(
 ) -> None:
     requirement = requirement_of(k, l)
     contract = contract_of(
-        requirement,
-        m,
-        tuple(tables),
-        choose="fitness",
-        strict=strict,
-        provider_aware=aware,
-        keep_provider=True,
+        requirement, m, tuple(tables), choose="fitness", strict=strict, provider_aware=aware, keep_provider=True
     )
     try:
         release = collaborate(contract, tables).table
@@ -90,9 +82,7 @@ def test_the_fittest_cut_is_made_and_not_the_widest() -> None:
     tables = {name: table_of(records) for name in HOUSES[:2]}
     first = {
         choose: collaborate(
-            contract_of(
-                mq.KAnonymity(QID, k=8), 0, HOUSES[:2], choose=choose, strict=True, provider_aware=False
-            ),
+            contract_of(mq.KAnonymity(QID, k=8), 0, HOUSES[:2], choose=choose, strict=True, provider_aware=False),
             tables,
         ).table
         for choose in ("public", "fitness")
@@ -115,11 +105,7 @@ def test_no_cut_is_chosen_where_each_has_a_part_that_is_refused() -> None:
     one, rest = np.arange(1), np.arange(1, 6)
     even = [np.arange(3), np.arange(3, 6)]
     nobody = np.arange(0)
-    assert result_of(judge.fittest([[[one, rest]], [[one, rest], even], [[np.arange(6), nobody], even]])) == [
-        -1,
-        1,
-        0,
-    ]
+    assert result_of(judge.fittest([[[one, rest]], [[one, rest], even], [[np.arange(6), nobody], even]])) == [-1, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -129,10 +115,7 @@ def test_no_cut_is_chosen_where_each_has_a_part_that_is_refused() -> None:
             mq.KAnonymity(QID, k=2) & mq.ConfidenceBounding(QID, confidence=0.9, sensitive="ill"),
             "choose: without a third party the fitness of confidence-bounding is not known",
         ),
-        (
-            mq.KAnonymity(QID, k=2) & mq.KAnonymity(["age"], k=9),
-            "choose: not possible with QIDs that share attributes",
-        ),
+        (mq.KAnonymity(QID, k=2) & mq.KAnonymity(["age"], k=9), "choose: not possible with QIDs that share attributes"),
     ],
 )
 def test_what_has_no_fitness_here_is_refused(requirement: mq.Requirement, told: str) -> None:

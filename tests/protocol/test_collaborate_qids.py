@@ -37,9 +37,7 @@ SCHEMA = mq.Schema(
 QIDS = ((("age",), ("job", "town")), (("job", "age"), ("age", "town")), (ATTRIBUTES, ("town",)))
 
 
-def collaborate(
-    requirement: mq.Requirement, m: int, tables: dict[str, mq.Table], mode: str, **terms: Any
-) -> Any:
+def collaborate(requirement: mq.Requirement, m: int, tables: dict[str, mq.Table], mode: str, **terms: Any) -> Any:
     columns = [Contribution(name, EVERYBODY, "attribute") for name in ATTRIBUTES]
     method = Collaboration(third_party=mode, choose="public", **terms)
     contract = Contract(
@@ -75,9 +73,7 @@ def dealt(sizes: Sequence[int], seed: int = 3) -> dict[str, mq.Table]:
 
 
 @pytest.mark.parametrize("qids", QIDS, ids=["apart", "linked", "nested"])
-@settings(
-    max_examples=examples(12), deadline=None, phases=[Phase.generate]
-)  # a session is too long to be shrunk
+@settings(max_examples=examples(12), deadline=None, phases=[Phase.generate])  # a session is too long to be shrunk
 @given(
     sizes=st.lists(st.integers(5, 30), min_size=2, max_size=3),
     seed=st.integers(0, 99),
@@ -113,9 +109,7 @@ def test_qids_without_a_common_attribute_are_cut_as_if_alone() -> None:
     together = collaborate(first & second, 1, tables, "trusted").table
     for alone in (first, second):
         release = collaborate(alone, 1, tables, "trusted").table
-        assert rows(release.select([*alone.qid, "provider"])) == rows(
-            together.select([*alone.qid, "provider"])
-        )
+        assert rows(release.select([*alone.qid, "provider"])) == rows(together.select([*alone.qid, "provider"]))
 
 
 def test_the_largest_k_is_not_asked_of_a_qid_that_shares_an_attribute() -> None:

@@ -16,14 +16,7 @@ import pytest
 import masquerade as mq
 from leakage.granted_answers import dealt
 from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.errors import (
-    BadInput,
-    DataError,
-    MasqueradeError,
-    NotAllowed,
-    ParameterError,
-    PeerBrokeProtocol,
-)
+from masquerade.errors import BadInput, DataError, MasqueradeError, NotAllowed, ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Receive, Send
 from masquerade.progress import Stage
@@ -96,9 +89,7 @@ def test_a_flat_taxonomy_is_made_of_everybodys_values() -> None:
         name: with_schema(table_of([(job, 30, "cold")] * 9), mq.Attribute("job", taxonomy="flat"))
         for name, job in zip(THREE, ("clerk", "baker", "smith"), strict=True)
     }
-    release = play(
-        contract_of(requirement_of(9, 1), 0, THREE, third_party="trusted", provider_aware=False), tables
-    )
+    release = play(contract_of(requirement_of(9, 1), 0, THREE, third_party="trusted", provider_aware=False), tables)
     assert Counter(release.table["job"].to_pylist()) == {"clerk": 9, "baker": 9, "smith": 9}
     tables["burgh"] = table_of([("baker", 30, "cold")] * 9)
     with pytest.raises(PeerBrokeProtocol, match="attribute job otherwise than abbey does: its taxonomy"):
@@ -111,9 +102,7 @@ OTHERWISE = {
     "kind": (mq.Attribute("age", taxonomy=Taxonomy(Branch("*"))), "age", "its kind differs"),
     "tree": (mq.Attribute("job", taxonomy=OTHER_JOBS), "job", "its taxonomy differs"),
     "an order": (
-        mq.Attribute(
-            "job", taxonomy=Taxonomy(Branch(JOBS.root.name, JOBS.root.children[::-1]), "backwards.csv")
-        ),
+        mq.Attribute("job", taxonomy=Taxonomy(Branch(JOBS.root.name, JOBS.root.children[::-1]), "backwards.csv")),
         "job",
         "its taxonomy differs",
     ),
@@ -125,20 +114,14 @@ def test_who_generalises_otherwise_is_named_by_the_third_party(case: str) -> Non
     attribute, name, how = OTHERWISE[case]
     tables = dealt((30, 30, 30))
     ages = pa.array(["*"] * 30) if case == "kind" else tables["clinic"].arrow["age"]
-    tables["clinic"] = with_schema(
-        mq.Table(tables["clinic"].arrow.set_column(1, "age", ages), SCHEMA), attribute
-    )
+    tables["clinic"] = with_schema(mq.Table(tables["clinic"].arrow.set_column(1, "age", ages), SCHEMA), attribute)
     contract = contract_of(requirement_of(4, 1), 1, THREE, third_party="trusted")
-    with pytest.raises(
-        PeerBrokeProtocol, match=f"attribute {name} otherwise than abbey does: {how}"
-    ) as caught:
+    with pytest.raises(PeerBrokeProtocol, match=f"attribute {name} otherwise than abbey does: {how}") as caught:
         play(contract, tables)
     assert caught.value.peer == "clinic"
     one_line(caught.value)
     scripts: dict[str, Any] = {each: seated(each, contract, table) for each, table in tables.items()}
-    scripts[ASSEMBLER] = third_party(
-        Assembly(contract, SCHEMA)
-    )  # also where the third party has a schema of its own
+    scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))  # also where the third party has a schema of its own
     with pytest.raises(PeerBrokeProtocol) as caught:
         run_together(scripts)
     assert caught.value.peer == "clinic"
@@ -146,15 +129,11 @@ def test_who_generalises_otherwise_is_named_by_the_third_party(case: str) -> Non
 
 @pytest.mark.parametrize("houses", [2, 3, 4])
 @pytest.mark.parametrize("case", OTHERWISE)
-def test_who_generalises_otherwise_is_named_by_the_others_before_anything_is_shown(
-    case: str, houses: int
-) -> None:
+def test_who_generalises_otherwise_is_named_by_the_others_before_anything_is_shown(case: str, houses: int) -> None:
     attribute, name, _ = OTHERWISE[case]
     tables = dealt((30,) * houses)
     ages = pa.array(["*"] * 30) if case == "kind" else tables["burgh"].arrow["age"]
-    tables["burgh"] = with_schema(
-        mq.Table(tables["burgh"].arrow.set_column(1, "age", ages), SCHEMA), attribute
-    )
+    tables["burgh"] = with_schema(mq.Table(tables["burgh"].arrow.set_column(1, "age", ages), SCHEMA), attribute)
     contract = contract_of(requirement_of(4, 2), 1, tuple(tables))
     scripts: dict[str, Any] = {each: seated(each, contract, table) for each, table in tables.items()}
     digests = {each: next(script).message for each, script in scripts.items()}
@@ -215,9 +194,7 @@ def test_dates_are_stored_as_everybody_likes() -> None:
 @MODES
 def test_a_provider_without_records_says_so_itself(third: str) -> None:
     tables = dealt((30, 30, 30))
-    tables["burgh"] = mq.Table(pa.table({"job": ["?"], "age": [3], "ill": ["cold"]}), SCHEMA).complete(
-        ["job"]
-    )
+    tables["burgh"] = mq.Table(pa.table({"job": ["?"], "age": [3], "ill": ["cold"]}), SCHEMA).complete(["job"])
     wire = Wire()
     with pytest.raises(DataError, match="table: no complete row is left") as caught:
         play(contract_of(requirement_of(4, 1), 1, THREE, third_party=third), tables, wire)
@@ -238,14 +215,10 @@ def test_an_attribute_that_the_schema_lacks_is_named(third: str) -> None:
         )
     one_line(caught.value)
     assert not handed
-    with pytest.raises(
-        ParameterError, match='no attribute "age"'
-    ):  # the third party's own, before it hears anybody
+    with pytest.raises(ParameterError, match='no attribute "age"'):  # the third party's own, before it hears anybody
         next(
             third_party(
-                Assembly(
-                    contract_of(requirement_of(4, 1), 1, THREE, third_party="trusted"), tables["burgh"].schema
-                )
+                Assembly(contract_of(requirement_of(4, 1), 1, THREE, third_party="trusted"), tables["burgh"].schema)
             )
         )
 
@@ -264,9 +237,7 @@ def test_a_contract_that_cannot_work_is_refused_before_anything_leaves(third: st
     tables = dealt((30, 30, 30))
     good = contract_of(requirement_of(4, 1), 1, THREE, third_party=third)
     columns = (*good.columns[:2], Contribution("provider", "*", "sensitive"))
-    doubled = Contract(
-        **{**{name: getattr(good, name) for name in good.__struct_fields__}, "columns": columns}
-    )
+    doubled = Contract(**{**{name: getattr(good, name) for name in good.__struct_fields__}, "columns": columns})
     close = contract_of(mq.TCloseness(["job", "age"], t=0.5, sensitive="ill"), 1, THREE, third_party=third)
     for contract, reason in ((doubled, 'named "provider"'), (close, "t-closeness cannot be tested")):
         for script in (seated("abbey", contract, tables["abbey"]), third_party(Assembly(contract))):
@@ -279,9 +250,7 @@ def test_a_contract_that_cannot_work_is_refused_before_anything_leaves(third: st
     ("choose", "aware", "allowed"),
     [("widest", True, '"certainty" or "fitness"'), ("fitness", False, '"certainty" or "widest"')],
 )
-def test_an_algorithm_that_there_is_not_is_refused_before_records_leave(
-    choose: str, aware: bool, allowed: str
-) -> None:
+def test_an_algorithm_that_there_is_not_is_refused_before_records_leave(choose: str, aware: bool, allowed: str) -> None:
     terms = {"third_party": "trusted", "choose": choose, "provider_aware": aware}
     contract = contract_of(requirement_of(4, 1), 1, THREE, **terms)
     for script in (seated("abbey", contract, dealt((30, 30, 30))["abbey"]), third_party(Assembly(contract))):

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.protocol.contract import (
-    Contract,
-    Contribution,
-    read_requirement,
-    written_requirement,
-)
+from masquerade.protocol.contract import Contract, Contribution, read_requirement, written_requirement
 from masquerade.protocol.sensitive.checks import refuse_remote_sensitive
 
 REQUIREMENTS = [
@@ -24,9 +19,7 @@ REQUIREMENTS = [
     mq.EntropyLDiversity(["a"], l=2.5, sensitive="s"),
     mq.RecursiveLDiversity(["a"], c=0.7, l=2, sensitive="s"),
     mq.TCloseness(["a"], t=0.15, sensitive="s", distance="ordered"),
-    mq.TCloseness(
-        ["a"], t=0.15, sensitive="s", distance="hierarchical", taxonomy=["x;xy;any", "y;xy;any", "z;any"]
-    ),
+    mq.TCloseness(["a"], t=0.15, sensitive="s", distance="hierarchical", taxonomy=["x;xy;any", "y;xy;any", "z;any"]),
     mq.AlphaKAnonymity(["a"], alpha=0.29, k=4, sensitive="s", values=["x", "y"]),
     mq.ConfidenceBounding(["a"], confidence=1 / 3, sensitive="s"),
     mq.PSensitiveKAnonymity(["a"], p=2, k=4, sensitive="s"),
@@ -63,9 +56,7 @@ def test_the_canonical_form_has_no_floats_and_comes_back() -> None:
 def test_two_sessions_of_the_same_terms_have_different_hashes() -> None:
     assert a_contract().hash != a_contract().hash
     assert a_contract(nonce="n").hash == a_contract(nonce="n").hash
-    assert (
-        a_contract(nonce="n").hash != a_contract(nonce="n", method={"name": "tds", "score": "info-gain"}).hash
-    )
+    assert a_contract(nonce="n").hash != a_contract(nonce="n", method={"name": "tds", "score": "info-gain"}).hash
 
 
 @settings(max_examples=examples(100), deadline=None)

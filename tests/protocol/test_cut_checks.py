@@ -80,9 +80,7 @@ def test_any_split_of_the_columns_gives_the_release_of_one_table(
         for name, number in ((SICK, deal[4]), ("Town", deal[5]))
         if name in requirement.sensitive_attributes
     }
-    contract = contract_of(
-        requirement, holders, JointMondrian(choose=choose, strict=strict), sensitive=sensitive
-    )
+    contract = contract_of(requirement, holders, JointMondrian(choose=choose, strict=strict), sensitive=sensitive)
     algorithm = mq.Mondrian(None, choose, strict, merge="small")
     try:
         alone = mq.anonymize(table, requirement, algorithm, sensitive=list(sensitive))
@@ -126,9 +124,7 @@ def test_refused_cuts_are_withdrawn_and_never_shown() -> None:
 
 
 def test_verdicts_of_single_children_are_not_to_be_had() -> None:
-    with pytest.raises(
-        ParameterError, match=r"which clinic holds.+one by one; use merge = \"small\", or strict"
-    ):
+    with pytest.raises(ParameterError, match=r"which clinic holds.+one by one; use merge = \"small\", or strict"):
         refuse(JointMondrian(merge="violating").refusals(proposal_of(clinic_holds())))
     refuse(JointMondrian(merge="violating", strict=True).refusals(proposal_of(clinic_holds())))
     refuse(JointMondrian().refusals(proposal_of(clinic_holds())))

@@ -88,11 +88,7 @@ def contract_of(k: int, local: str = "datafly", join: str = "assembler") -> Cont
 
 
 def scripts(
-    table: mq.Table,
-    k: int,
-    books: dict[str, Notebook] | None = None,
-    local: str = "datafly",
-    join: str = "assembler",
+    table: mq.Table, k: int, books: dict[str, Notebook] | None = None, local: str = "datafly", join: str = "assembler"
 ) -> dict[str, Any]:
     contract = contract_of(k, local, join)
     ids = [str(row).encode() for row in range(len(table))]
@@ -143,9 +139,7 @@ def test_a_suppressed_record_counts_as_lost_altogether() -> None:
     kept = sides[0].passed
     assert 0 < kept.size < len(table)
     columns = [*columns_of(table, 0), *columns_of(table, 1)]
-    everything = Comparison(
-        tuple(columns), (*sides[0].released(), *sides[1].released()), None, kept, {"age": 3.0}
-    )
+    everything = Comparison(tuple(columns), (*sides[0].released(), *sides[1].released()), None, kept, {"age": 3.0})
     weighted = msgspec.structs.replace(contract_of(k), attributes=(AttributeTerms("age", weight="3.0"),))
     parts = scripts(table, k) | {ASSEMBLER: Dka.of(weighted).assembler(Assembly(weighted))}
     release = run_together(parts)[ASSEMBLER]
@@ -256,9 +250,7 @@ def shares_of(heard: list[SentMessage]) -> list[bytes]:
     return [each.data for each in heard if each.kind == "dka-chi"]
 
 
-def real_view(
-    table: mq.Table, k: int, me: int
-) -> tuple[list[SentMessage], list[np.ndarray[Any, Any]], list[Any]]:
+def real_view(table: mq.Table, k: int, me: int) -> tuple[list[SentMessage], list[np.ndarray[Any, Any]], list[Any]]:
     """What party `me` hears in the rounds of DkA-Datafly, every χ, and its own labels in each round."""
     wire, chis, labels = Wire(), [], []
 

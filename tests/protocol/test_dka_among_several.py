@@ -144,9 +144,7 @@ def test_counts_are_those_of_the_stretch(n: int, n_values: int, seed: int) -> No
     results = run_together({name: part(me) for me, name in enumerate(PARTIES)})
     bits = np.bitwise_xor.reduce([*results.values()]).reshape(n_values, width, n)
     counts = (bits.astype(int) << np.arange(width)[:, None]).sum(axis=1)
-    expected = [
-        [((groups == group) & (values == value)).sum() for group in groups] for value in range(n_values)
-    ]
+    expected = [[((groups == group) & (values == value)).sum() for group in groups] for value in range(n_values)]
     assert counts.tolist() == np.array(expected).tolist()
 
 
@@ -167,9 +165,7 @@ def test_sensitive_values_are_judged_as_by_plain_counting(requirement: mq.Requir
     arrow = people(24, 5).arrow
     jobs = [job.endswith("0") for job in arrow["job"].to_pylist()]
     diseases = ["gout" if job else ("flu", "cold")[at % 2] for at, job in enumerate(jobs)]
-    table = mq.Table(
-        arrow.append_column("disease", pa.array(diseases)), mq.Schema([*SCHEMA, mq.Attribute("disease")])
-    )
+    table = mq.Table(arrow.append_column("disease", pa.array(diseases)), mq.Schema([*SCHEMA, mq.Attribute("disease")]))
     both = mq.KAnonymity(NAMES, 3) & requirement
     contract = contract_of(3, "datafly", both)
     ids = [str(row).encode() for row in range(len(table))]

@@ -22,9 +22,7 @@ from protocol.test_dka import NAMES, bag, people, plainly
 from protocol.test_dka import scripts as sessions
 
 LEFT = pa.table({"job": pa.array(["cook", "cook", "judge", "judge", "cook"]).dictionary_encode()})
-RIGHT = pa.table(
-    {"town": ["Rome", "Rome", "Bern", "Bern", "Rome"], "age": ["old", "old", "any", "any", "old"]}
-)
+RIGHT = pa.table({"town": ["Rome", "Rome", "Bern", "Bern", "Rome"], "age": ["old", "old", "any", "any", "old"]})
 ORDER = ("town", "job", "age")
 PAIRS = mq.KAnonymity(ORDER, 2)
 
@@ -64,10 +62,7 @@ def test_neither_recognises_its_records(key: SecretKey) -> None:
     for _ in range(12):
         wire = Wire()
         run_together(
-            scripts(
-                key, pa.table({"job": ["cook"] * 5}), pa.table({"town": ["Rome"] * 5, "age": ["old"] * 5})
-            ),
-            wire,
+            scripts(key, pa.table({"job": ["cook"] * 5}), pa.table({"town": ["Rome"] * 5, "age": ["old"] * 5})), wire
         )
         there, back = (_ciphertexts(message.data) for message in wire.heard if message.kind == "join-rows")
         assert not set(there) & set(back)

@@ -79,9 +79,7 @@ def groups(released: Counter[tuple[object, ...]]) -> dict[tuple[object, ...], Co
     st.integers(2, 3),
     st.sampled_from([*LOCAL_ALGORITHMS]),
 )
-def test_plain_rounds_end_with_large_and_diverse_groups(
-    n: int, seed: int, k: int, values: int, local: str
-) -> None:
+def test_plain_rounds_end_with_large_and_diverse_groups(n: int, seed: int, k: int, values: int, local: str) -> None:
     table = patients(n, seed)
     if len(set(table.arrow["disease"].to_pylist())) < values:
         return

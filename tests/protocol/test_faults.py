@@ -50,9 +50,7 @@ def test_any_field_of_any_message_may_be_wrong(at: int, data: st.DataObject) -> 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(who=st.sampled_from(["bank", "loans"]), at=st.integers(3, 36), data=st.data())
-def test_any_field_of_any_message_may_be_wrong_where_scores_are_hidden(
-    who: str, at: int, data: st.DataObject
-) -> None:
+def test_any_field_of_any_message_may_be_wrong_where_scores_are_hidden(who: str, at: int, data: st.DataObject) -> None:
     any_field_may_be_wrong("secure", who, at, data)
 
 
@@ -67,8 +65,7 @@ def any_field_may_be_wrong(argmax: str, who: str, at: int, data: st.DataObject) 
         elif isinstance(value, int):
             wrong = st.integers(-(2**40), 2**40)
         changed = type(message)(
-            **{field: getattr(message, field) for field in message.__struct_fields__}
-            | {name: data.draw(wrong)}
+            **{field: getattr(message, field) for field in message.__struct_fields__} | {name: data.draw(wrong)}
         )
         return decode(encode(changed), [type(message)])
 

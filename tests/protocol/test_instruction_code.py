@@ -28,9 +28,7 @@ def test_round_trip(instruction: tuple[list[int], int]) -> None:
     assert unpack(packed, n_children, len(children)).tolist() == children
 
 
-@pytest.mark.parametrize(
-    "shares", [(0.5, 0.5), (0.95, 0.05), (0.999, 0.001), (0.4, 0.3, 0.3), (0.98, 0.01, 0.01)]
-)
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.95, 0.05), (0.999, 0.001), (0.4, 0.3, 0.3), (0.98, 0.01, 0.01)])
 def test_size_is_near_the_entropy(shares: tuple[float, ...]) -> None:
     """At most 1.5 times the information and a kilobyte, the bound that the mashup keeps for every step."""
     children = np.random.default_rng(1).choice(len(shares), 45_222, p=shares).astype(np.uint8)

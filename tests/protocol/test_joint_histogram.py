@@ -102,9 +102,7 @@ def test_many_records_and_labels_go_in_batches() -> None:
 
 @settings(max_examples=examples(15), deadline=None)
 @given(labelled(), st.integers(1, 4), st.sampled_from([0, 1]))
-def test_one_bit_for_all_groups(
-    drawn: tuple[tuple[Labels, Labels], Bounds], least: int, grouped_by: int
-) -> None:
+def test_one_bit_for_all_groups(drawn: tuple[tuple[Labels, Labels], Bounds], least: int, grouped_by: int) -> None:
     labels, bounds = drawn
     columns = bounds.labels[1 - grouped_by]
     table = counted(labels, bounds)[:-1, :-1]
@@ -114,10 +112,7 @@ def test_one_bit_for_all_groups(
             row_distinct(columns, bounds.width, least),
             all(np.count_nonzero(row) in range(least, 99) or not row.any() for row in rows),
         ),
-        (
-            row_bounded(columns, bounds.width, (1, 2)),
-            all(2 * row.max() <= row.sum() for row in rows),
-        ),
+        (row_bounded(columns, bounds.width, (1, 2)), all(2 * row.max() <= row.sum() for row in rows)),
     ]
 
     def part(me: int) -> Part:
@@ -125,9 +120,7 @@ def test_one_bit_for_all_groups(
             share = yield from joint_histogram(pair, labels[me], bounds)
             answers = []
             for circuit, _ in cases:
-                answers.append(
-                    (yield from every_group_satisfies(pair, share, circuit, bounds, grouped_by=grouped_by))
-                )
+                answers.append((yield from every_group_satisfies(pair, share, circuit, bounds, grouped_by=grouped_by)))
             return answers
 
         return run
@@ -206,9 +199,7 @@ def test_misuse_is_told() -> None:
 def test_encryption_gives_the_same_bits(drawn: tuple[tuple[Labels, Labels], Bounds], k: int) -> None:
     labels, bounds = drawn
     k = min(k, bounds.records)
-    left, right = together(
-        lambda me: lambda pair: shared_tests(pair, labels[me], k, bounds, back_end="encryption")
-    )
+    left, right = together(lambda me: lambda pair: shared_tests(pair, labels[me], k, bounds, back_end="encryption"))
     own = counted(labels, bounds)[labels[0].astype(np.intp), labels[1].astype(np.intp)]
     assert np.array_equal(left ^ right, own >= k)
 
@@ -233,9 +224,7 @@ def test_who_is_counted_nowhere_reaches_0_and_no_more(back_end: Any, labelling: 
 def test_either_way_refuses_the_same(back_end: Any) -> None:
     def attempt(n_labels: int, at_least: int) -> None:
         labels = np.zeros(n_labels, np.uint64)
-        together(
-            lambda me: lambda pair: shared_tests(pair, labels, at_least, Bounds(3, (1, 1)), back_end=back_end)
-        )
+        together(lambda me: lambda pair: shared_tests(pair, labels, at_least, Bounds(3, (1, 1)), back_end=back_end))
 
     with pytest.raises(ParameterError, match=r"between 0 and the number of records. Got 4"):
         attempt(3, 4)
@@ -264,10 +253,7 @@ def test_encryption_in_several_pieces_a_record(encryptor: int) -> None:
     assert np.array_equal(left ^ right, own >= 5)
     assert np.count_nonzero(own >= 5) >= 9
     # What the model counts is what travels: n·pieces ciphertexts out; every group up to the bound back, empty or not.
-    sent = {
-        kind: [each for each in wire.heard if each.kind == f"histogram-{kind}"]
-        for kind in ("labels", "groups")
-    }
+    sent = {kind: [each for each in wire.heard if each.kind == f"histogram-{kind}"] for kind in ("labels", "groups")}
     assert {each.sender for each in sent["labels"]} == {NAMES[encryptor]}
     assert {each.sender for each in sent["groups"]} == {NAMES[1 - encryptor]}
     bytes_sent = {
@@ -292,14 +278,10 @@ def test_rows_are_judged_the_same_by_encryption(
     def part(me: int) -> Part:
         def run(pair: Pair) -> Script[list[bool]]:
             def judged(circuit: Any) -> Script[bool]:
-                return rows_satisfy(
-                    pair, labels[me], circuit, bounds, grouped_by=grouped_by, back_end="encryption"
-                )
+                return rows_satisfy(pair, labels[me], circuit, bounds, grouped_by=grouped_by, back_end="encryption")
 
             one = yield from judged(lambda width, packed: row_distinct(columns, width, least, packed))
-            other = yield from judged(
-                lambda width, packed: row_bounded(columns, width, (1, 2), (0,), together=packed)
-            )
+            other = yield from judged(lambda width, packed: row_bounded(columns, width, (1, 2), (0,), together=packed))
             assert pair.histograms_by == {"encryption"}
             return [one, other]
 
@@ -334,8 +316,7 @@ def test_rows_of_several_pieces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "guilty"),
-    [("histogram-key", "anna"), ("histogram-labels", "anna"), ("histogram-groups", "berta")],
+    ("kind", "guilty"), [("histogram-key", "anna"), ("histogram-labels", "anna"), ("histogram-groups", "berta")]
 )
 def test_a_short_message_of_encryption_is_its_senders_fault(kind: str, guilty: str) -> None:
     def whole(me: int) -> Script[Any]:
@@ -373,9 +354,7 @@ MEASURED = [
 
 
 @pytest.mark.parametrize(("n", "labels", "way", "seconds"), MEASURED)
-def test_the_model_is_near_what_was_measured(
-    n: int, labels: tuple[int, int], way: Any, seconds: float
-) -> None:
+def test_the_model_is_near_what_was_measured(n: int, labels: tuple[int, int], way: Any, seconds: float) -> None:
     assert seconds / 1.5 <= expected_seconds(Bounds(n, labels))[way] <= seconds * 1.5
 
 
@@ -403,14 +382,7 @@ def test_the_chosen_way_is_told() -> None:
     for back_end in ("encryption", "transfers"):
         together(
             lambda me, way=back_end: (
-                lambda pair: shared_tests(
-                    pair, labels, 2, bounds, phases.append if me else silent, back_end=way
-                )
+                lambda pair: shared_tests(pair, labels, 2, bounds, phases.append if me else silent, back_end=way)
             )
         )
-    assert [stage.name for stage in phases] == [
-        "counting by encryption",
-        "counting",
-        "looking up",
-        "comparing",
-    ]
+    assert [stage.name for stage in phases] == ["counting by encryption", "counting", "looking up", "comparing"]

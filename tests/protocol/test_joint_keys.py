@@ -34,9 +34,7 @@ PEOPLE = {
 HOLDERS = {"age": "ann", "sex": "ann", "state": "ben"}
 
 
-def contract_of(
-    *sets: tuple[str, ...], parties: tuple[str, ...] = ("ann", "ben"), **options: Any
-) -> Contract:
+def contract_of(*sets: tuple[str, ...], parties: tuple[str, ...] = ("ann", "ben"), **options: Any) -> Contract:
     return Contract(
         parties=parties,
         columns=tuple(Contribution(name, holder, "attribute") for name, holder in HOLDERS.items()),
@@ -46,9 +44,7 @@ def contract_of(
 
 
 def scripts_of(
-    contract: Contract,
-    people: dict[str, list[Any]] = PEOPLE,
-    on_showing: Callable[[str], None] = lambda name: None,
+    contract: Contract, people: dict[str, list[Any]] = PEOPLE, on_showing: Callable[[str], None] = lambda name: None
 ) -> dict[str, Any]:
     question = JointKeys.of(contract)
     made: dict[str, Any] = {ASSEMBLER: question.assembler(Assembly(contract))}
@@ -57,13 +53,7 @@ def scripts_of(
         order = np.random.default_rng(at).permutation(n)
         own = {column: [people[column][row] for row in order] for column in contract.columns_needed(name)}
         table = mq.Table(pa.table(own or {"nothing": [0] * n}))
-        seat = Seat(
-            name,
-            contract,
-            table,
-            [b"%d" % row for row in order],
-            before_showing=partial(on_showing, name),
-        )
+        seat = Seat(name, contract, table, [b"%d" % row for row in order], before_showing=partial(on_showing, name))
         made[name] = question.party(seat)
     return made
 
@@ -74,9 +64,7 @@ def asked(contract: Contract, people: dict[str, list[Any]] = PEOPLE) -> JointRat
     return found
 
 
-@pytest.mark.parametrize(
-    ("measure", "ratios"), [("distinct", (1.0, 0.8, 1.0)), ("separation", (1.0, 0.9, 1.0))]
-)
+@pytest.mark.parametrize(("measure", "ratios"), [("distinct", (1.0, 0.8, 1.0)), ("separation", (1.0, 0.9, 1.0))])
 def test_the_papers_table_1(measure: str, ratios: tuple[float, ...]) -> None:
     """{age, state} is a key; {sex, state} is 0.8-distinct and 0.9-separation."""
     sets = (("age", "state"), ("sex", "state"), ("age", "sex", "state"))
@@ -165,10 +153,7 @@ def test_what_a_steward_reads() -> None:
     contract = contract_of(("age", "state"), precision="0.01")
     told = method_of(contract).disclosure(contract, "ann", None, show_steps=True)
     assert told.columns == ()
-    assert (
-        told.peers_learn[-1]
-        == "ben, the coordinator and the recipients: the distinct ratio of age, state, to 0.01"
-    )
+    assert told.peers_learn[-1] == "ben, the coordinator and the recipients: the distinct ratio of age, state, to 0.01"
 
 
 @pytest.mark.parametrize(

@@ -71,9 +71,7 @@ def test_any_split_of_the_columns_gives_the_release_of_one_table(
     holders = {name: f"p{number}" for name, number in zip(SCHEMA.names, deal, strict=True)}
     method = JointMondrian(choose=choose, strict=strict)
     joined = run_mashup(table, contract_of(requirement, holders, method, class_name="Class"))
-    alone = mq.anonymize(
-        table, requirement, mq.Mondrian("Class", choose, strict), missing="drop", sensitive=["Class"]
-    )
+    alone = mq.anonymize(table, requirement, mq.Mondrian("Class", choose, strict), missing="drop", sensitive=["Class"])
     names = [name for name in alone.table.column_names if name in joined.table.column_names]
     assert bag(joined.table.select(names)) == bag(alone.table.select(names))
 
@@ -94,9 +92,7 @@ SPLIT = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic"}
 def test_values_elsewhere_with_qids_that_share_an_attribute_are_refused_with_what_to_do() -> None:
     requirement = mq.KAnonymity(QID[:2], 2) & mq.LDiversity(QID[1:], 2, "Disease")
     contract = contract_of(requirement, SPLIT, sensitive={"Disease": "clinic"})
-    with pytest.raises(
-        ParameterError, match=r"shares attributes with it: make both QIDs the same, or use tds"
-    ):
+    with pytest.raises(ParameterError, match=r"shares attributes with it: make both QIDs the same, or use tds"):
         refuse(JointMondrian().refusals(proposal_of(contract)))
     sizes = contract_of(mq.KAnonymity(QID[:2], 2) & mq.KAnonymity(QID[1:], 2), SPLIT)
     refuse(JointMondrian().refusals(proposal_of(sizes)))
@@ -141,10 +137,7 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
         "cut along an attribute that it does not hold",
     ),
     "groups that it did not win": ({"positions": lambda data: data + bytes(4)}, "cut other groups than the"),
-    "a part of nobody": (
-        {"parts": lambda _: pack(np.zeros(24, np.uint32), 2)},
-        "cut a group against the requirement",
-    ),
+    "a part of nobody": ({"parts": lambda _: pack(np.zeros(24, np.uint32), 2)}, "cut a group against the requirement"),
     "a group of one person": (
         {"parts": lambda _: pack(np.eye(1, 24, dtype=np.uint32)[0], 2)},
         "cut a group against the requirement",
@@ -192,11 +185,7 @@ def test_agreed_weights_and_priorities_cut_as_on_one_table(
     deal[0], deal[1] = 0, 1
     holders = {name: f"p{number}" for name, number in zip(SCHEMA.names, deal, strict=True)}
     contract = contract_of(
-        requirement,
-        holders,
-        JointMondrian(priority=priority),
-        class_name="Class",
-        attributes=terms_of(schema),
+        requirement, holders, JointMondrian(priority=priority), class_name="Class", attributes=terms_of(schema)
     )
     assert JointMondrian.of(contract).priority == priority
     joined = run_mashup(table, contract)

@@ -104,14 +104,10 @@ def test_shares_of_small_numbers_are_lifted_into_the_ring() -> None:
 
 @settings(max_examples=examples(8), deadline=None)
 @given(st.lists(st.integers(-100, 100), min_size=4, max_size=4), st.lists(st.integers(-50, 50), min_size=1))
-def test_a_polynomial_is_evaluated_where_only_the_other_party_knows(
-    polynomial: list[int], points: list[int]
-) -> None:
+def test_a_polynomial_is_evaluated_where_only_the_other_party_knows(polynomial: list[int], points: list[int]) -> None:
     coefficients = [RING.elements(np.full(len(points), each)) for each in polynomial]
     where = RING.elements(np.array(points))
-    found = both(
-        lambda me: lambda pair: arithmetic.evaluated(pair, coefficients if me == 0 else where, 3, RING)
-    )
+    found = both(lambda me: lambda pair: arithmetic.evaluated(pair, coefficients if me == 0 else where, 3, RING))
     expected = [sum(c * y**i for i, c in enumerate(polynomial)) for y in points]
     assert signed(RING.add(*found), RING).tolist() == expected
 
@@ -121,8 +117,7 @@ def test_a_polynomial_is_evaluated_where_only_the_other_party_knows(
 def test_logarithms_on_shares_are_those_of_the_numbers(numbers: list[int], terms: int) -> None:
     precision = Precision(13, terms)
     assert (
-        computed(logarithms, numbers, precision=precision)
-        == scaled_logarithms(np.array(numbers), precision).tolist()
+        computed(logarithms, numbers, precision=precision) == scaled_logarithms(np.array(numbers), precision).tolist()
     )
 
 

@@ -31,9 +31,7 @@ def pooled(records: Sequence[Record], sizes: Mapping[str, int], order: Sequence[
         best = score(records, sizes, name, parents)
         while len(parents) < most:
             found = [
-                (score(records, sizes, name, [*parents, each]), each)
-                for each in order[:at]
-                if each not in parents
+                (score(records, sizes, name, [*parents, each]), each) for each in order[:at] if each not in parents
             ]
             if not found or min(each for each, _ in found) >= best:
                 break
@@ -92,9 +90,7 @@ def test_both_ways_to_split_a_table_give_the_pooled_net(n: int, seed: int, data:
     assert between(whole, "abcd", n, 2) == [expected] * 2
     holder = {name: data.draw(st.integers(0, 1)) for name in sizes} | {"b": 0, "d": 1}
     split: list[SharedCounts] = [
-        SplitColumns(
-            codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder
-        )
+        SplitColumns(codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder)
         for me in (0, 1)
     ]
     assert between(split, "abcd", n, 2) == [expected] * 2

@@ -54,9 +54,7 @@ def test_columns_of_several_parties_are_counted_as_in_one_table(data: st.DataObj
     few = data.draw(st.sampled_from([0, prod(SIZES.values())]))
 
     def part(me: int) -> Script[Any]:
-        own = {name: each for name, each in codes.items() if holder[name] == me} or {
-            "": np.zeros(n, np.int64)
-        }
+        own = {name: each for name, each in codes.items() if holder[name] == me} or {"": np.zeros(n, np.int64)}
         shared = yield from prepare_shared_numbers(me, parties, b"test")
         return (yield from SplitColumns(own, SIZES, 8, holder).answers_among(shared, QUESTIONS))
 

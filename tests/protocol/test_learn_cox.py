@@ -170,9 +170,7 @@ def test_a_ridge_is_lifelines_penalty(n_sites: int) -> None:
     """Its penalty is of the mean likelihood, and of columns by the deviation of a sample."""
     records, ridge = patients(60, seed=7), 6.0
     reference = pooled(records, penalizer=ridge / 60 * (59 / 60))
-    model = (
-        pooled_cox(records, ridge=ridge) if n_sites == 1 else learned(split(records, (40, 20)), ridge=ridge)
-    )
+    model = pooled_cox(records, ridge=ridge) if n_sites == 1 else learned(split(records, (40, 20)), ridge=ridge)
     np.testing.assert_allclose(model.coefficients, reference.params_, rtol=1e-4)
     np.testing.assert_allclose(model.errors, reference.standard_errors_, rtol=1e-4)
 
@@ -214,9 +212,7 @@ def test_a_category_of_which_nobody_dies_is_named(town: int) -> None:
 def test_tied_deaths_count_as_efron_says(sizes: tuple[int, ...]) -> None:
     records = patients(50, seed=3)
     assert np.bincount(records.steps[records.died]).max() > 3
-    np.testing.assert_allclose(
-        learned(split(records, sizes)).coefficients, pooled(records).params_, rtol=1e-4
-    )
+    np.testing.assert_allclose(learned(split(records, sizes)).coefficients, pooled(records).params_, rtol=1e-4)
 
 
 @settings(max_examples=examples(5), deadline=None)

@@ -40,11 +40,7 @@ Change = Callable[[Script[Any]], Script[Any]]
 
 
 def session(
-    drop_out: str,
-    changed: dict[str, Change],
-    name: str = "logistic",
-    wire: Wire | None = None,
-    **settings: Any,
+    drop_out: str, changed: dict[str, Change], name: str = "logistic", wire: Wire | None = None, **settings: Any
 ) -> Learned:
     method, contract, tables = scene(drop_out, name, **settings)
     scripts: dict[str, Script[Any]] = {ASSEMBLER: method.collector(Collection(contract))}
@@ -160,9 +156,7 @@ def test_wherever_a_site_drops_out_no_sum_is_opened_with_and_without_it() -> Non
     for number in range(0, 90, 7):
         wire = Wire()
         try:
-            learned = session(
-                "go-on", {LOST: vanishing(lambda _, at, number=number: at == number)}, wire=wire
-            )
+            learned = session("go-on", {LOST: vanishing(lambda _, at, number=number: at == number)}, wire=wire)
             expected = pooled(*(site for site in SITES if site not in learned.dropped_out))
             assert alike(learned.model.as_json(), expected, 1e-3)
             ends.add("model" if learned.dropped_out else "done before")
@@ -242,10 +236,7 @@ def test_a_site_that_somebody_still_reaches_is_not_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("lost", "told"),
-    [
-        (("nobody",), "has lost somebody who is no site"),
-        (("anna", "carla", "doris"), "would go on without us"),
-    ],
+    [(("nobody",), "has lost somebody who is no site"), (("anna", "carla", "doris"), "would go on without us")],
 )
 def test_odd_claims_name_their_author(lost: tuple[str, ...], told: str) -> None:
     def claims(move: Send) -> Iterator[Send]:

@@ -87,9 +87,7 @@ def test_whole_records_of_two_parties_give_the_pooled_tree(
 ) -> None:
     records, sizes = table
     at = data.draw(st.integers(0, len(records)))
-    sides = [
-        WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:at], records[at:])
-    ]
+    sides = [WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:at], records[at:])]
     assert between(sides, ["a", "b", "c"]) == [pooled(records, sizes, ["a", "b", "c"])] * 2
 
 
@@ -108,9 +106,7 @@ def test_columns_split_in_any_way_give_the_pooled_tree(
 
 def _check_split(records: list[Record], sizes: dict[str, int], holder: Mapping[str, int]) -> None:
     sides = [
-        SplitColumns(
-            codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder
-        )
+        SplitColumns(codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder)
         for me in (0, 1)
     ]
     assert between(sides, ["a", "b", "c"]) == [pooled(records, sizes, ["a", "b", "c"])] * 2
@@ -136,8 +132,6 @@ def test_a_tree_too_wide_for_one_message_is_the_same(monkeypatch: pytest.MonkeyP
     random = np.random.default_rng(3)
     sizes = {"a": 3, "b": 3, "c": 3, "class": 2}
     records = [{name: int(random.integers(size)) for name, size in sizes.items()} for _ in range(60)]
-    sides = [
-        WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:30], records[30:])
-    ]
+    sides = [WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:30], records[30:])]
     monkeypatch.setattr(pair, "_PART_BYTES", 1 << 12)
     assert between(sides, ["a", "b", "c"]) == [pooled(records, sizes, ["a", "b", "c"])] * 2

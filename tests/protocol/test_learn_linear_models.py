@@ -18,14 +18,7 @@ from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Script, Send
 from masquerade.protocol.learn.identified import DesignColumns
-from masquerade.protocol.learn.linear import (
-    Coefficients,
-    LinearModel,
-    Logistic,
-    Loss,
-    SquaredHinge,
-    linear_model,
-)
+from masquerade.protocol.learn.linear import Coefficients, LinearModel, Logistic, Loss, SquaredHinge, linear_model
 from masquerade.protocol.learn.sums import Numbers, prepare_aggregation
 
 NAMES = ("anna", "berta", "carla")
@@ -66,9 +59,7 @@ def test_logistic_regression_is_that_of_the_pooled_records() -> None:
     mean, deviation = x.mean(axis=0), x.std(axis=0)
     pooled = linear.LogisticRegression(C=np.inf, tol=1e-12, max_iter=1000).fit((x - mean) / deviation, y)
     np.testing.assert_allclose(models[0].coefficients, pooled.coef_[0] / deviation, rtol=1e-5)
-    assert models[0].intercept == pytest.approx(
-        pooled.intercept_[0] - pooled.coef_[0] @ (mean / deviation), rel=1e-5
-    )
+    assert models[0].intercept == pytest.approx(pooled.intercept_[0] - pooled.coef_[0] @ (mean / deviation), rel=1e-5)
 
 
 def gradient(model: LinearModel, x: Numbers, y: Numbers) -> Numbers:
@@ -162,9 +153,7 @@ def test_of_many_categories_of_one_class_some_are_named_in_one_line() -> None:
 def test_categories_that_coincide_are_named(towns: tuple[Numbers, Numbers, DesignColumns]) -> None:
     x, y, columns = towns
     x = np.column_stack([x, x[:, 2]])
-    columns = DesignColumns(
-        (*columns.attributes, "region"), {**columns.categories, "region": ("north", "south")}
-    )
+    columns = DesignColumns((*columns.attributes, "region"), {**columns.categories, "region": ("north", "south")})
     assert refused(x, y, columns=columns) == ["region"]
 
 
@@ -221,9 +210,7 @@ def test_standard_errors_are_statsmodels() -> None:
     for model in learned(split(x, y, (100, 63, 50)), Logistic()):
         np.testing.assert_allclose(model.coefficients, LUNG_STATSMODELS["coefficients"], rtol=1e-6)
         np.testing.assert_allclose(model.errors, LUNG_STATSMODELS["errors"], rtol=1e-5)
-        np.testing.assert_allclose(
-            [model.intercept, model.intercept_error], LUNG_STATSMODELS["intercept"], rtol=1e-5
-        )
+        np.testing.assert_allclose([model.intercept, model.intercept_error], LUNG_STATSMODELS["intercept"], rtol=1e-5)
 
 
 @settings(max_examples=examples(10), deadline=None)

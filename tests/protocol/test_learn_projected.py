@@ -68,9 +68,7 @@ def session(
     parts: Sequence[tuple[Any, Any]], terms: ProjectionTerms, n_outcomes: Literal[1, 2] = 1
 ) -> dict[str, Script[Any]]:
     names = NAMES[: len(parts)]
-    scripts: dict[str, Script[Any]] = {
-        name: site(me, *parts[me], terms, names) for me, name in enumerate(names)
-    }
+    scripts: dict[str, Script[Any]] = {name: site(me, *parts[me], terms, names) for me, name in enumerate(names)}
     return scripts | {BUILDER: build_mapped(names, n_outcomes, 1.0, "equal")}
 
 
@@ -117,9 +115,7 @@ def test_survival_is_fitted_by_lifelines_to_mapped_records(kernel: Literal["line
     again = fitted({"all": Mapped(projection(x), outcomes)}, 1.0, "equal")
     np.testing.assert_allclose(model.coefficients, again.coefficients, rtol=1e-6)
     assert list(model.hazards) == sorted(set(model.hazards))
-    assert list(model.times) == sorted(
-        outcomes[outcomes[:, 1] > 0, 0]
-    )  # no time at which somebody left alive
+    assert list(model.times) == sorted(outcomes[outcomes[:, 1] > 0, 0])  # no time at which somebody left alive
     assert quality(model, Mapped(projection(x), outcomes)) > 0.5
 
 
@@ -231,11 +227,7 @@ def test_ranks() -> None:
     assert np.isnan(area_under_curve(np.ones(2), np.ones(2, bool)))
     utils = pytest.importorskip("lifelines.utils")
     random = np.random.default_rng(1)
-    risks, durations, died = (
-        random.integers(0, 9, 40) * 1.0,
-        random.integers(1, 9, 40) * 1.0,
-        random.random(40) < 0.6,
-    )
+    risks, durations, died = (random.integers(0, 9, 40) * 1.0, random.integers(1, 9, 40) * 1.0, random.random(40) < 0.6)
     expected = utils.concordance_index(durations, -risks, died)
     assert concordance(risks, durations, died) == pytest.approx(expected)
 

@@ -66,9 +66,7 @@ def test_any_split_of_the_columns_gives_the_release_of_one_table(
     contract = contract_of(requirement, holders, method, class_name="Class")
     refuse(method.refusals(proposal_of(contract)))
     joined = run_mashup(table, contract)
-    alone = mq.anonymize(
-        table, requirement, UnionFirst("Class", choose, strict), missing="drop", sensitive=["Class"]
-    )
+    alone = mq.anonymize(table, requirement, UnionFirst("Class", choose, strict), missing="drop", sensitive=["Class"])
     names = [name for name in alone.table.column_names if name in joined.table.column_names]
     assert bag(joined.table.select(names)) == bag(alone.table.select(names))
 
@@ -76,9 +74,7 @@ def test_any_split_of_the_columns_gives_the_release_of_one_table(
 # --- a party that does not keep to it ---
 
 SPLIT = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic"}
-DRAWN = random.Random(
-    0
-)  # people whose groups over the union of the QIDs leave much to cut, also along bank's
+DRAWN = random.Random(0)  # people whose groups over the union of the QIDs leave much to cut, also along bank's
 CROWD = [
     {
         **PEOPLE[0],
@@ -126,21 +122,13 @@ LIES: dict[str, tuple[type, dict[str, Any], str]] = {
         {"positions": lambda data: write_numbers(np.full(len(data) // 4, 9))},
         "cut along an attribute that it does not hold",
     ),
-    "cuts that were not settled": (
-        LevelCuts,
-        {"positions": lambda data: data + bytes(4)},
-        "cut other groups than",
-    ),
+    "cuts that were not settled": (LevelCuts, {"positions": lambda data: data + bytes(4)}, "cut other groups than"),
     "cuts along another attribute": (
         LevelCuts,
         {"positions": lambda data: write_numbers(np.full(len(data) // 4, 3))},
         "cut along other attributes than those it named",
     ),
-    "a part of nobody": (
-        LevelCuts,
-        {"parts": lambda data: bytes(len(data))},
-        "cut a group against the requirement",
-    ),
+    "a part of nobody": (LevelCuts, {"parts": lambda data: bytes(len(data))}, "cut a group against the requirement"),
 }
 
 

@@ -37,9 +37,7 @@ TYPOS: dict[str, mq.Requirement] = {
 
 
 @pytest.mark.parametrize("requirement", TYPOS.values(), ids=TYPOS)
-def test_a_value_that_the_holder_does_not_have_is_refused_before_the_first_message(
-    requirement: mq.Requirement,
-) -> None:
+def test_a_value_that_the_holder_does_not_have_is_refused_before_the_first_message(requirement: mq.Requirement) -> None:
     contract = contract_of(requirement, AT_LOANS, sensitive={"Disease": "loans"})
     wire = Wire()
     with pytest.raises(ParameterError) as caught:
@@ -94,6 +92,4 @@ def test_of_providers_one_must_have_it() -> None:
     with pytest.raises(ParameterError) as caught:
         publish_together(of_houses("ague", "agu"), tables)
     (line,) = caught.value.lines
-    assert line.endswith(
-        'nobody has a record with ill = "agu"; a bound on a value that is nowhere binds nothing'
-    )
+    assert line.endswith('nobody has a record with ill = "agu"; a bound on a value that is nowhere binds nothing')

@@ -249,9 +249,7 @@ def test_a_requirement_on_the_class_itself(class_from: str | None) -> None:
     requirement = REQUIREMENT & mq.LDiversity(["Sex", "Job"], l=2, sensitive="Class")
     contract = contract_of(requirement, LOANS, class_from=class_from)
     alone = mq.anonymize(loan_table(), requirement, mq.TopDownSpecialization("Class"))
-    assert bag(alone.table) != bag(
-        mq.anonymize(loan_table(), REQUIREMENT, mq.TopDownSpecialization("Class")).table
-    )
+    assert bag(alone.table) != bag(mq.anonymize(loan_table(), REQUIREMENT, mq.TopDownSpecialization("Class")).table)
     assert bag(run_mashup(loan_table(), contract).table) == bag(alone.table)
 
 
@@ -267,9 +265,7 @@ def test_classes_that_disagree_are_neither_counted_nor_named() -> None:
         held = mq.Table(table.arrow.set_column(3, "Class", pa.array(labels)), table.schema)
         ids = [str(row).encode() for row in range(34)]
         scripts[name] = seated(name, contract, held, ids)
-    with pytest.raises(
-        DataError, match=r"class Class: (bank|loans) has other classes than (bank|loans) for some"
-    ):
+    with pytest.raises(DataError, match=r"class Class: (bank|loans) has other classes than (bank|loans) for some"):
         run_together(scripts)
 
 
@@ -300,13 +296,7 @@ def test_doubled_identifiers_are_named_by_their_rows() -> None:
 
 
 def test_numbers_and_texts_are_the_same_identifiers() -> None:
-    for cells in (
-        ["17", "18"],
-        [" 17", "18 "],
-        [17, 18],
-        [17.0, 18.0],
-        pa.array(["17", "18"]).dictionary_encode(),
-    ):
+    for cells in (["17", "18"], [" 17", "18 "], [17, 18], [17.0, 18.0], pa.array(["17", "18"]).dictionary_encode()):
         assert list(identifiers(mq.Table(pa.table({"id": cells})), "id", "strip")) == [b"17", b"18"]
     assert not len(identifiers(mq.Table(pa.table({"id": pa.array([], pa.string())})), "id", "strip"))
 

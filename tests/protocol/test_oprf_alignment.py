@@ -64,9 +64,7 @@ def pair() -> dict[str, Any]:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(people, people)
-def test_two_find_the_common_people_in_one_order(
-    pair: dict[str, Any], own: list[int], other: list[int]
-) -> None:
+def test_two_find_the_common_people_in_one_order(pair: dict[str, Any], own: list[int], other: list[int]) -> None:
     rows = run_together(
         {
             "p0": find_by_query(pair["p0"], "p1", len(other), items_of(own)),
@@ -150,9 +148,7 @@ def kinds(wire: Wire) -> set[str]:
     return {heard.kind for heard in wire.heard}
 
 
-def test_auto_is_the_curve_for_short_lists_and_the_other_way_for_long_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_auto_is_the_curve_for_short_lists_and_the_other_way_for_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     lists = [list(range(30)), list(range(20, 60))]
     for few, used in ((41, "blinded"), (40, "masked-columns")):
         monkeypatch.setattr(aligning, "FEW", few)
@@ -197,9 +193,7 @@ def test_values_with_the_same_first_word_are_told_apart() -> None:
     theirs = theirs.take(theirs.order())
     assert theirs.ascend()
     rows, places = matched(own, theirs)
-    assert [(own.second[row], theirs.second[place]) for row, place in zip(rows, places, strict=True)] == [
-        (1, 1)
-    ]
+    assert [(own.second[row], theirs.second[place]) for row, place in zip(rows, places, strict=True)] == [(1, 1)]
     packed = theirs.packed(11)
     again = PrfOutputs.unpacked(packed, 11)
     assert len(packed) == 44
@@ -263,9 +257,7 @@ def test_a_peer_that_breaks_the_protocol_is_named(
 
 def test_a_party_that_tells_another_size_than_it_has_ends_the_session() -> None:
     """The sizes are part of what names the alignment: its own columns or values fit nobody's any more."""
-    scripts = {
-        name: align(me, NAMES[:2], [b"1", b"2"], b"session", way="oprf") for me, name in enumerate(NAMES[:2])
-    }
+    scripts = {name: align(me, NAMES[:2], [b"1", b"2"], b"session", way="oprf") for me, name in enumerate(NAMES[:2])}
     scripts["p0"] = changing(scripts["p0"], "list-size", records=lambda _: 9)
     with pytest.raises(PeerBrokeProtocol):
         run_together(scripts)

@@ -29,9 +29,7 @@ def read(tmp_path: Path, people: pa.Table, contract: Contract) -> Records:
         return read_own_records(parted_files("people", tmp_path, wanted.used), wanted, engine, how)[0]
 
 
-def test_an_identifier_in_two_parts_is_told_by_its_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_identifier_in_two_parts_is_told_by_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalEngine, "rows_at_once", lambda *_: 10)
     people = mq.generate_people(40, missing=0)
     doubled = pa.concat_tables([people, people.slice(3, 1)])

@@ -49,13 +49,9 @@ def test_own_steps_are_heard_as_they_are_made() -> None:
     for name in CONTRACT.parties:
         made[name] = seated(name, CONTRACT, loan_table(), IDS, on_step=heard[name].append)
     release = run_together(made)[ASSEMBLER]
-    merged = sorted(
-        (step.round, name, step.attribute, step.value) for name, steps in heard.items() for step in steps
-    )
+    merged = sorted((step.round, name, step.attribute, step.value) for name, steps in heard.items() for step in steps)
     assert [each[0] for each in merged] == list(range(len(release.steps)))
-    assert [each[1:] for each in merged] == [
-        (step.party, step.attribute, step.value) for step in release.steps
-    ]
+    assert [each[1:] for each in merged] == [(step.party, step.attribute, step.value) for step in release.steps]
 
 
 @pytest.mark.parametrize("asked", [1, 2, 3])

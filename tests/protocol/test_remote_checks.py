@@ -59,8 +59,7 @@ MODELS: list[mq.Requirement] = [
     mq.KAnonymity(QID, k=2) & mq.LDiversity(["Sex", "Salary"], l=2, sensitive="Disease"),
     mq.AlphaKAnonymity(QID, alpha=0.6, k=3, sensitive="Disease"),
     mq.AlphaKAnonymity(QID, alpha=0.4, k=3, sensitive="Disease", values=["HIV"]),
-    mq.KAnonymity(QID, k=3)
-    & mq.ConfidenceBounding(QID, confidence=0.5, sensitive="Disease", values=["HIV", "flu"]),
+    mq.KAnonymity(QID, k=3) & mq.ConfidenceBounding(QID, confidence=0.5, sensitive="Disease", values=["HIV", "flu"]),
     mq.ConfidenceBounding(QID, confidence=0.65, sensitive="Disease"),
     mq.PSensitiveKAnonymity(QID, p=2, k=4, sensitive="Disease"),
     mq.EntropyLDiversity(["Job", "Salary"], l=2.5, sensitive="Disease"),
@@ -96,9 +95,7 @@ def test_hidden_scores_and_hidden_values_go_together() -> None:
     assert Counter(heard.kind for heard in wire.heard)["score"] == 0
 
 
-@pytest.mark.parametrize(
-    ("way", "keeps"), [("transfers", True), ("transfers", False), ("encryption", False)], ids=str
-)
+@pytest.mark.parametrize(("way", "keeps"), [("transfers", True), ("transfers", False), ("encryption", False)], ids=str)
 def test_the_way_to_the_histogram_is_told_and_changes_nothing(
     way: str, keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,9 +111,7 @@ def test_the_way_to_the_histogram_is_told_and_changes_nothing(
     assert release.settings["joint_histogram"] == way
     kinds = {heard.kind for heard in wire.heard}
     used = {"histogram-labels", "histogram-trees", "values-trees"} & kinds
-    [expected] = {"encryption": ["histogram-labels"]}.get(
-        way, ["values-trees" if keeps else "histogram-trees"]
-    )
+    [expected] = {"encryption": ["histogram-labels"]}.get(way, ["values-trees" if keeps else "histogram-trees"])
     assert used == {expected}
 
 
@@ -167,10 +162,7 @@ def test_every_check_looks_alike() -> None:
     """While the groups stay, whatever the candidate is and whatever comes of it: the same messages, as long."""
     requirement = mq.LDiversity(["Job", "Salary"], l=3, sensitive="Disease") & mq.KAnonymity(["Sex"], k=2)
     contract = contract_of(
-        requirement,
-        {"Sex": "bank", "Job": "bank", "Salary": "bank"},
-        sensitive={"Disease": "clinic"},
-        argmax="plain",
+        requirement, {"Sex": "bank", "Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}, argmax="plain"
     )
     wire = Wire()
     release = run_mashup(sick_loans(), contract, wire=wire)
@@ -185,9 +177,7 @@ def test_every_check_looks_alike() -> None:
             current = []
     assert set(answers) == {True, False}
     steps = iter(release.steps)
-    refining = [
-        good and next(steps).attribute != "Sex" for good in answers
-    ]  # changes the groups that are asked about
+    refining = [good and next(steps).attribute != "Sex" for good in answers]  # changes the groups that are asked about
     alike = list(zip(refining, checks, checks[1:], strict=False))
     assert sum(not refined for refined, _, _ in alike) > 1
     assert all(check == before for refined, before, check in alike if not refined)
@@ -210,9 +200,7 @@ def test_who_instructs_otherwise_than_it_may_is_named(asks: bool, monkeypatch: p
         return True
 
     if not asks:
-        monkeypatch.setattr(
-            RemoteChecks, "_parts", lambda _, groups, *__: np.full(34, groups.most, np.uint64)
-        )
+        monkeypatch.setattr(RemoteChecks, "_parts", lambda _, groups, *__: np.full(34, groups.most, np.uint64))
     monkeypatch.setattr(RemoteChecks, "ask", lying)
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
@@ -223,15 +211,11 @@ def test_who_instructs_otherwise_than_it_may_is_named(asks: bool, monkeypatch: p
 
 
 def test_a_holder_that_tells_too_many_values_is_named() -> None:
-    contract = contract_of(
-        MODELS[0], {"Sex": "bank", "Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}
-    )
+    contract = contract_of(MODELS[0], {"Sex": "bank", "Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"})
 
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
-    scripts["clinic"] = changing(
-        scripts["clinic"], kind_of(SensitiveValues), labels=lambda _: 35, bounded=lambda _: 35
-    )
+    scripts["clinic"] = changing(scripts["clinic"], kind_of(SensitiveValues), labels=lambda _: 35, bounded=lambda _: 35)
     with pytest.raises(PeerBrokeProtocol, match="told of 35 values for 34 records") as caught:
         run_together(scripts)
     assert caught.value.peer == "clinic"
@@ -239,9 +223,7 @@ def test_a_holder_that_tells_too_many_values_is_named() -> None:
 
 @pytest.mark.parametrize("parts", [1, 69])
 def test_who_may_split_a_group_into_more_parts_than_it_has_records_is_named(parts: int) -> None:
-    contract = contract_of(
-        MODELS[0], {"Sex": "bank", "Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}
-    )
+    contract = contract_of(MODELS[0], {"Sex": "bank", "Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"})
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
     scripts["bank"] = changing(scripts["bank"], kind_of(MostParts), parts=lambda _: parts)
@@ -299,8 +281,6 @@ def test_who_withdraws_for_ever_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(LocalView, "best", the_same_again)
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
-    with pytest.raises(
-        PeerBrokeProtocol, match="withdrew 3 candidates, and its cut has 2 values to split"
-    ) as caught:
+    with pytest.raises(PeerBrokeProtocol, match="withdrew 3 candidates, and its cut has 2 values to split") as caught:
         run_together(scripts)
     assert caught.value.peer == "bank"

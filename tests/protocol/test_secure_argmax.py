@@ -46,9 +46,7 @@ WORDS = BidWords(score_bits=72, position_bits=4)
 Rounds = Sequence[Sequence[Bid | None]]  # for each round, every party's bid
 
 
-def whole_session(
-    me: int, parties: Sequence[str], rounds: Rounds, rounds_ahead: int
-) -> Script[list[Winner | None]]:
+def whole_session(me: int, parties: Sequence[str], rounds: Rounds, rounds_ahead: int) -> Script[list[Winner | None]]:
     argmax = yield from prepare(me, parties, WORDS, rounds_ahead=rounds_ahead)
     winners = []
     for bids in rounds:
@@ -56,9 +54,7 @@ def whole_session(
     return winners
 
 
-def played(
-    n_parties: int, rounds: Rounds, rounds_ahead: int = 64, wire: Wire | None = None
-) -> list[int | None]:
+def played(n_parties: int, rounds: Rounds, rounds_ahead: int = 64, wire: Wire | None = None) -> list[int | None]:
     """The winner of each round, on which all parties agree."""
     names = NAMES[:n_parties]
     scripts = {name: whole_session(me, names, rounds, rounds_ahead) for me, name in enumerate(names)}
@@ -272,19 +268,14 @@ def test_every_score_fits_its_sessions_words(n_records: int) -> None:
     for name, bound in largest.items():
         words = bid_words(SCORES[name], n_records, n_attributes=9)
         highest = round(bound * FIXED_ONE)
-        assert (
-            words.word((highest, 0)) > words.word((highest, 8)) > words.word((-highest, 0)) > words.word(None)
-        )
+        assert words.word((highest, 0)) > words.word((highest, 8)) > words.word((-highest, 0)) > words.word(None)
         assert words.score_bits <= 8 * MOST_SCORE_BYTES
     assert bid_words(SCORES["gain-ratio"], 30_162, 8).width < 48
 
 
 @pytest.mark.parametrize(
     "holders",
-    [
-        {"Sex": "loans", "Job": "bank", "Salary": "bank"},
-        {"Sex": "loans", "Job": "bank", "Salary": "tax"},
-    ],
+    [{"Sex": "loans", "Job": "bank", "Salary": "bank"}, {"Sex": "loans", "Job": "bank", "Salary": "tax"}],
     ids=["two parties", "three parties"],
 )
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
@@ -305,9 +296,7 @@ def test_algorithm_2_decides_the_same_with_hidden_scores(
 ) -> None:
     """The accounts of contributions are kept from the winners' instructions, which everybody sees either way."""
     plainly, secretly = (
-        run_mashup(
-            *a_split(records, qids, "gain-ratio", dealt, adversary="malicious", epsilon=epsilon, argmax=way)
-        )
+        run_mashup(*a_split(records, qids, "gain-ratio", dealt, adversary="malicious", epsilon=epsilon, argmax=way))
         for way in ("plain", "secure")
     )
     assert [step.summary() for step in secretly.steps] == [step.summary() for step in plainly.steps]
@@ -354,9 +343,7 @@ class NeverTakePart(AlwaysTakePart):
         return False
 
 
-def test_a_party_that_holds_back_is_not_noticed_and_breaks_no_requirement(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_party_that_holds_back_is_not_noticed_and_breaks_no_requirement(monkeypatch: pytest.MonkeyPatch) -> None:
     def holding_back(me: int, parties: Sequence[str], *rest: Any, **ways: Any) -> Any:
         if parties[me] == "loans":
             ways["participation"] = NeverTakePart()
@@ -364,9 +351,7 @@ def test_a_party_that_holds_back_is_not_noticed_and_breaks_no_requirement(
 
     monkeypatch.setattr(party, "mashup", holding_back)
     release = run_mashup(loan_table(), contract_of(REQUIREMENT, TWO))
-    assert [step.party for step in release.steps] == [
-        "bank"
-    ] * 7  # without Sex the paper's run ends after seven steps
+    assert [step.party for step in release.steps] == ["bank"] * 7  # without Sex the paper's run ends after seven steps
     assert all(verdict.holds for verdict in release.verdicts)
 
 
@@ -376,9 +361,7 @@ def test_an_end_that_comes_too_early_is_noticed() -> None:
     flipped = {"berta": lambda data: bytes([data[0] ^ 0b100])}
     scripts: dict[str, Script[Any]] = {
         name: changing(
-            whole_session(me, names, [[None, None, Bid(3, 2)]], 1),
-            "shared-result",
-            data=flipped.get(name, bytes),
+            whole_session(me, names, [[None, None, Bid(3, 2)]], 1), "shared-result", data=flipped.get(name, bytes)
         )
         for me, name in enumerate(names)
     }

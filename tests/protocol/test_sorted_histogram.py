@@ -74,9 +74,7 @@ def large_alone(labels: tuple[Labels, Labels], bounds: Bounds) -> tuple[Labels, 
 def test_shares_are_those_of_plain_counting(drawn: tuple[tuple[Labels, Labels], Bounds], sorter: int) -> None:
     labels, bounds = drawn
     sorting = Sorting.of(bounds, sorter)
-    shares = together(
-        lambda me: lambda pair: sorted_histogram.sorted_histogram(pair, labels[me], bounds, sorting)
-    )
+    shares = together(lambda me: lambda pair: sorted_histogram.sorted_histogram(pair, labels[me], bounds, sorting))
     check(shares, labels, bounds)
     assert shares[0].bounds.labels[1 - sorter] == bounds.labels[1 - sorter]
     assert shares[0].bounds.labels[sorter] == sorting.rows(bounds.records)
@@ -109,11 +107,7 @@ def test_many_records_are_sorted_and_go_in_batches(monkeypatch: pytest.MonkeyPat
     bounds = Bounds(9_000, (200, 150), (20, 20))
     assert sorting_for(bounds) is not None
     wire = Wire()
-    check(
-        together(lambda me: lambda pair: transferred_histogram(pair, labels[me], bounds), wire),
-        labels,
-        bounds,
-    )
+    check(together(lambda me: lambda pair: transferred_histogram(pair, labels[me], bounds), wire), labels, bounds)
     assert sum(heard.kind == "block-rows" for heard in wire.heard) > 3
 
 
@@ -152,11 +146,7 @@ def test_a_view_does_not_depend_on_the_others_labels(name: str) -> None:
     own = np.arange(900, dtype=np.uint64) % 30
     bounds = Bounds(900, (30, 30), (20, 20))
     views = []
-    for other in (
-        np.zeros(900, np.uint64),
-        np.arange(900, dtype=np.uint64) % 31,
-        np.full(900, 30, np.uint64),
-    ):
+    for other in (np.zeros(900, np.uint64), np.arange(900, dtype=np.uint64) % 31, np.full(900, 30, np.uint64)):
         views.append(heard_by(name, (own, other) if me == 0 else (other, own), bounds))
     shapes = [[(each.kind, len(each.data)) for each in view] for view in views]
     assert shapes[0] == shapes[1] == shapes[2]
@@ -199,13 +189,7 @@ def test_a_short_message_is_its_senders_fault(kind: str, guilty: str) -> None:
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(
-    st.integers(1, 10**6),
-    st.integers(1, 20_000),
-    st.integers(1, 20_000),
-    st.integers(1, 99),
-    st.integers(1, 9),
-)
+@given(st.integers(1, 10**6), st.integers(1, 20_000), st.integers(1, 20_000), st.integers(1, 99), st.integers(1, 9))
 def test_the_choice_does_not_depend_on_who_is_first(n: int, p: int, q: int, k: int, least: int) -> None:
     one, other = Bounds(n, (p, q), (k, least)), Bounds(n, (q, p), (least, k))
     mirrored = [each and (each.block, each.whole) for each in (sorting_for(one), sorting_for(other))]
@@ -225,13 +209,7 @@ def test_sorting_is_chosen_where_groups_are_large_and_records_many() -> None:
 
 
 # Measured once on one core: processor seconds of one party.
-MEASURED = [
-    (30_162, 50, 0.73),
-    (30_162, 100, 0.39),
-    (15_000, 50, 0.22),
-    (40_000, 100, 1.1),
-    (30_162, 20, 1.8),
-]
+MEASURED = [(30_162, 50, 0.73), (30_162, 100, 0.39), (15_000, 50, 0.22), (40_000, 100, 1.1), (30_162, 20, 1.8)]
 
 
 @pytest.mark.parametrize(("n", "k", "seconds"), MEASURED)
@@ -304,9 +282,7 @@ def test_a_view_of_dka_follows_from_chi(me: int) -> None:
 # Attacks.
 
 
-def changing_once(
-    script: Script[Any], kind: str, field: str, change: Callable[[bytes], bytes]
-) -> Script[Any]:
+def changing_once(script: Script[Any], kind: str, field: str, change: Callable[[bytes], bytes]) -> Script[Any]:
     """A party that changes its first message of one kind."""
     changes = chain([change], repeat(lambda data: data))
     return changing(script, kind, **{field: lambda data: next(changes)(data)})
@@ -326,9 +302,7 @@ def test_who_adds_to_its_rows_gets_no_small_group_released(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("kind", "field"), [("vector-corrections", "shares"), ("vector-products", "masked")])
-def test_nonsense_gets_no_small_group_released(
-    kind: str, field: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nonsense_gets_no_small_group_released(kind: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a wrong tree makes of the counts: nothing is released, or groups of k."""
     sort_by(0, monkeypatch)
     parts = scripts(people(30, 3), 3)

@@ -102,12 +102,7 @@ def test_any_schema_survives(names: list[str], data: st.DataObject) -> None:
 @given(attributes("age"), attributes("age"))
 def test_the_same_is_written_the_same_and_nothing_else_is(one: mq.Attribute, other: mq.Attribute) -> None:
     (first,), (second,) = (write_schema(mq.Schema([each]), ["age"]) for each in (one, other))
-    alike = (one.kind, nodes_of(one), one.lower, one.upper) == (
-        other.kind,
-        nodes_of(other),
-        other.lower,
-        other.upper,
-    )
+    alike = (one.kind, nodes_of(one), one.lower, one.upper) == (other.kind, nodes_of(other), other.lower, other.upper)
     assert (difference(first, second) is None) == alike
     assert (digest_of(first, b"key") == digest_of(second, b"key")) == alike
     assert digest_of(first, b"key") != digest_of(first, b"another key")
@@ -116,9 +111,7 @@ def test_the_same_is_written_the_same_and_nothing_else_is(one: mq.Attribute, oth
 def test_sources_and_the_way_of_writing_numbers_make_no_difference() -> None:
     def attribute(source: str, two: float) -> WrittenAttribute:
         tree = Taxonomy(Branch("all", (Branch("low"), Branch("high"))), source, (0, two, 5))
-        (written,) = write_schema(
-            mq.Schema([mq.Attribute("age", "continuous", tree, lower=0, upper=two)]), ["age"]
-        )
+        (written,) = write_schema(mq.Schema([mq.Attribute("age", "continuous", tree, lower=0, upper=two)]), ["age"])
         return written
 
     one, other = attribute("/home/abbey/ages.csv", 2), attribute("C:\\burgh\\age.csv", 2.0)
@@ -146,41 +139,24 @@ NONSENSE: dict[str, tuple[WrittenAttribute, str]] = {
         WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 2), ("c", 0)))),
         "no tree",
     ),
-    "a parent beyond": (
-        WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 2**62)))),
-        "no tree",
-    ),
+    "a parent beyond": (WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 2**62)))), "no tree"),
     "a parent below": (
         WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 0), ("c", -2)))),
         "no tree",
     ),
-    "two roots": (
-        WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", -1)))),
-        "no tree",
-    ),
+    "two roots": (WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", -1)))), "no tree"),
     "no node": (WrittenAttribute("age", "categorical", WrittenTaxonomy(())), "empty"),
     "one name twice": (
         WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 0), ("b", 0)))),
         "two nodes alike",
     ),
     "not in preorder": (
-        WrittenAttribute(
-            "age",
-            "categorical",
-            WrittenTaxonomy((("a", -1), ("b", 0), ("c", 0), ("d", 1), ("e", 1))),
-        ),
+        WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 0), ("c", 0), ("d", 1), ("e", 1)))),
         "preorder",
     ),
-    "an only child": (
-        WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 0)))),
-        "preorder",
-    ),
+    "an only child": (WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 0)))), "preorder"),
     "endless": (
-        WrittenAttribute(
-            "age",
-            "categorical",
-            WrittenTaxonomy(tuple((str(at), at - 1) for at in range(100_000))),
-        ),
+        WrittenAttribute("age", "categorical", WrittenTaxonomy(tuple((str(at), at - 1) for at in range(100_000)))),
         "more than 100 levels",
     ),
     "endless with two children each": (
@@ -191,15 +167,9 @@ NONSENSE: dict[str, tuple[WrittenAttribute, str]] = {
         ),
         "more than 100 levels",
     ),
-    "no number": (
-        WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ("0", "nan", "2"))),
-        "no number",
-    ),
+    "no number": (WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ("0", "nan", "2"))), "no number"),
     "disorder": (WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ("0", "3", "2"))), "in order"),
-    "equal ends": (
-        WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ("0", "2", "2"))),
-        "in order",
-    ),
+    "equal ends": (WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ("0", "2", "2"))), "in order"),
     "ends missing": (WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ("0", "2"))), "in order"),
     "no end": (WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ())), "in order"),
     "infinity in the middle": (
@@ -240,9 +210,7 @@ def test_other_attributes_than_agreed_are_refused(told: list[str]) -> None:
 
 def test_half_characters_never_arrive_and_never_leave() -> None:
     """A lone surrogate is no UTF-8: a message with one is malformed, and our own is refused at home."""
-    good = encode(
-        ProviderRecords(b"", (), (WrittenAttribute("age", "categorical", WrittenTaxonomy((("@@@", -1),))),))
-    )
+    good = encode(ProviderRecords(b"", (), (WrittenAttribute("age", "categorical", WrittenTaxonomy((("@@@", -1),))),)))
     assert good.count(b"@@@") == 1
     with pytest.raises(ValueError, match="not a well-formed collaborate-records message"):
         decode(good.replace(b"@@@", "\ud800".encode("utf-8", "surrogatepass")), [ProviderRecords])
@@ -287,8 +255,6 @@ def test_whatever_arrives_is_read_or_refused(
 
 def test_other_shapes_are_no_message() -> None:
     for schema in ([{"name": "age"}], [{"name": "age", "kind": "colour"}], [["age", "date"]], "age"):
-        data = msgspec.msgpack.encode(
-            {"kind": "collaborate-records", "table": b"", "left_out": [], "schema": schema}
-        )
+        data = msgspec.msgpack.encode({"kind": "collaborate-records", "table": b"", "left_out": [], "schema": schema})
         with pytest.raises(ValueError, match="not a well-formed"):
             decode(data, [ProviderRecords])

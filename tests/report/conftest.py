@@ -68,9 +68,7 @@ class Page(HTMLParser):
         assert self._open, f"</{tag}> closes nothing"
         assert self._open.pop() == tag, f"</{tag}> does not nest"
         if tag == "table":
-            self.tables[self._caption.strip()] = [
-                [" ".join(cell.split()) for cell in row] for row in self._table
-            ]
+            self.tables[self._caption.strip()] = [[" ".join(cell.split()) for cell in row] for row in self._table]
 
     def handle_data(self, data: str) -> None:
         if "style" in self._open:
@@ -130,19 +128,12 @@ def hand_made() -> Callable[..., VerifiedRelease]:
     """A release from given columns, as no algorithm may ever make it."""
 
     def make(
-        columns: list[Generalised],
-        *,
-        k: int = 1,
-        steps: tuple[Step, ...] = (),
-        sizes: Any = None,
-        **other: Any,
+        columns: list[Generalised], *, k: int = 1, steps: tuple[Step, ...] = (), sizes: Any = None, **other: Any
     ) -> VerifiedRelease:
         table = pa.table({each.name: each.to_arrow() for each in columns})
         requirement = KAnonymity([each.name for each in columns], k)
         keys = [tuple(row) for row in np.stack([each.codes for each in columns], axis=1).tolist()]
-        found = (
-            np.array([keys.count(key) for key in dict.fromkeys(keys)], np.int64) if sizes is None else sizes
-        )
+        found = np.array([keys.count(key) for key in dict.fromkeys(keys)], np.int64) if sizes is None else sizes
         values: dict[str, Any] = {
             "rows": table.num_rows,
             "dropped_rows": 0,

@@ -95,22 +95,14 @@ def test_few_sizes_have_a_bar_each_and_a_wide_range_is_logarithmic():
 
 def test_the_histogram_says_its_figures():
     svg = ElementTree.fromstring(size_histogram(np.array([2, 2, 9]), [SizeLine(2, "k = 2")], title="sizes"))
-    assert svg[1].text.startswith(
-        "3 groups; the smallest has 2 records, the median 2, the largest 9. Required: k = 2."
-    )
+    assert svg[1].text.startswith("3 groups; the smallest has 2 records, the median 2, the largest 9. Required: k = 2.")
 
 
 def test_points_stand_at_their_values():
     svg = ElementTree.fromstring(
-        line_chart(
-            [Series("a", [(10, 0.1), (20, 0.2), (1000, 0.4)])],
-            title="t",
-            references=[Reference(0.3, "paper")],
-        )
+        line_chart([Series("a", [(10, 0.1), (20, 0.2), (1000, 0.4)])], title="t", references=[Reference(0.3, "paper")])
     )
-    dots = [each for each in svg.iter("path") if each.get("class") == "dot s0"][
-        1:
-    ]  # the first is the legend's
+    dots = [each for each in svg.iter("path") if each.get("class") == "dot s0"][1:]  # the first is the legend's
     at = [tuple(float(n) for n in re.findall(r"[\d.]+", dot.get("transform"))) for dot in dots]
     (x0, y0), (x1, y1), (x2, y2) = at
     assert (x1 - x0) / (x2 - x0) == pytest.approx(10 / 990, abs=1e-4)
@@ -168,12 +160,7 @@ def test_numbers_for_reading():
     assert [percent(each) for each in (0, 1e-9, 0.1234, 0.99999, 1)] == [
         "0\u202f%", "0.1\u202f%", "12.3\u202f%", "99.9\u202f%", "100\u202f%",
     ]  # fmt: skip
-    assert [duration(each) for each in (0.00123, 0.42, 1.5, 340.2)] == [
-        "1.23 ms",
-        "420 ms",
-        "1.50 s",
-        "340 s",
-    ]
+    assert [duration(each) for each in (0.00123, 0.42, 1.5, 340.2)] == ["1.23 ms", "420 ms", "1.50 s", "340 s"]
     assert [bare_name(each) for each in ("/a/b.csv", "b.csv", "C:\\x\\b.csv", "sqlite:////x/y.db")] == [
         "b.csv", "b.csv", "b.csv", "sqlite database",
     ]  # fmt: skip

@@ -66,11 +66,7 @@ def people(rows: int = 400) -> mq.Table:
             "disease": [("flu", "gout", "cold")[at % 3] for at in range(rows)],
         }
     )
-    attributes = [
-        mq.Attribute("age", "continuous"),
-        mq.Attribute("born", "date"),
-        mq.Attribute("sex", taxonomy="flat"),
-    ]
+    attributes = [mq.Attribute("age", "continuous"), mq.Attribute("born", "date"), mq.Attribute("sex", taxonomy="flat")]
     return mq.Table(frame, mq.Schema(attributes))
 
 
@@ -127,10 +123,7 @@ def test_the_verdict_says_what_groups_tell_of_class_and_sensitive_values() -> No
 def test_the_top_tells_date_job_version_and_digest() -> None:
     release = mq.anonymize(people(), mq.KAnonymity("sex", 20))
     made = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-    job = {
-        "data": {"source": "/srv/x/people.csv"},
-        "privacy": [{"model": "k-anonymity", "qid": ["sex"], "k": 20}],
-    }
+    job = {"data": {"source": "/srv/x/people.csv"}, "privacy": [{"model": "k-anonymity", "qid": ["sex"], "k": 20}]}
     release = dataclasses.replace(release, made=made, settings={"job_file": "/srv/x/mine.toml", "job": job})
     told = contents(release, "ab" * 32)
     assert told["about"] == [

@@ -60,16 +60,9 @@ def test_a_value_may_stand_beside_values_below_it():
 
 def test_values_that_are_no_nodes_stand_side_by_side():
     odd = dataclasses.replace(
-        generalised(JOBS, ["Clerk", "Judge"], [0, 1, 1]),
-        labels=("p", "q"),
-        lo=np.array([0, 2]),
-        hi=np.array([2, 5]),
+        generalised(JOBS, ["Clerk", "Judge"], [0, 1, 1]), labels=("p", "q"), lo=np.array([0, 2]), hi=np.array([2, 5])
     )
-    assert shape(cut_tree(odd, ())) == [
-        ("Any", None, "above", None),
-        ("p", "Any", "cut", 1),
-        ("q", "Any", "cut", 2),
-    ]
+    assert shape(cut_tree(odd, ())) == [("Any", None, "above", None), ("p", "Any", "cut", 1), ("q", "Any", "cut", 2)]
 
 
 def test_splits_grow_the_tree_of_a_continuous_attribute():

@@ -53,9 +53,7 @@ def test_five_thousand_steps_are_folded_and_capped(release, page):
 
 
 def test_five_hundred_attributes(hand_made, released_column, page):
-    columns = [
-        released_column(f"attribute {i}", [f"left {i}", f"right {i}"], [0, 0, 1, 1]) for i in range(500)
-    ]
+    columns = [released_column(f"attribute {i}", [f"left {i}", f"right {i}"], [0, 0, 1, 1]) for i in range(500)]
     release = hand_made(columns, k=2, attribute_losses={column.name: 0.25 for column in columns})
     html = render_report(release)
     read = page(html)
@@ -90,10 +88,7 @@ def test_a_large_taxonomy_stays_small(hand_made, released_column, page):
     regions = tuple(
         Branch(
             f"region {i}",
-            tuple(
-                Branch(f"area {i}.{j}", (Branch(f"leaf {i}.{j}.0"), Branch(f"leaf {i}.{j}.1")))
-                for j in range(50)
-            ),
+            tuple(Branch(f"area {i}.{j}", (Branch(f"leaf {i}.{j}.0"), Branch(f"leaf {i}.{j}.1"))) for j in range(50)),
         )
         for i in range(50)
     )
@@ -111,8 +106,7 @@ def test_a_deep_chain_of_splits(hand_made, released_column, page):
     domain = Continuum(np.arange(n), lower=0, upper=n)
     labels = [domain.label(i, i + 1) for i in range(n)]
     steps = tuple(
-        Step("x", domain.label(i, n), (domain.label(i, i + 1), domain.label(i + 1, n)), 0.1)
-        for i in range(n - 1)
+        Step("x", domain.label(i, n), (domain.label(i, i + 1), domain.label(i + 1, n)), 0.1) for i in range(n - 1)
     )
     column = dataclasses.replace(
         released_column("x", ["0"], list(range(n)), Taxonomy(Branch("0"))),

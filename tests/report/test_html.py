@@ -45,15 +45,7 @@ def test_nothing_is_fetched_and_nothing_runs(release, page):
     html = render_report(release)
     read = page(html)
     assert not re.search(r"https?://|@import|url\(", html)
-    assert not {tag for tag, _ in read.elements} & {
-        "script",
-        "link",
-        "img",
-        "iframe",
-        "object",
-        "embed",
-        "form",
-    }
+    assert not {tag for tag, _ in read.elements} & {"script", "link", "img", "iframe", "object", "embed", "form"}
     for _, attributes in read.elements:
         assert not {"src", "srcset", "action", "data", "style"} & set(attributes)
         assert not any(name.startswith("on") for name in attributes)
@@ -91,9 +83,7 @@ def test_the_tables_tell_the_summary(release, page):
         "0.3827", "0.2723", "0.3424", "0.2505", "0.1751", "0.1348", "0.1212", "0.0919",
     ]  # fmt: skip
     assert steps[0][2] == "[1, 99) → [1, 37) · [37, 99)"
-    losses = {
-        row[0]: row[2:] for row in read.tables["What each attribute lost, and how many values remain"][1:]
-    }
+    losses = {row[0]: row[2:] for row in read.tables["What each attribute lost, and how many values remain"][1:]}
     assert losses["Sex"] == ["0 %", "100 %", "2"]
     assert losses["Job"] == [
         f"{100 * release.attribute_losses['Job']:.1f} %",
@@ -134,9 +124,7 @@ def test_every_chart_has_a_text_alternative(release, svgs):
         assert svg[0].text
         assert svg[1].tag == "desc"
         assert svg[1].text
-    assert all(
-        svg.get("aria-hidden") == "true" for svg in svgs(render_report(release)) if svg.get("role") != "img"
-    )
+    assert all(svg.get("aria-hidden") == "true" for svg in svgs(render_report(release)) if svg.get("role") != "img")
 
 
 def test_a_k_over_fewer_attributes_does_not_look_violated(release, page):

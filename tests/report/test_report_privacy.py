@@ -103,9 +103,7 @@ def test_a_specialised_release_shows_only_what_it_holds_and_its_steps():
     assert release.steps
     html = render_report(release)
     allowed = {
-        str(value)
-        for name in release.table.column_names
-        for value in release.table.column(name).unique().to_pylist()
+        str(value) for name in release.table.column_names for value in release.table.column(name).unique().to_pylist()
     }
     allowed |= {text for step in release.steps for text in (step.value, *step.children)}
     ends = set(re.findall(r"[\w.-]+", " ".join(allowed)))

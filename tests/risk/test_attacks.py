@@ -19,10 +19,7 @@ ZIPS = mq.Taxonomy(
         "*****",
         tuple(
             mq.Branch(f"{prefix}**", tuple(mq.Branch(f"{prefix}{end}") for end in ends))
-            for prefix, ends in (
-                ("987", ("45", "12", "01", "08")),
-                ("123", ("67", "89", "99", "00", "37", "88")),
-            )
+            for prefix, ends in (("987", ("45", "12", "01", "08")), ("123", ("67", "89", "99", "00", "37", "88")))
         ),
     )
 )
@@ -78,9 +75,7 @@ def test_who_is_found() -> None:
 
 
 def test_an_outside_table_is_linked_by_ranges() -> None:
-    outside = mq.Table(
-        pa.table({"age": [24, 33, 60, 20], "zip": ["98745", "12388", "98745", "12300"]}), SCHEMA
-    )
+    outside = mq.Table(pa.table({"age": [24, 33, 60, 20], "zip": ["98745", "12388", "98745", "12300"]}), SCHEMA)
     alone = {**T_A, "age": ["[20, 21)", *T_A["age"][1:]], "zip": ["123**", *T_A["zip"][1:]]}
     found = play(alone, outside=outside)
     # The first fits a group of two, the second one of four, the third none, the last one that and the group of two.
@@ -135,14 +130,8 @@ def test_a_class_is_learned_as_a_sensitive_value_is() -> None:
 
 
 def test_two_releases_together() -> None:
-    first = {
-        "age": ["[0, 30)", "[0, 30)", "[30, 60)", "[30, 60)"],
-        "disease": ["Flu", "Cold", "Gout", "Cold"],
-    }
-    second = {
-        "age": ["[0, 20)", "[20, 60)", "[20, 60)", "[20, 60)"],
-        "disease": ["Flu", "Gout", "Cold", "Cold"],
-    }
+    first = {"age": ["[0, 30)", "[0, 30)", "[30, 60)", "[30, 60)"], "disease": ["Flu", "Cold", "Gout", "Cold"]}
+    second = {"age": ["[0, 20)", "[20, 60)", "[20, 60)", "[20, 60)"], "disease": ["Flu", "Gout", "Cold", "Cold"]}
     original = mq.Table(pa.table({"age": [10, 25, 40, 50]}), SCHEMA)
     requirement = mq.KAnonymity(["age"], k=1)
 
@@ -169,9 +158,7 @@ def test_two_releases_together() -> None:
 
 def test_three_releases_tell_what_no_two_do() -> None:
     """Who is in groups with A or B or C, A or B or D, A or C or D has A."""
-    releases = [
-        {"age": ["[0, 9)"] * 3 + ["[9, 99)"], "disease": [*values]} for values in ("ABCD", "ABDC", "ACDB")
-    ]
+    releases = [{"age": ["[0, 9)"] * 3 + ["[9, 99)"], "disease": [*values]} for values in ("ABCD", "ABDC", "ACDB")]
     tables = [pa.table(each) for each in releases]
     original = mq.Table(pa.table({"age": [1, 2, 3, 50]}), SCHEMA)
     for held, share, rows in (({"original": original}, 0.75, (1, 2, 3)), ({}, 0.75, ())):
@@ -196,9 +183,7 @@ def test_a_difference_is_of_people_who_must_be_in_a_group() -> None:
     release = {"age": [age for age, _ in groups], "zip": [zip_ for _, zip_ in groups]}
     earlier = {"age": ["[0, 5)"] * 5 + ["[5, 10)"] * 2}
     assert play(release, earlier=[pa.table(earlier)])["difference"].value == 0
-    assert (
-        play(release, earlier=[pa.table({"age": ["[0, 5)"] * 5 + ["[5, 15)"] * 2})])["difference"].value == 0
-    )
+    assert play(release, earlier=[pa.table({"age": ["[0, 5)"] * 5 + ["[5, 15)"] * 2})])["difference"].value == 0
     fewer = {"age": ["[0, 5)"] * 5}
     assert play(release, earlier=[pa.table(fewer)])["difference"].value == pytest.approx(1 / 2)
     overlapping = {"age": ["[0, 10)"] * 6 + ["[4, 12)"], "zip": ["*****"] * 7}
@@ -239,9 +224,7 @@ def test_a_population_is_given_found_or_assumed() -> None:
 
 
 def test_what_has_nothing_to_do_with_the_release() -> None:
-    with pytest.raises(
-        mq.DataError, match="the outside table has no attribute of the release's QIDs: age, zip"
-    ):
+    with pytest.raises(mq.DataError, match="the outside table has no attribute of the release's QIDs: age, zip"):
         play(T_A, outside=mq.Table(pa.table({"height": [1]})))
     with pytest.raises(mq.ParameterError, match="population must be at least 10, the records of the release"):
         play(T_A, population=9)
@@ -254,10 +237,7 @@ def test_every_attack_has_a_name_and_words() -> None:
     assert all(each.summary and each.summary[0] == each.summary[0].lower() for each in ATTACKS)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 30), st.sampled_from("xyz")), min_size=4, max_size=20),
-    st.integers(1, 3),
-)
+@given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("xyz")), min_size=4, max_size=20), st.integers(1, 3))
 @settings(max_examples=examples(20))
 def test_a_release_of_k_hides_its_own_people(rows: list[tuple[int, str]], k: int) -> None:
     """Whoever holds the original itself never has fewer than k records that fit, nor a higher chance than 1/k."""

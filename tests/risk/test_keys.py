@@ -68,9 +68,7 @@ def test_the_exact_key_is_the_lightest_and_the_greedy_one_is_minimal(
 
 
 @given(cells(), MEASURES, BETAS, st.integers(1, 4))
-def test_all_minimal_quasi_identifiers(
-    table: by_definition.Cells, measure: str, beta: float, most: int
-) -> None:
+def test_all_minimal_quasi_identifiers(table: by_definition.Cells, measure: str, beta: float, most: int) -> None:
     expected = by_definition.minimal(table, measure, Fraction(str(beta)), most)
     if not expected:
         with pytest.raises(AnswerIsNo, match="or fewer reach"):
@@ -104,9 +102,7 @@ def test_the_sample_sizes_of_the_paper() -> None:
 
 def test_a_sampled_key_is_nearly_one() -> None:
     n = 20_000
-    table = pa.table(
-        {"row": list(range(n)), "half": [at // 2 for at in range(n)], "few": [at % 3 for at in range(n)]}
-    )
+    table = pa.table({"row": list(range(n)), "half": [at // 2 for at in range(n)], "few": [at % 3 for at in range(n)]})
     by_rows = mq.keys(table, epsilon=0.1, delta=0.01)
     assert by_rows.sampled == tuples_for_key(3, n, 0.1, 0.01) < n
     assert by_rows.ratio >= 0.9

@@ -100,9 +100,7 @@ def test_pairs_are_of_different_rows_and_uniform() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_large_files_are_read_in_one_pass(
-    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_files_are_read_in_one_pass(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read, "SMALL_FILE", 0)
     monkeypatch.setattr(read, "BLOCK", 4096)
     monkeypatch.setattr(keys_and_masks, "HELD_BYTES", 1 << 12)

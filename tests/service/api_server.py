@@ -79,9 +79,7 @@ class Room:
     def moved(self, session: SessionRecord, *path: Status, cause: str | None = None) -> SessionRecord:
         """The session after these moves."""
         for status in path:
-            session = self.coordinator.store.sessions.advance(
-                session, status, cause if status.final else None
-            )
+            session = self.coordinator.store.sessions.advance(session, status, cause if status.final else None)
         return session
 
     def has_moved(self, session: SessionRecord) -> bool:
@@ -118,9 +116,7 @@ class Room:
         folder = self.coordinator.settings.releases / session.id
         folder.mkdir()
         (folder / "release.csv").write_text(TABLE)
-        pq.write_table(
-            pa.table({"age": ["[20-40)", "[40-60)"], "job": ["clerk", "nurse"]}), folder / "release.parquet"
-        )
+        pq.write_table(pa.table({"age": ["[20-40)", "[40-60)"], "job": ["clerk", "nurse"]}), folder / "release.parquet")
         (folder / "report.html").write_text(REPORT)
         (folder / "summary.json").write_text(json.dumps(SUMMARY))
         return NewRelease(
@@ -150,9 +146,7 @@ def make_coordinator(folder: Path, clock: FakeClock | None = None, **settings: A
     for name, password in PASSWORDS.items():
         coordinator.accounts.create(name, password, "admin" if name == "root" else "analyst")
     for card in (BANK, CLINIC):
-        coordinator.directory.take_in(
-            Published(card.party, (PublishedDataset(card, public=True),)), card.party
-        )
+        coordinator.directory.take_in(Published(card.party, (PublishedDataset(card, public=True),)), card.party)
     private = PublishedDataset(SHOP, public=False, users=("ben",))
     coordinator.directory.take_in(Published("shop", (private,)), "shop")
     return coordinator

@@ -16,9 +16,7 @@ from masquerade.service.accounts import Lockout
 RIGHT = "correct horse battery"
 WRONG = "wrong horse battery"
 CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # tests sign in often
-LOCKOUT = Lockout(
-    failures=3, window=timedelta(minutes=10), first=timedelta(minutes=1), longest=timedelta(minutes=5)
-)
+LOCKOUT = Lockout(failures=3, window=timedelta(minutes=10), first=timedelta(minutes=1), longest=timedelta(minutes=5))
 
 
 def refusal(act: Callable[[], Any]) -> str:
@@ -33,8 +31,7 @@ def everything_stored(database_url: str) -> str:
     engine = create_engine(database_url.replace("postgresql://", "postgresql+psycopg://"))
     with engine.connect() as connection:
         rows = [
-            connection.execute(text(f'SELECT * FROM "{table}"')).all()
-            for table in ("users", "api_tokens", "guards")
+            connection.execute(text(f'SELECT * FROM "{table}"')).all() for table in ("users", "api_tokens", "guards")
         ]
     engine.dispose()
     return repr(rows)

@@ -39,9 +39,7 @@ CLINIC = SchemaCard(
     records=5_000,
     snapshot="bb" * 32,
 )
-SHOP = SchemaCard(
-    "shop", "club", "ssn", (ColumnCard("colour", "categorical"),), "33" * 32, 100, snapshot="cc" * 32
-)
+SHOP = SchemaCard("shop", "club", "ssn", (ColumnCard("colour", "categorical"),), "33" * 32, 100, snapshot="cc" * 32)
 
 OPEN = {"access": "public", "purposes": ["*"], "least_k": 2, "share_class": True}
 

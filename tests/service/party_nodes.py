@@ -119,14 +119,8 @@ class Folder:
             f"{1000 + at},{20 + at % 11},{TOWNS[at % 3]},{DISEASES[at % 3]}"
             for at in [*reversed(range(people)), *range(8000, 8003)]
         ]
-        write(
-            self.path / "bank" / "customers.csv",
-            "\n".join(["ssn,job,salary,income,remark", *customers]) + "\n",
-        )
-        write(
-            self.path / "clinic" / "patients.csv",
-            "\n".join(["ssn,age,town,disease", *patients]) + "\n",
-        )
+        write(self.path / "bank" / "customers.csv", "\n".join(["ssn,job,salary,income,remark", *customers]) + "\n")
+        write(self.path / "clinic" / "patients.csv", "\n".join(["ssn,age,town,disease", *patients]) + "\n")
 
     def write_conf(self, name: str, *, extra: str = "", **policy: Any) -> Path:
         self.policies[name] |= policy
@@ -168,9 +162,7 @@ class Coordinator:
 
     async def offer(self, party: str, request: Request) -> Offer | Refusal:
         ask = AskOffer("s1", DATASETS[party], request.content())
-        answer: Offer | Refusal = await self.https[party].call(
-            "POST", "/v1/offers", ask, answer=Offer | Refusal
-        )
+        answer: Offer | Refusal = await self.https[party].call("POST", "/v1/offers", ask, answer=Offer | Refusal)
         return answer
 
     async def deal(self, request: Request | None = None) -> Deal:
@@ -211,13 +203,9 @@ class Coordinator:
     def token(self, party: str, contract: SignedContract) -> str:
         return TokenIssuer(self.identity).issue(party, contract.hash.hex())
 
-    async def prepare(
-        self, party: str, contract: SignedContract, token: str | None = None
-    ) -> ReadyAt | Refusal:
+    async def prepare(self, party: str, contract: SignedContract, token: str | None = None) -> ReadyAt | Refusal:
         ask = Prepare("s1", contract, token or self.token(party, contract))
-        answer: ReadyAt | Refusal = await self.https[party].call(
-            "POST", "/v1/sessions", ask, answer=ReadyAt | Refusal
-        )
+        answer: ReadyAt | Refusal = await self.https[party].call("POST", "/v1/sessions", ask, answer=ReadyAt | Refusal)
         return answer
 
     async def prepare_all(self, contract: SignedContract) -> dict[str, str]:
@@ -256,9 +244,7 @@ class Coordinator:
         async with self.network.listen(self.identity, trust_of("coordinator")) as listener:
             yield listener
 
-    async def start_all(
-        self, contract: SignedContract, listener: Listener, addresses: Mapping[str, str]
-    ) -> None:
+    async def start_all(self, contract: SignedContract, listener: Listener, addresses: Mapping[str, str]) -> None:
         book = {**addresses, "coordinator": listener.address}
         for party in contract.parties:
             await self.start(party, contract, book)

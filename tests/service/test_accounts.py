@@ -27,9 +27,7 @@ from service.stores import at_once
 
 
 def test_the_right_password_opens(accounts: Accounts) -> None:
-    assert accounts.sign_in("ann", RIGHT) == User(
-        name="ann", role=Role.ANALYST, disabled=False, created=START
-    )
+    assert accounts.sign_in("ann", RIGHT) == User(name="ann", role=Role.ANALYST, disabled=False, created=START)
 
 
 def test_every_wrong_sign_in_is_answered_alike(accounts: Accounts) -> None:
@@ -121,9 +119,7 @@ def test_renewing_never_undoes_a_new_password(accounts: Accounts, store: Store) 
 
 
 def test_accents_may_be_composed_differently(accounts: Accounts) -> None:
-    accounts.create(
-        "ben", "ma\N{LATIN SMALL LETTER N WITH TILDE}ana ma\N{LATIN SMALL LETTER N WITH TILDE}ana"
-    )
+    accounts.create("ben", "ma\N{LATIN SMALL LETTER N WITH TILDE}ana ma\N{LATIN SMALL LETTER N WITH TILDE}ana")
     accounts.sign_in("ben", "man\N{COMBINING TILDE}ana man\N{COMBINING TILDE}ana")
 
 
@@ -174,9 +170,7 @@ def test_roles(accounts: Accounts) -> None:
         accounts.create("ben", RIGHT, "king")
 
 
-def test_no_token_outlives_the_password_that_got_it(
-    accounts: Accounts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_token_outlives_the_password_that_got_it(accounts: Accounts, monkeypatch: pytest.MonkeyPatch) -> None:
     """The password is changed after the old one was found right, and before its token is made."""
     user, token, made = accounts.sign_in_for_token("ann", RIGHT, TokenKind.SIGN_IN, timedelta(hours=1))
     assert (accounts.authenticate(token), made.expires) == (user, START + timedelta(hours=1))
@@ -283,9 +277,7 @@ def waits_until(store: Store, name: str) -> datetime | None:
     return guard.locked_until if guard is not None else None
 
 
-def test_guessing_makes_a_source_wait_for_a_growing_time(
-    accounts: Accounts, store: Store, clock: FakeClock
-) -> None:
+def test_guessing_makes_a_source_wait_for_a_growing_time(accounts: Accounts, store: Store, clock: FakeClock) -> None:
     for minutes in (1, 2, 4, 5, 5):
         for _ in range(3):
             assert (waits_until(store, "ann") or START) <= clock.now()
@@ -330,9 +322,7 @@ def test_one_name_locks_no_other(accounts: Accounts) -> None:
     accounts.sign_in("ann", RIGHT)
 
 
-def test_a_lock_outlives_a_restart(
-    accounts: Accounts, store: Store, database_url: str, clock: FakeClock
-) -> None:
+def test_a_lock_outlives_a_restart(accounts: Accounts, store: Store, database_url: str, clock: FakeClock) -> None:
     for _ in range(3):
         refusal(lambda: accounts.sign_in("ann", WRONG))
     store.close()
@@ -345,10 +335,7 @@ def test_guesses_at_once_are_all_counted(accounts: Accounts, store: Store) -> No
     assert all(isinstance(result, NotAllowed) for result in results)
     guard = store.users.guard("ann", HERE.name)
     assert guard is not None
-    assert (guard.lockouts, guard.locked_until) == (
-        1,
-        START + timedelta(minutes=1),
-    )  # five came too late to count
+    assert (guard.lockouts, guard.locked_until) == (1, START + timedelta(minutes=1))  # five came too late to count
     refusal(lambda: accounts.sign_in("ann", RIGHT))
 
 
@@ -416,9 +403,7 @@ def test_a_token_is_shown_once_and_stored_as_a_digest(accounts: Accounts, databa
     assert token.startswith("mq_")
     assert len(base64.urlsafe_b64decode(token[3:] + "=")) == 32
     assert accounts.authenticate(token) == ann
-    assert [(each.id, each.name, each.user) for each in accounts.tokens(ann)] == [
-        (described.id, "laptop", "ann")
-    ]
+    assert [(each.id, each.name, each.user) for each in accounts.tokens(ann)] == [(described.id, "laptop", "ann")]
     stored = everything_stored(database_url)
     assert token not in stored
     assert token[3:] not in stored

@@ -40,12 +40,7 @@ def coordinator(house: House) -> Iterator[Coordinator]:
 
 def asked(**changes: Any) -> dict[str, Any]:
     """A question about two sets of columns, one of them of both parties."""
-    method = {
-        "name": "joint-keys",
-        "sets": [["job", "town"], ["salary", "town"]],
-        "least_records": 20,
-        **changes,
-    }
+    method = {"name": "joint-keys", "sets": [["job", "town"], ["salary", "town"]], "least_records": 20, **changes}
     columns = dict.fromkeys(name for each in method["sets"] or () for name in each)
     return {"purpose": "research", "attributes": [*columns], "budget": 100_000, "algorithm": method}
 
@@ -123,15 +118,10 @@ def test_what_a_policy_does_not_grant(house: House, coordinator: Coordinator) ->
         (asked() | {"attributes": ["job", "town"]}, '"salary" is not among the attributes'),
         (asked() | {"class": "income"}, "joint-keys has no use for it; leave it out"),
         (asked() | {"privacy": [{"model": "k-anonymity", "qid": ["job"], "k": 2}]}, "opens ratios alone"),
-        (
-            asked(sets=[["job", "salary"], ["job", "town"]]),
-            "all are bank's; a joint key has columns of two parties",
-        ),
+        (asked(sets=[["job", "salary"], ["job", "town"]]), "all are bank's; a joint key has columns of two parties"),
         (asked(precision=0.3), "precision must be 1 divided by a whole number"),
     ],
 )
-def test_what_cannot_be_asked(
-    house: House, coordinator: Coordinator, request_: dict[str, Any], problem: str
-) -> None:
+def test_what_cannot_be_asked(house: House, coordinator: Coordinator, request_: dict[str, Any], problem: str) -> None:
     with pytest.raises(ParameterError, match=problem):
         coordinator.ask(house.user("ana"), request_)

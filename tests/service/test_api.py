@@ -51,9 +51,7 @@ def test_signing_in_and_out(place: Room) -> None:
         problem(nobody.get("/me", headers=bearer), 401)
 
 
-@pytest.mark.parametrize(
-    ("days", "said"), [(0, "days: must be at least 1"), ("2", "days: must be a whole number")]
-)
+@pytest.mark.parametrize(("days", "said"), [(0, "days: must be at least 1"), ("2", "days: must be a whole number")])
 def test_what_is_wrong_is_told_in_our_words(ana: httpx.Client, days: object, said: str) -> None:
     answer = ana.post("/tokens", json={"name": "notebook", "days": days})
     assert problem(answer, 422)["problems"] == [said]
@@ -127,9 +125,7 @@ def test_asking_for_a_table(place: Room, ana: httpx.Client) -> None:
     assert session["status"] == "requested"
     assert session["client"] == "ana"
     assert session["created"].endswith("Z")
-    assert (
-        httpx.URL(place.url).join(made.headers["location"]) == f"{place.url}/api/v1/sessions/{session['id']}"
-    )
+    assert httpx.URL(place.url).join(made.headers["location"]) == f"{place.url}/api/v1/sessions/{session['id']}"
     assert ana.get(f"/sessions/{session['id']}").json() == session
 
 

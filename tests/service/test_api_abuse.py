@@ -65,15 +65,7 @@ def test_bodies_that_do_not_tell_their_length(place: Room) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"[" * 100_000,
-        b'{"a":' * 50_000,
-        b'{"budget": ' + b"9" * 10_000 + b"}",
-        b"\xff\xfe",
-        b"",
-        b"null",
-        b"NaN",
-    ],
+    [b"[" * 100_000, b'{"a":' * 50_000, b'{"budget": ' + b"9" * 10_000 + b"}", b"\xff\xfe", b"", b"null", b"NaN"],
 )
 def test_json_that_is_a_trap(ana: httpx.Client, content: bytes) -> None:
     for path in ("/sessions", "/previews", "/sign-in"):
@@ -143,9 +135,7 @@ def test_whose_bucket_an_address_counts_for() -> None:
 
 def sent(client: httpx.Client, method: str, path: str, body: Any) -> httpx.Response:
     """JSON with its signs escaped, so that it can hold what is no text."""
-    return client.request(
-        method, path, content=json.dumps(body), headers={"Content-Type": "application/json"}
-    )
+    return client.request(method, path, content=json.dumps(body), headers={"Content-Type": "application/json"})
 
 
 @pytest.mark.parametrize("text", METACHARACTERS)
@@ -189,9 +179,7 @@ def test_no_header_of_theirs_comes_back(place: Room, ana: httpx.Client) -> None:
         assert "x-evil" not in answer.headers
         assert answer.status_code in (404, 422)
         assert all("\n" not in line for line in answer.json()["problems"])
-    smuggled = raw(
-        place, b"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-A: b\rX-Evil: 1\r\nConnection: close\r\n\r\n"
-    )
+    smuggled = raw(place, b"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-A: b\rX-Evil: 1\r\nConnection: close\r\n\r\n")
     assert int(smuggled.split(b" ", 2)[1]) in (400, 401)
 
 

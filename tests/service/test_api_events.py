@@ -70,10 +70,7 @@ def test_numbers_that_are_none(place: Room, wrong: str) -> None:
 def test_events_that_come_while_one_listens(place: Room) -> None:
     session = place.ask()
     store = place.coordinator.store
-    with (
-        place.client("ana") as ana,
-        ana.stream("GET", f"/sessions/{session.id}/events", headers=STREAM) as stream,
-    ):
+    with place.client("ana") as ana, ana.stream("GET", f"/sessions/{session.id}/events", headers=STREAM) as stream:
         texts = stream.iter_text()
         text = ""
         while not read(text):
@@ -91,9 +88,7 @@ def test_more_events_than_a_page(place: Room) -> None:
     session = place.ask()
     for number in range(events.MOST_EVENTS):
         place.coordinator.store.events.append(session.id, "progress", {"round": number})
-    place.coordinator.store.sessions.advance(
-        place.coordinator.store.sessions.get(session.id), Status.CANCELLED
-    )
+    place.coordinator.store.sessions.advance(place.coordinator.store.sessions.get(session.id), Status.CANCELLED)
     with place.client("ana") as ana:
         first = ana.get(f"/sessions/{session.id}/events").json()
         assert first["next"] == events.MOST_EVENTS
@@ -145,9 +140,7 @@ def test_two_hundred_listeners(place: Room) -> None:
     async def everybody() -> tuple[list[list[dict[str, Any]]], int, int]:
         limits = httpx.Limits(max_connections=None)
         async with httpx.AsyncClient(limits=limits, timeout=900) as client:
-            listening = [
-                asyncio.create_task(listen(client, sessions[n % len(sessions)].id)) for n in range(LISTENERS)
-            ]
+            listening = [asyncio.create_task(listen(client, sessions[n % len(sessions)].id)) for n in range(LISTENERS)]
             await asyncio.to_thread(until, lambda: place.app.state.streams.open.total() == LISTENERS)
             waiting = threading.active_count()
             # With all of them waiting, others are answered.

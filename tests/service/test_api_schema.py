@@ -35,14 +35,10 @@ WITHOUT_BOUNDARIES = ("/previews", "/sessions/{id}/decision", *(() if EXPLORING 
 CONFIG = {
     "generation": {"mode": "all", "max-examples": EXAMPLES, "deterministic": True},
     "phases": {"stateful": {"enabled": False}},
-    "operations": [
-        {"include-path": path, "phases": {"coverage": {"enabled": False}}} for path in WITHOUT_BOUNDARIES
-    ],
+    "operations": [{"include-path": path, "phases": {"coverage": {"enabled": False}}} for path in WITHOUT_BOUNDARIES],
     "checks": {
         # A request can be well-formed and still ask for what no party has: that is 422 as well.
-        "positive_data_acceptance": {
-            "expected-statuses": ["2xx", "401", "403", "404", "409", "422"],
-        },
+        "positive_data_acceptance": {"expected-statuses": ["2xx", "401", "403", "404", "409", "422"]},
         "negative_data_rejection": {"expected-statuses": ["401", "403", "404", "405", "409", "422"]},
         # Nothing here may fail for a reason of the server's.
         "not_a_server_error": {"expected-statuses": ["2xx", "4xx"]},
@@ -136,9 +132,7 @@ def test_the_document_describes_everything(place: Room) -> None:
             if not operation.get("description"):
                 lacking.append(where)
             lacking += [
-                f"{where} {each['name']}"
-                for each in operation.get("parameters", ())
-                if not each.get("description")
+                f"{where} {each['name']}" for each in operation.get("parameters", ()) if not each.get("description")
             ]
             statuses = set(operation["responses"])
             assert {"429", "500", "503", "422"} <= statuses, where
@@ -163,15 +157,9 @@ def test_the_document_tells_of_requests_of_both_kinds() -> None:
     body = told["paths"]["/sessions"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     keys = body["properties"]
     assert {"kind", "m", "parties", "algorithm"} <= set(keys)
-    assert all(
-        keys[each]["description"].endswith("only in a horizontal request") for each in ("m", "parties")
-    )
+    assert all(keys[each]["description"].endswith("only in a horizontal request") for each in ("m", "parties"))
     assert keys["normalize"]["description"].endswith("only in a vertical request")
-    assert [read_request(each).arrangement for each in body["examples"]] == [
-        "vertical",
-        "horizontal",
-        "horizontal",
-    ]
+    assert [read_request(each).arrangement for each in body["examples"]] == ["vertical", "horizontal", "horizontal"]
     assert "horizontal" in told["components"]["schemas"]["SchemaCard"]["properties"]
 
 

@@ -54,9 +54,7 @@ def test_nobody_reaches_anothers_session(place: Room, ana: httpx.Client, ben: ht
     assert published.id not in ben.get("/sessions").text
 
 
-def test_a_recipient_has_the_release_and_decides_nothing(
-    place: Room, ana: httpx.Client, ben: httpx.Client
-) -> None:
+def test_a_recipient_has_the_release_and_decides_nothing(place: Room, ana: httpx.Client, ben: httpx.Client) -> None:
     made = ana.post("/sessions", json={**WISH, "recipients": ["ana", "ben"]}).json()
     assert ben.get(f"/sessions/{made['id']}").status_code == 200
     assert ben.post(f"/sessions/{made['id']}/cancel").status_code == 403
@@ -129,9 +127,7 @@ def test_a_token_comes_in_the_header_alone(place: Room) -> None:
             f"Bearer {token}x",
             f"Bearer {token} {token}",
         ):
-            assert nobody.get("/me", headers={"Authorization": scheme}).status_code == 401, scheme.split(" ")[
-                0
-            ]
+            assert nobody.get("/me", headers={"Authorization": scheme}).status_code == 401, scheme.split(" ")[0]
         assert nobody.get("/me", headers={"Authorization": f"Bearer {token}"}).status_code == 200
 
 
@@ -188,9 +184,7 @@ def test_guessing_tells_nothing_and_has_to_wait(tmp_path: Path) -> None:
             with place.client("root") as root:
                 assert root.get("/users/ana").json()["wrong_guesses"] == failures
                 assert root.patch("/users/ana", json={"unlock": True}).json()["wrong_guesses"] == 0
-            assert (
-                nobody.post("/sign-in", json={"user": "ana", "password": PASSWORDS["ana"]}).status_code == 200
-            )
+            assert nobody.post("/sign-in", json={"user": "ana", "password": PASSWORDS["ana"]}).status_code == 200
 
 
 # --- other pages (CSRF, CORS, framing) ---
@@ -226,9 +220,7 @@ def test_another_page_can_do_nothing(place: Room) -> None:
         assert ana.post("/tokens", content=content, headers={"Content-Type": "text/plain"}).status_code == 422
 
 
-@pytest.mark.parametrize(
-    "path", ["/me", "/nothing", "/sign-in", "/docs", "/openapi.json", "/sessions?nothing=1"]
-)
+@pytest.mark.parametrize("path", ["/me", "/nothing", "/sign-in", "/docs", "/openapi.json", "/sessions?nothing=1"])
 def test_every_answer_has_its_headers(place: Room, ana: httpx.Client, path: str) -> None:
     answer = ana.get(path)
     assert answer.headers["cache-control"] == "no-store"

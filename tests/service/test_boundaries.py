@@ -25,12 +25,7 @@ from papers.paper_tables import JOB
 from service.parties import BANK, CLINIC, NOW, OPEN, dealt, offer, policy, reasons, request
 from service_house import House
 
-SCHEMA = mq.Schema(
-    [
-        mq.Attribute("job", taxonomy=mq.Taxonomy(JOB)),
-        mq.Attribute("salary", "continuous"),
-    ]
-)
+SCHEMA = mq.Schema([mq.Attribute("job", taxonomy=mq.Taxonomy(JOB)), mq.Attribute("salary", "continuous")])
 WISHED = {"boundaries": {"age": {"max_width": 20, "weight": 2.5}}}
 
 
@@ -56,9 +51,7 @@ def test_a_deal_with_other_boundaries_is_not_signed() -> None:
 
 def test_contradictions_are_refused_with_every_reason() -> None:
     both = policy(
-        access="private",
-        users=["ben"],
-        boundaries={"age": {"never_finer_than": 25, "never_coarser_than": 30}},
+        access="private", users=["ben"], boundaries={"age": {"never_finer_than": 25, "never_coarser_than": 30}}
     )
     assert set(reasons(both, request(**WISHED))) >= {
         '"age": min_width: must be at most max_width, 20; got 25',
@@ -71,10 +64,7 @@ def test_contradictions_are_refused_with_every_reason() -> None:
     [
         ({"never_finer_than": ["Blu-collar"]}, 'min_generalization: "Blu-collar" is no node'),
         (
-            {
-                "never_finer_than": ["Blue-collar"],
-                "never_coarser_than": ["Technical", "Non-Technical", "White-collar"],
-            },
+            {"never_finer_than": ["Blue-collar"], "never_coarser_than": ["Technical", "Non-Technical", "White-collar"]},
             "nothing finer than Blue-collar, and nothing more general than Technical: nothing is left between",
         ),
         ({"never_coarser_than": ["Technical"]}, 'none for "Janitor", "Mover", "Manager" and 2 more'),
@@ -130,19 +120,13 @@ def test_a_second_release_with_other_boundaries_is_another_release() -> None:
 def test_a_sensitive_column_has_no_boundaries() -> None:
     columns = [Contribution("disease", "clinic", "sensitive")]
     wished = {"disease": AttributeTerms("disease", ("flu",))}
-    assert offered_terms(columns, None, {}, wished)[1] == [
-        '"disease": it is released as it is, and has no boundaries'
-    ]
+    assert offered_terms(columns, None, {}, wished)[1] == ['"disease": it is released as it is, and has no boundaries']
 
 
 def test_bad_input_names_its_key() -> None:
-    with pytest.raises(
-        ParameterError, match=r"boundaries.age.max_width: must be a number above 0; for dates, days"
-    ):
+    with pytest.raises(ParameterError, match=r"boundaries.age.max_width: must be a number above 0; for dates, days"):
         request(boundaries={"age": {"max_width": 0}})
-    with pytest.raises(
-        ParameterError, match=r'boundaries.agee: "agee" is not among the attributes, but "age" is'
-    ):
+    with pytest.raises(ParameterError, match=r'boundaries.agee: "agee" is not among the attributes, but "age" is'):
         request(boundaries={"agee": {"max_width": 5}})
     with pytest.raises(ParameterError, match=r"boundaries: belongs to requests for tables: a model shows"):
         request(boundaries={"age": {"max_width": 5}}, algorithm={"name": "id3"}, privacy=[], most_error=None)
@@ -165,10 +149,7 @@ def test_a_policy_is_held_against_the_taxonomies_when_a_node_starts() -> None:
     ]
     assert 'the nearest is "Blue-collar"' in told[0]
     assert told[2] == "bank.toml: boundaries.salary.never_finer_than: must be at most max_width, 5; got 10"
-    fitting = {
-        "job": {"never_coarser_than": ["Blue-collar", "White-collar"]},
-        "salary": {"never_finer_than": 5},
-    }
+    fitting = {"job": {"never_coarser_than": ["Blue-collar", "White-collar"]}, "salary": {"never_finer_than": 5}}
     check_policy(policy(boundaries=fitting), BANK, "bank.toml", SCHEMA)
 
 

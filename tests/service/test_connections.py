@@ -69,10 +69,7 @@ def served(request: pytest.FixtureRequest, trial: Path, tmp_path: Path) -> Serve
         settings = read_settings(trial, keys, head=f'{HEAD}state = "{tmp_path / "state"}"\n')
         assert settings.limits == limits
         with Coordinator(settings) as made:
-            async with (
-                serving(made, APP) as address,
-                httpx.AsyncClient(base_url=f"http://{address}") as client,
-            ):
+            async with serving(made, APP) as address, httpx.AsyncClient(base_url=f"http://{address}") as client:
 
                 async def ask(said: bytes) -> str:
                     return (await client.post("/said", content=said)).text
@@ -238,11 +235,7 @@ def test_the_party_server_enters_what_it_hears_and_tells(tmp_path: Path) -> None
             with pytest.raises(PeerBrokeProtocol, match="its log says more"):  # and not which file it is
                 await line.call("POST", "/v1/datasets", Published("bank", ()))
 
-    with (
-        Coordinator(own) as made,
-        AuditLog(own.audit, own.identity) as audit,
-        AuditLog(theirs, bank[0]) as noted,
-    ):
+    with Coordinator(own) as made, AuditLog(own.audit, own.identity) as audit, AuditLog(theirs, bank[0]) as noted:
         asyncio.run(course(made, audit, noted))
     kinds = [(each["direction"], each["kind"], each["status"]) for each in control(own.audit)]
     assert kinds == [

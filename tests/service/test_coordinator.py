@@ -220,9 +220,7 @@ def test_a_deadline_that_has_passed_is_refused_at_once(coordinator: Coordinator)
     now = int(coordinator.clock.now().timestamp())
     for over in (0, now - 1, now):
         late = WISH | {"deadline": over}
-        with pytest.raises(
-            ParameterError, match=r"request: deadline: .*Z has passed, it is .*; give a later one"
-        ):
+        with pytest.raises(ParameterError, match=r"request: deadline: .*Z has passed, it is .*; give a later one"):
             coordinator.ask(ana, late)
         (told,) = coordinator.preview(ana, late).problems
         assert told.startswith("deadline: ")
@@ -427,9 +425,7 @@ def test_a_relaxed_session_asks_anew_and_forgets_the_held_table_once_that_is_agr
 
 def test_a_party_tells_who_may_ask_it(store: Store) -> None:
     furnish(store)
-    store.providers.publish_schema(
-        "bank", "finger of bank", {}, public=False, allowed=["ann", "nobody", "\0"]
-    )
+    store.providers.publish_schema("bank", "finger of bank", {}, public=False, allowed=["ann", "nobody", "\0"])
     assert [each.party for each in store.providers.reachable("ann")] == ["bank", "shop"]
     assert [each.party for each in store.providers.reachable("ben")] == ["shop"]
     assert store.providers.get("bank").allowed == ("ann",)

@@ -56,8 +56,7 @@ def test_a_killed_party_is_retried_up_to_the_limit_then_named_and_the_queue_goes
             house.nodes["clinic"].kill()
             assert coordinator.session(ana, behind.id).status is Status.QUEUED  # behind the first
             wish = house.request(
-                attributes=["colour", "job"],
-                privacy=[{"model": "k-anonymity", "qid": ["colour", "job"], "k": 3}],
+                attributes=["colour", "job"], privacy=[{"model": "k-anonymity", "qid": ["colour", "job"], "k": 3}]
             )
             del wish["class"]
             other = coordinator.ask(ana, wish)
@@ -93,9 +92,7 @@ def test_a_party_that_comes_back_in_time_is_tried_again_under_a_fresh_contract(t
             running(house, coordinator, asked)
             house.nodes["bank"].kill()
             wait_until(lambda: coordinator.session(ana, asked.id).status is Status.QUEUED, "it waits")
-            house.start_node(
-                "bank"
-            )  # takes many times `retry`: the only attempt that is left is not spent before
+            house.start_node("bank")  # takes many times `retry`: the only attempt that is left is not spent before
             done = house.finished(coordinator, asked.id)
             assert (done.status, done.cause) == (Status.PUBLISHED, None)
             assert done.attempts == 2
@@ -132,10 +129,7 @@ def test_a_busy_party_is_waited_for_without_using_attempts(tmp_path: Path) -> No
             ks = range(5, 10)
             asked = [
                 coordinator.ask(
-                    ana,
-                    house.request(
-                        attempts=1, privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": k}]
-                    ),
+                    ana, house.request(attempts=1, privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": k}])
                 )
                 for k in ks
             ]
@@ -236,11 +230,7 @@ class OffersForeignColumns(PartyNode):
     [
         (ForgesSignatures, Status.FAILED, "party clinic: its signature is not one over this contract"),
         (NamesAnother, Status.FAILED, "party clinic: answers in the name of bank"),
-        (
-            OffersForeignColumns,
-            Status.REFUSED,
-            "offers columns that are not its own or not wanted: age, town (clinic)",
-        ),
+        (OffersForeignColumns, Status.REFUSED, "offers columns that are not its own or not wanted: age, town (clinic)"),
     ],
     ids=["signature", "name", "columns"],
 )

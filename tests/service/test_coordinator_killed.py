@@ -93,9 +93,7 @@ def test_serve_says_where_it_listens_works_and_ends_when_told(served: House) -> 
     assert server.ready["pid"] == server.process.pid
     with Coordinator(served.settings()) as beside:
         served.known(beside, ana)
-        asked = beside.ask(
-            ana, served.request()
-        )  # in another process: found by the look that it takes every second
+        asked = beside.ask(ana, served.request())  # in another process: found by the look that it takes every second
         assert served.finished(beside, asked.id).status is Status.PUBLISHED
     os.kill(server.process.pid, signal.SIGTERM)
     assert server.ended() == 0

@@ -94,9 +94,7 @@ def test_the_coordinator_sees_the_release_and_nothing_finer(
         with house.coordinator() as coordinator:
             house.known(coordinator, ana)
             token = {"Authorization": f"Bearer {coordinator.accounts.create_token(ana, 'tests')[0]}"}
-            asked = coordinator.ask(
-                ana, house.request(attributes=["age", "job", "salary", "town", "disease"])
-            )
+            asked = coordinator.ask(ana, house.request(attributes=["age", "job", "salary", "town", "disease"]))
             done = house.finished(coordinator, asked.id)
             assert (done.status, done.cause) == (Status.PUBLISHED, None)
             rows = list(csv.DictReader(coordinator.table(ana, done.id).read_text().splitlines()))
@@ -212,9 +210,7 @@ def test_the_coordinator_sees_rows_of_the_release_and_nothing_finer(
     kinds = Counter((party, type(decode(data, [Rows, Values])).__name__) for party, data in heard)
     assert kinds == {(party, kind): 1 for party in records for kind in ("Rows", "Values")}
     handed = _handed_in(heard)
-    assert {party: len(each) for party, each in handed.items()} == {
-        party: len(each) for party, each in records.items()
-    }
+    assert {party: len(each) for party, each in handed.items()} == {party: len(each) for party, each in records.items()}
     everything = [row for each in handed.values() for row in each]
     assert Counter(everything) == Counter(tuple(row[name] for name in COLUMNS) for row in rows)
     _withstands(handed)
@@ -228,9 +224,7 @@ def _released(house: Hospitals, coordinator: Coordinator, told: dict[str, bytes]
         {"model": "k-anonymity", "qid": list(QID), "k": K},
         {"model": "l-diversity", "qid": list(QID), "sensitive": "disease", "l": L},
     ]
-    asked = coordinator.ask(
-        ana, house.request(m=M, attributes=["age", "ward", "cost", "disease"], privacy=wish)
-    )
+    asked = coordinator.ask(ana, house.request(m=M, attributes=["age", "ward", "cost", "disease"], privacy=wish))
     done = house.finished(coordinator, asked.id)
     assert (done.status, done.cause) == (Status.PUBLISHED, None)
     for path in ("", "/offers", "/contract", "/events", "/release", "/release/report"):
@@ -248,9 +242,7 @@ def _handed_in(heard: list[tuple[str, bytes]]) -> dict[str, list[tuple[str, ...]
         message = decode(data, [Rows, Values])
         if isinstance(message, Rows):
             table = read_columns(Columns(message.table, (), {}, (), {}), party, COLUMNS)
-            found[party] = list(
-                zip(*(map(str, table.column(name).to_pylist()) for name in COLUMNS), strict=True)
-            )
+            found[party] = list(zip(*(map(str, table.column(name).to_pylist()) for name in COLUMNS), strict=True))
     return found
 
 

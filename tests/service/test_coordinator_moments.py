@@ -76,9 +76,7 @@ class Gate:
 
 
 @contextmanager
-def frozen_at_the_start(
-    house: House, party: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[threading.Event]:
+def frozen_at_the_start(house: House, party: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """A party that freezes as soon as it was told to start; it thaws in the end."""
     real, frozen = PartyLinks.start, threading.Event()
 

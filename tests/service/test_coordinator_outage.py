@@ -273,9 +273,7 @@ def test_an_outage_that_is_over_before_the_parties_are_done_costs_nothing(
 
         real = ProgressWatch.look
         monkeypatch.setattr(ProgressWatch, "look", look)
-        monkeypatch.setattr(
-            SessionAttempt, "_assembling", on_loop(SessionAttempt._assembling, handing_in, before=True)
-        )
+        monkeypatch.setattr(SessionAttempt, "_assembling", on_loop(SessionAttempt._assembling, handing_in, before=True))
         asked = coordinator.ask(ana, wish(house))
         assert handing_in.entered.wait(PATIENCE)
         server.fall()
@@ -315,9 +313,7 @@ def test_a_release_that_was_stored_although_its_answer_was_lost_is_published_onc
         assert len(coordinator.ledger(ana, session=asked.id)) == 2
 
 
-def test_a_database_that_can_only_be_read_is_told_and_waited_for(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_can_only_be_read_is_told_and_waited_for(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     house.write_coordinator('database = "sqlite:///own.db"', state="sqlite-state")
     ana = house.user("ana")
     with house.coordinator() as coordinator, Gate() as written:
@@ -333,9 +329,7 @@ def test_a_database_that_can_only_be_read_is_told_and_waited_for(
             with impatient(coordinator.store._database.engine):
                 written.open()
                 wait_until(lambda: interrupted() > before, "the release cannot be stored")
-                wait_until(
-                    lambda: told(coordinator) == (False, "cannot be written", 1), "the trouble is told"
-                )
+                wait_until(lambda: told(coordinator) == (False, "cannot be written", 1), "the trouble is told")
             other.execute("ROLLBACK")
         done = house.finished(coordinator, asked.id)
         assert (done.status, done.cause, done.attempts) == (Status.PUBLISHED, None, 2)

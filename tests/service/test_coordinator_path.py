@@ -96,9 +96,7 @@ def test_a_request_becomes_a_verified_release(house: House, coordinator: Coordin
     assert set(contract["signatures"]) == {"bank", "clinic"}
 
 
-def test_the_coordinators_audit_log_is_whole_and_holds_the_session(
-    house: House, coordinator: Coordinator
-) -> None:
+def test_the_coordinators_audit_log_is_whole_and_holds_the_session(house: House, coordinator: Coordinator) -> None:
     ana, root = house.user("ana"), house.user("root", "admin")
     done = house.finished(coordinator, coordinator.ask(ana, house.request(attributes=["age", "job"])).id)
     assert done.status is Status.PUBLISHED
@@ -131,13 +129,9 @@ def test_steps_are_told_only_where_the_contract_grants_them(house: House, coordi
     assert "step" not in {event.kind for event in coordinator.events(ana, done.id)}
 
 
-def test_the_same_terms_come_from_the_cache_and_are_charged_again(
-    house: House, coordinator: Coordinator
-) -> None:
+def test_the_same_terms_come_from_the_cache_and_are_charged_again(house: House, coordinator: Coordinator) -> None:
     ana, ben = house.user("ana"), house.user("ben")
-    wish = house.request(
-        attributes=["age", "salary"], privacy=[{"model": "k-anonymity", "qid": ["age"], "k": 9}]
-    )
+    wish = house.request(attributes=["age", "salary"], privacy=[{"model": "k-anonymity", "qid": ["age"], "k": 9}])
     first = house.finished(coordinator, coordinator.ask(ana, wish).id)
     second = house.finished(coordinator, coordinator.ask(ben, wish).id)
     assert (first.status, second.status) == (Status.PUBLISHED, Status.PUBLISHED)
@@ -157,17 +151,14 @@ def test_the_same_terms_come_from_the_cache_and_are_charged_again(
 def test_a_snapshot_that_changed_leaves_the_cache(house: House, coordinator: Coordinator) -> None:
     ana = house.user("ana")
     wish = house.request(
-        attributes=["colour", "job"],
-        privacy=[{"model": "k-anonymity", "qid": ["colour", "job"], "k": 3}],
+        attributes=["colour", "job"], privacy=[{"model": "k-anonymity", "qid": ["colour", "job"], "k": 3}]
     )
     del wish["class"]
     first = house.finished(coordinator, coordinator.ask(ana, wish).id)
     assert first.status is Status.PUBLISHED
     before = _snapshot(coordinator, "shop")
     house.write_table("shop", change="one person less")
-    wait_until(
-        lambda: _snapshot(coordinator, "shop") not in (before, None), "the shop publishes its new snapshot"
-    )
+    wait_until(lambda: _snapshot(coordinator, "shop") not in (before, None), "the shop publishes its new snapshot")
     assert first.terms_hash is not None
     assert coordinator.store.releases.cached(first.terms_hash, "ana") is None
     assert coordinator.release(ana, first.id).rows > 0  # who has it keeps it
@@ -208,9 +199,7 @@ def test_a_refusal_lists_every_reason_of_every_party(house: House, coordinator: 
         wait_until(lambda: _purposes(coordinator, "shop") == ("*",), "the shop publishes its old policy")
 
 
-def test_a_budget_that_does_not_do_is_refused_with_every_price(
-    house: House, coordinator: Coordinator
-) -> None:
+def test_a_budget_that_does_not_do_is_refused_with_every_price(house: House, coordinator: Coordinator) -> None:
     ana = house.user("ana")
     done = house.finished(coordinator, coordinator.ask(ana, house.request(budget=5)).id)
     assert done.status is Status.REFUSED
@@ -220,9 +209,7 @@ def test_a_budget_that_does_not_do_is_refused_with_every_price(
     assert coordinator.ledger(ana, session=done.id) == []
 
 
-def test_what_no_data_can_satisfy_fails_at_once_and_is_not_tried_again(
-    house: House, coordinator: Coordinator
-) -> None:
+def test_what_no_data_can_satisfy_fails_at_once_and_is_not_tried_again(house: House, coordinator: Coordinator) -> None:
     ana = house.user("ana")
 
     def wish(k: int) -> dict[str, Any]:
@@ -244,9 +231,7 @@ def test_what_no_data_can_satisfy_fails_at_once_and_is_not_tried_again(
 def test_a_missed_quality_waits_for_the_client(house: House, coordinator: Coordinator) -> None:
     ana, root = house.user("ana"), house.user("root", "admin")
     wish = house.request(
-        most_error="0",
-        attributes=["town", "job"],
-        privacy=[{"model": "k-anonymity", "qid": ["town", "job"], "k": 20}],
+        most_error="0", attributes=["town", "job"], privacy=[{"model": "k-anonymity", "qid": ["town", "job"], "k": 20}]
     )
     accepted, withdrawn, relaxed, cancelled = (
         house.finished(coordinator, coordinator.ask(ana, wish).id) for _ in range(4)
@@ -274,16 +259,11 @@ def test_a_missed_quality_waits_for_the_client(house: House, coordinator: Coordi
             coordinator.release(ana, each.id)
         assert coordinator.ledger(ana, session=each.id) == []
 
-    for bad, word in (
-        ({"purpose": "fun"}, "purpose"),
-        ({"attributes": ["job"]}, "attributes"),
-        ({"k": 1}, "k"),
-    ):
+    for bad, word in (({"purpose": "fun"}, "purpose"), ({"attributes": ["job"]}, "attributes"), ({"k": 1}, "k")):
         with pytest.raises(ParameterError, match=word):
             coordinator.relax(ana, relaxed.id, bad)
     with pytest.raises(
-        ParameterError,
-        match=r"most_error: the classification error of the table that is held is 0\.\d+, so 0",
+        ParameterError, match=r"most_error: the classification error of the table that is held is 0\.\d+, so 0"
     ):
         coordinator.relax(ana, relaxed.id, {"budget": wish.get("budget", 0)})
     refused = coordinator.relax(ana, relaxed.id, {"budget": 1})
@@ -300,9 +280,7 @@ def test_a_missed_quality_waits_for_the_client(house: House, coordinator: Coordi
     assert done.request["most_error"] == "0.9"
 
 
-def test_limits_without_a_class_are_judged_before_anything_is_charged(
-    house: House, coordinator: Coordinator
-) -> None:
+def test_limits_without_a_class_are_judged_before_anything_is_charged(house: House, coordinator: Coordinator) -> None:
     ana = house.user("ana")
     wish = {"class": None, "attributes": ["age", "job"], "most_ncp": 0, "most_query_error": 0}
     held = house.finished(coordinator, coordinator.ask(ana, house.request(**wish)).id)
@@ -317,18 +295,14 @@ def test_limits_without_a_class_are_judged_before_anything_is_charged(
     with pytest.raises(ParameterError) as caught:
         coordinator.relax(ana, held.id, {"most_ncp": missed.ncp})
     assert [problem.key for problem in caught.value.problems] == [("most_query_error",)]
-    done = coordinator.relax(
-        ana, held.id, {"most_ncp": missed.ncp, "most_query_error": missed.query_error + 0.01}
-    )
+    done = coordinator.relax(ana, held.id, {"most_ncp": missed.ncp, "most_query_error": missed.query_error + 0.01})
     assert done.status is Status.PUBLISHED
     summary = coordinator.summary(ana, done.id)
     assert {"ncp": missed.ncp, "query_error": missed.query_error}.items() <= summary["quality"].items()
     assert summary["query_error"]["over"] == "each party's own columns"
 
 
-def test_each_party_notes_what_it_gained_and_nobody_else_is_told(
-    house: House, coordinator: Coordinator
-) -> None:
+def test_each_party_notes_what_it_gained_and_nobody_else_is_told(house: House, coordinator: Coordinator) -> None:
     ana = house.user("ana")
     done = house.finished(coordinator, coordinator.ask(ana, house.request()).id)
     assert done.status is Status.PUBLISHED

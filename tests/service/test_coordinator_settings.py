@@ -40,15 +40,9 @@ def test_settings_have_defaults_and_paths_relative_to_the_file(trial: Path) -> N
             ["party_address: 127.0.0.1:8080 is the address already; give each a port of its own"],
         ),
         ("[timings]\ncomeback = -1\n" + PARTIES, ["timings.comeback: must be a number of seconds above 0"]),
-        (
-            '[parties.shop]\naddress = "127.0.0.1:1"\n',
-            ["parties.shop: its certificate is not in the trust store"],
-        ),
+        ('[parties.shop]\naddress = "127.0.0.1:1"\n', ["parties.shop: its certificate is not in the trust store"]),
         ("[parties.bank]\n", ["parties.bank.address: missing"]),
-        (
-            '[parties.bank]\naddress = "x"\n[parties.clinic]\n',
-            ["parties.bank.address", "parties.clinic.address"],
-        ),
+        ('[parties.bank]\naddress = "x"\n[parties.clinic]\n', ["parties.bank.address", "parties.clinic.address"]),
         ('[parties.assembler]\naddress = "127.0.0.1:1"\n', ['"assembler" cannot name a party']),
         ('https = { certificate = "web.pem" }\n' + PARTIES, ["https"]),
         ('https = { certificate = "web.pem", key = "web.key" }\n' + PARTIES, ["there is no file"]),
@@ -61,20 +55,12 @@ def test_settings_have_defaults_and_paths_relative_to_the_file(trial: Path) -> N
         ('session_host = "127.0.0.1:99999"\n' + PARTIES, ["session_host: must be the name or number"]),
         ('session_host = "a\\nb"\n' + PARTIES, ["session_host: holds the control character"]),
         ('database = "x"\n' + PARTIES, ["database: not the URL of a database; allowed are sqlite:///"]),
-        (
-            'database = "http://u:geheim@x"\n' + PARTIES,
-            ["database: http://…: not a database for the service"],
-        ),
+        ('database = "http://u:geheim@x"\n' + PARTIES, ["database: http://…: not a database for the service"]),
         ('database = "sqlite:x"\n' + PARTIES, ["database: sqlite:x: not of the form sqlite:///file.db"]),
-        (
-            f'https = {{ certificate = "{"x" * 300}", key = "{"y" * 300}" }}\n' + PARTIES,
-            ["https: there is no file"],
-        ),
+        (f'https = {{ certificate = "{"x" * 300}", key = "{"y" * 300}" }}\n' + PARTIES, ["https: there is no file"]),
     ],
 )
-def test_what_is_wrong_with_the_settings_is_told_line_by_line(
-    trial: Path, text: str, lines: list[str]
-) -> None:
+def test_what_is_wrong_with_the_settings_is_told_line_by_line(trial: Path, text: str, lines: list[str]) -> None:
     with pytest.raises(ParameterError) as caught:
         read_settings(trial, text)
     told = "\n".join(caught.value.lines)

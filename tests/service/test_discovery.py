@@ -59,9 +59,7 @@ def problems(offered: dict[str, tuple[PublishedDataset, ...]], **wish: Any) -> t
 
 
 def dataset(party: str, name: str, *columns: str) -> PublishedDataset:
-    card = SchemaCard(
-        party, name, "id", tuple(ColumnCard(each, "categorical") for each in columns), "00" * 32
-    )
+    card = SchemaCard(party, name, "id", tuple(ColumnCard(each, "categorical") for each in columns), "00" * 32)
     return PublishedDataset(card, public=True)
 
 
@@ -79,13 +77,8 @@ def test_discovery_names_what_stands_against_a_request() -> None:
     )
     assert "one dataset of each party" in problems(offered, attributes=["age", "town", "colour"])[0]
     assert "at least two parties" in problems(offered, attributes=["age"])[0]
-    assert (
-        'no party offers "agee" (did you mean "age"?)' in problems(offered, attributes=["agee", "colour"])[0]
-    )
-    assert (
-        'class: no party offers "rich"'
-        in problems(offered, attributes=["age", "colour"], **{"class": "rich"})[0]
-    )
+    assert 'no party offers "agee" (did you mean "age"?)' in problems(offered, attributes=["agee", "colour"])[0]
+    assert 'class: no party offers "rich"' in problems(offered, attributes=["age", "colour"], **{"class": "rich"})[0]
     three = {**offered, "club": (dataset("club", "d", "hair"),)}
     with_class = {"purpose": "p", "attributes": ["age", "hair"], "class": "income"}
     assert find(read_request(with_class), three).parties == ("bank", "club", "shop")  # for the class alone
@@ -96,9 +89,7 @@ def test_discovery_names_what_stands_against_a_request() -> None:
     assert find(read_request(named), four).parties == ("bank", "club", "tax")
 
 
-@given(
-    st.lists(st.sampled_from(["job", "salary", "age", "town", "disease", "colour"]), min_size=1, unique=True)
-)
+@given(st.lists(st.sampled_from(["job", "salary", "age", "town", "disease", "colour"]), min_size=1, unique=True))
 @settings(max_examples=examples(40), deadline=None)
 def test_a_party_takes_part_exactly_when_it_contributes(attributes: list[str]) -> None:
     cards = (BANK, CLINIC, SHOP)
@@ -167,10 +158,7 @@ def test_a_limit_is_met_by_a_figure_that_was_measured() -> None:
     assert missed(error=0.2500001, most_error=0.25) == ["most_error"]
     assert missed(error=None, most_error=1.0) == ["most_error"]
     assert missed(error=0.9, ncp=0.9, query_error=7.0) == []
-    assert missed(ncp=0.6, most_ncp=0.5, query_error=None, most_query_error=2.0) == [
-        "most_ncp",
-        "most_query_error",
-    ]
+    assert missed(ncp=0.6, most_ncp=0.5, query_error=None, most_query_error=2.0) == ["most_ncp", "most_query_error"]
 
 
 def test_every_limit_goes_from_the_request_into_the_deal_and_back() -> None:
@@ -186,9 +174,7 @@ def test_two_of_them_need_no_class() -> None:
     assert limits_of(dealt(asked)) == {"most_ncp": 0.4, "most_query_error": 0.5}
     with pytest.raises(ParameterError, match="most_ncp: must be a number of at least 0 and at most 1"):
         request(most_ncp=1.5)
-    with pytest.raises(
-        ParameterError, match="most_query_error: must be a number of at least 0 and at most 1000"
-    ):
+    with pytest.raises(ParameterError, match="most_query_error: must be a number of at least 0 and at most 1000"):
         request(most_query_error=-1)
 
 
@@ -319,8 +305,6 @@ def test_no_page_of_a_release_that_binds_advises_what_would_be_refused(k: int) -
     free, tied = lost(k), bound(lost(k), TERMS)
     assert isinstance(tied, VerifiedRelease)
     refused = [advice for advice in ADVICE if not advice.coarser]
-    texts = {
-        release: " ".join((*cautions(release), render_report(release, "0" * 64))) for release in (free, tied)
-    }
+    texts = {release: " ".join((*cautions(release), render_report(release, "0" * 64))) for release in (free, tied)}
     assert any(advice.text in texts[free] for advice in refused)
     assert not any(advice.text in texts[tied] for advice in refused)

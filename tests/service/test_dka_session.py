@@ -62,9 +62,7 @@ def coordinator(house: House) -> Iterator[Coordinator]:
 
 def wish(house: House, attributes: list[str], **changes: Any) -> dict[str, Any]:
     privacy = [{"model": "k-anonymity", "qid": [name for name in attributes if name != "disease"], "k": 6}]
-    return house.request(
-        **{"class": None, "attributes": attributes, "privacy": privacy, "algorithm": METHOD} | changes
-    )
+    return house.request(**{"class": None, "attributes": attributes, "privacy": privacy, "algorithm": METHOD} | changes)
 
 
 def ended(house: House, coordinator: Coordinator, request: dict[str, Any]) -> SessionRecord:

@@ -131,11 +131,7 @@ def test_the_strictest_of_all_and_the_largest_coalition() -> None:
     assert contract.columns_needed("south") == ("age", "ward", "disease", "survived")
     assert deal.records == 3 * 1000
     assert deal.asked == wish(
-        m=2,
-        parties=list(NAMES),
-        privacy=list(deal.terms.requirements),
-        recipients=["ana"],
-        algorithm=deal.terms.method,
+        m=2, parties=list(NAMES), privacy=list(deal.terms.requirements), recipients=["ana"], algorithm=deal.terms.method
     )
 
 
@@ -166,9 +162,7 @@ def test_without_a_word_one_provider_may_be_curious() -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.integers(0, 4), st.integers(2, 9), st.sampled_from([None, 2, 3])), min_size=3, max_size=3
-    ),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(2, 9), st.sampled_from([None, 2, 3])), min_size=3, max_size=3),
     st.integers(0, 3),
 )
 def test_the_order_of_answers_does_not_matter_and_everybody_signs(
@@ -251,22 +245,13 @@ def test_attributes_that_are_not_generalised_alike_are_told_with_who_does_how() 
         ),
         ({"method": {"name": "mondrian", **TRUSTED}}, 'third_party "trusted" is not allowed'),
         ({"method": {"name": "mondrian"}}, "the deal is carried out in another way"),  # not spelled out
-        (
-            {"method": {"name": "tds"}},
-            'deal: algorithm.name: "tds" is not for parties that hold their data like this',
-        ),
-        (
-            {"method": {"name": "mondrian", "keep_provider": True}},
-            "deal: algorithm.keep_provider: unknown key",
-        ),
+        ({"method": {"name": "tds"}}, 'deal: algorithm.name: "tds" is not for parties that hold their data like this'),
+        ({"method": {"name": "mondrian", "keep_provider": True}}, "deal: algorithm.keep_provider: unknown key"),
         ({"axes": AXES[:1]}, "the deal generalises attributes in another way than offered"),
         ({"requirements": ()}, "the deal lacks k-anonymity"),
         ({"class_from": "south"}, "the deal is carried out in another way than its request asks for"),
         ({"method": {"name": "mondrian", "score": "gain-ratio"}}, "deal: algorithm.score: belongs to tds"),
-        (
-            {"method": {"name": "mondrian", "adversary": "malicious"}},
-            "deal: algorithm.adversary: belongs to tds",
-        ),
+        ({"method": {"name": "mondrian", "adversary": "malicious"}}, "deal: algorithm.adversary: belongs to tds"),
         ({"normalize": "none"}, "the deal is carried out in another way than its request asks for"),
     ],
 )
@@ -280,9 +265,7 @@ def test_a_party_does_not_sign_what_the_coordinator_has_changed(change: dict[str
 def test_boundaries_of_all_policies_and_of_the_request_meet() -> None:
     """All hold the column, so each may limit it: the finest "never coarser than", the coarsest "never finer than"."""
     asked = wish(boundaries={"age": {"max_width": 32, "weight": 2}})
-    north = hospital(
-        boundaries={"age": {"never_coarser_than": 16}, "ward": {"never_coarser_than": ["heart", "lung"]}}
-    )
+    north = hospital(boundaries={"age": {"never_coarser_than": 16}, "ward": {"never_coarser_than": ["heart", "lung"]}})
     south = hospital(boundaries={"age": {"never_coarser_than": 64, "never_finer_than": 4}})
     deal = agreed(asked, north=north, south=south)
     assert deal.terms.attributes == (
@@ -304,9 +287,7 @@ def test_the_same_again_is_within_the_boundaries_that_others_asked_for() -> None
     again = answer(hospital(), wish(), CARDS["west"], ledger, NOW, SCHEMA)
     assert isinstance(again, Offer), again
     assert again.attributes == deal.terms.attributes
-    narrower = answer(
-        hospital(), wish(boundaries={"age": {"max_width": 8}}), CARDS["west"], ledger, NOW, SCHEMA
-    )
+    narrower = answer(hospital(), wish(boundaries={"age": {"max_width": 8}}), CARDS["west"], ledger, NOW, SCHEMA)
     assert isinstance(narrower, Refusal)
     assert "boundary of age" in narrower.reasons[0]
 
@@ -321,9 +302,7 @@ def test_what_a_second_release_may_not_change() -> None:
 
     assert against(m=1) == against(m=0) == ""  # less is answered with what was agreed then
     assert "m = 1" in against(m=2)
-    assert "already released with k-anonymity" in against(
-        privacy=[{"model": "k-anonymity", "qid": QID, "k": 6}]
-    )
+    assert "already released with k-anonymity" in against(privacy=[{"model": "k-anonymity", "qid": QID, "k": 6}])
     assert against(attributes=["age", "disease", "ward"]) == ""  # what is released as it is comes last anyway
     assert (
         "in the order age, ward, disease; a second release with the columns in the order ward, age, disease could"
@@ -339,9 +318,7 @@ def test_what_a_second_release_may_not_change() -> None:
         ((north, msgspec.structs.replace(south, snapshot="ee" * 32), west), "table of south"),
         ((north, south), "parties"),
     ):
-        again = msgspec.structs.replace(
-            first, terms=msgspec.structs.replace(first.terms, provisions=provisions)
-        )
+        again = msgspec.structs.replace(first, terms=msgspec.structs.replace(first.terms, provisions=provisions))
         (told,) = accepts(hospital(), again, CARDS["north"], ledger, NOW, SCHEMA)
         assert told.startswith(f"already released with {difference} = ")
     trusted = answer(
@@ -404,9 +381,7 @@ def test_columns_that_differ_by_the_cards_are_told() -> None:
     tree = ColumnCard("ward", "categorical", taxonomy=TaxonomyCard("ff" * 32, 1, "any"))
     columns = tuple(tree if each.name == "ward" else each for each in CARDS["west"].columns)
     (problem,) = map(str, find(wish(), offered(west=card("west", columns=columns))).problems)
-    assert problem.startswith(
-        'attributes: "ward" is not the same everywhere: north, south as categorical with '
-    )
+    assert problem.startswith('attributes: "ward" is not the same everywhere: north, south as categorical with ')
     assert problem.endswith("; name those that go together in parties")
 
 
@@ -442,16 +417,12 @@ def test_over_fewer_attributes_nothing_is_covered_that_a_coalition_can_break() -
 
     policies = {name: hospital(methods={"mondrian": {"third_party": ["trusted"]}}) for name in NAMES}
     strict = hospital(methods={"mondrian": {"third_party": ["trusted"]}}, privacy=[bounded("age")])
-    ended, _ = carried(
-        wish(algorithm=TRUSTED, privacy=[bounded("age", "ward")]), policies | {"south": strict}
-    )
+    ended, _ = carried(wish(algorithm=TRUSTED, privacy=[bounded("age", "ward")]), policies | {"south": strict})
     assert isinstance(ended, Deal)  # both are judged, each on its own groups
     assert {part.qid for part in ended.terms.parts} == {("age",), ("age", "ward")}
     # Nor is it lost on the way to an m that somebody else insists on, or what a party would sign without.
     without = wish(algorithm=TRUSTED, m=0, privacy=[bounded("age", "ward")])
-    insisting = hospital(
-        methods={"mondrian": {"third_party": ["trusted"]}}, least_m=0, privacy=[bounded("age")]
-    )
+    insisting = hospital(methods={"mondrian": {"third_party": ["trusted"]}}, least_m=0, privacy=[bounded("age")])
     given = answer(insisting, without, CARDS["north"], Ledger(), NOW, SCHEMA)
     assert isinstance(given, Offer)
     assert ConfidenceBounding(["age"], 0.6, "disease") in given.parts

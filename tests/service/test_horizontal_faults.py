@@ -23,9 +23,7 @@ from service_hospitals import DISEASES, WARDS, Hospitals
 from service_house import wait_until, write
 from service_killed import Doomed
 
-PATIENT = (
-    "[timings]\nretry = 0.2\ncomeback = 90\nrefresh = 1\nsilence = 20\n"  # with a hospital that starts slowly
-)
+PATIENT = "[timings]\nretry = 0.2\ncomeback = 90\nrefresh = 1\nsilence = 20\n"  # with a hospital that starts slowly
 AGES = 'attributes.age = { type = "continuous", min = 0, max = 128 }'
 
 
@@ -157,9 +155,7 @@ def test_of_a_cancelled_session_no_row_has_left(large: LargeHospitals) -> None:
 
 
 @pytest.mark.system
-def test_a_coordinator_that_is_killed_in_the_middle_goes_on_when_it_is_back(
-    processes: LargeHospitals,
-) -> None:
+def test_a_coordinator_that_is_killed_in_the_middle_goes_on_when_it_is_back(processes: LargeHospitals) -> None:
     another_coordinator(processes, "state-killed")
     ana = processes.user("ana")
     server = processes.serve()
@@ -179,9 +175,7 @@ def test_a_coordinator_that_is_killed_in_the_middle_goes_on_when_it_is_back(
 
 
 @pytest.mark.system
-def test_what_was_handed_in_before_the_coordinator_was_killed_is_handed_in_again(
-    processes: LargeHospitals,
-) -> None:
+def test_what_was_handed_in_before_the_coordinator_was_killed_is_handed_in_again(processes: LargeHospitals) -> None:
     """Also where a hospital releases no snapshot twice: the terms are the same."""
     conf = another_coordinator(processes, "state-half-written")
     ana = processes.user("ana")
@@ -210,9 +204,7 @@ def test_what_was_handed_in_before_the_coordinator_was_killed_is_handed_in_again
 # --- hospitals that change between their signature and the start ---
 
 
-def test_a_table_that_changed_after_the_signature_is_not_released(
-    house: Hospitals, coordinator: Coordinator
-) -> None:
+def test_a_table_that_changed_after_the_signature_is_not_released(house: Hospitals, coordinator: Coordinator) -> None:
     with signed(coordinator, house.request(privacy=[k_of(6)])) as asked:
         house.write_table("south", change="after the signature")
     status, cause = ended(house, coordinator, asked)
@@ -257,14 +249,10 @@ def test_another_taxonomy_is_told_before_anybody_is_asked(house: Hospitals, coor
         assert problem.startswith(start)
         assert "; west as categorical with taxonomy " in problem
         assert problem.endswith("; name those that go together in parties")
-        assert (
-            coordinator.preview(house.user("ana"), house.request(parties=["north", "south"])).problems == ()
-        )
+        assert coordinator.preview(house.user("ana"), house.request(parties=["north", "south"])).problems == ()
 
 
-def test_other_bounds_are_told_by_name_when_all_have_answered(
-    house: Hospitals, coordinator: Coordinator
-) -> None:
+def test_other_bounds_are_told_by_name_when_all_have_answered(house: Hospitals, coordinator: Coordinator) -> None:
     other = house.columns("west").replace("max = 128", "max = 100")
     with different(house, coordinator, "west", other):
         asked = coordinator.ask(house.user("ana"), house.request(privacy=[k_of(8)]))
@@ -290,9 +278,7 @@ def test_the_same_identifiers_elsewhere_mean_nothing(house: Hospitals, coordinat
     snapshot = card_of(coordinator, "south").snapshot
     patients = (house.folder / "south.csv").read_text()
     write(house.folder / "south.csv", patients.replace("south", "north"))
-    wait_until(
-        lambda: card_of(coordinator, "south").snapshot != snapshot, "south's patients have other numbers"
-    )
+    wait_until(lambda: card_of(coordinator, "south").snapshot != snapshot, "south's patients have other numbers")
     asked = coordinator.ask(house.user("ana"), house.request(privacy=[k_of(9)]))
     assert ended(house, coordinator, asked) == (Status.PUBLISHED, None)
     assert coordinator.release(house.user("ana"), asked.id).rows == 60 + 60 + 30
@@ -339,9 +325,7 @@ def test_a_second_release_of_the_same_people_is_refused_with_what_differs(
             asked = coordinator.ask(ana, house.request(**changes))
             assert house.finished(coordinator, asked.id).status is Status.REFUSED
             reasons = coordinator.reasons(coordinator.store.sessions.get(asked.id))
-            assert any(each.startswith("already released") and difference in each for each in reasons), (
-                reasons
-            )
+            assert any(each.startswith("already released") and difference in each for each in reasons), reasons
             assert all(each.endswith(" (north)") for each in reasons)
         same = coordinator.ask(ana, house.request())
         assert ended(house, coordinator, same) == (Status.PUBLISHED, None)

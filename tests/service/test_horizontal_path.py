@@ -39,9 +39,7 @@ def coordinator(house: Hospitals) -> Iterator[Coordinator]:
         yield coordinator
 
 
-def test_hospitals_publish_together_with_the_strictest_of_all(
-    house: Hospitals, coordinator: Coordinator
-) -> None:
+def test_hospitals_publish_together_with_the_strictest_of_all(house: Hospitals, coordinator: Coordinator) -> None:
     ana = house.user("ana")
     asked = coordinator.ask(ana, house.request())
     assert asked.providers == ("north", "south", "west")
@@ -132,15 +130,9 @@ OTHER_KIND = 'belongs to a vertical request; this one has kind = "horizontal"'
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        (
-            {"m": -1},
-            "m: must be a whole number from 0 to 1000: the number of providers that may collude; got -1",
-        ),
+        ({"m": -1}, "m: must be a whole number from 0 to 1000: the number of providers that may collude; got -1"),
         ({"kind": "both"}, 'kind: must be one of "vertical", "horizontal"; got "both"'),
-        (
-            {"parties": ["north"]},
-            "parties: a horizontal session needs at least two; leave it out to ask all who can",
-        ),
+        ({"parties": ["north"]}, "parties: a horizontal session needs at least two; leave it out to ask all who can"),
         (
             {"parties": ["north", "nord"]},
             'parties: there is no provider "nord" (did you mean "north"?); there are north, south, west',
@@ -167,9 +159,7 @@ def test_mistakes_are_told_before_anybody_is_asked(
     assert f"request: {problem}" in told.value.lines
 
 
-def test_a_model_that_cannot_be_tested_in_secret_is_refused(
-    house: Hospitals, coordinator: Coordinator
-) -> None:
+def test_a_model_that_cannot_be_tested_in_secret_is_refused(house: Hospitals, coordinator: Coordinator) -> None:
     wish = {"model": "t-closeness", "qid": ["age", "ward"], "sensitive": "disease", "t": 0.6}
     with pytest.raises(ParameterError) as told:
         coordinator.ask(house.user("ana"), house.request(privacy=[k_of(5), wish]))
@@ -180,11 +170,7 @@ def test_a_model_that_cannot_be_tested_in_secret_is_refused(
         'coalition to be found, or third_party = "trusted" with choose = "certainty"',
     )
     done = publish(
-        house,
-        coordinator,
-        privacy=[k_of(5), wish],
-        algorithm={"third_party": "trusted"},
-        parties=["north", "south"],
+        house, coordinator, privacy=[k_of(5), wish], algorithm={"third_party": "trusted"}, parties=["north", "south"]
     )
     requirements = coordinator.summary(house.user("ana"), done.id)["requirements"]
     assert {each["model"] for each in requirements} == {"m-privacy", "k-anonymity", "t-closeness"}
@@ -211,8 +197,7 @@ def test_a_person_sees_what_leaves_before_it_is_signed(house: Hospitals, coordin
     try:
         asked = coordinator.ask(ana, house.request(privacy=[k_of(11)], purpose="approval"))
         wait_until(
-            lambda: any(event.kind == "approval" for event in coordinator.events(ana, asked.id)),
-            "south asks a person",
+            lambda: any(event.kind == "approval" for event in coordinator.events(ana, asked.id)), "south asks a person"
         )
         conf = str(house.folder / "south.toml")
         (waiting,) = json.loads(masquerade("party", "preview", conf, "--json"))["waiting"]
@@ -273,11 +258,7 @@ def k_of(k: int) -> dict[str, Any]:
 def covers(row: dict[str, str], record: dict[str, str]) -> bool:
     """Whether a released row can be that of a record, cell by cell."""
     interval = re.fullmatch(r"\[(\S+), (\S+)\)", row["age"])
-    age = (
-        float(interval[1]) <= int(record["age"]) < float(interval[2])
-        if interval
-        else row["age"] == record["age"]
-    )
+    age = float(interval[1]) <= int(record["age"]) < float(interval[2]) if interval else row["age"] == record["age"]
     ward = row["ward"] in (record["ward"], "Any ward") or record["ward"] in WARDS.get(row["ward"], ())
     return age and ward and row["disease"] == record["disease"] and row["survived"] == record["survived"]
 

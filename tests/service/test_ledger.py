@@ -73,9 +73,7 @@ def test_a_changed_line_is_named(path: Path) -> None:
         weaker = lines[at].replace(b'"k":4', b'"k":2')
         assert weaker != lines[at]
         path.write_bytes(b"".join([*lines[:at], weaker, *lines[at + 1 :]]))
-        assert (
-            problem(path) == f"{path}: line {at + 1}: wrong hash: the line was changed after it was written"
-        )
+        assert problem(path) == f"{path}: line {at + 1}: wrong hash: the line was changed after it was written"
     path.write_bytes(b"".join(lines))
     assert Ledger.load(path).records == RECORDS
 
@@ -88,18 +86,11 @@ def test_a_removed_line_is_named_the_last_ones_too(path: Path) -> None:
     assert problem(path) == f"{path}: line 1: number out of order: 2, where 1 belongs; lines are missing"
     written = "4 records were written"
     path.write_bytes(b"".join(lines[:2]))
-    assert (
-        problem(path) == f"{path}: line 3: missing: it ends with record 2, but {written}: its end was cut off"
-    )
+    assert problem(path) == f"{path}: line 3: missing: it ends with record 2, but {written}: its end was cut off"
     path.write_bytes(b"".join(lines)[:-1])  # the last line's end
-    assert (
-        problem(path) == f"{path}: line 4: missing: it ends with record 3, but {written}: its end was cut off"
-    )
+    assert problem(path) == f"{path}: line 4: missing: it ends with record 3, but {written}: its end was cut off"
     path.unlink()
-    assert (
-        problem(path)
-        == f"{path}: line 1: missing: nothing is there, but {written}: it was emptied or removed"
-    )
+    assert problem(path) == f"{path}: line 1: missing: nothing is there, but {written}: it was emptied or removed"
 
 
 def test_the_head_is_missed(path: Path) -> None:
@@ -164,9 +155,7 @@ def test_a_record_that_is_no_release(path: Path) -> None:
 
 
 @given(data=st.data())
-@settings(
-    max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_change_is_overlooked(data: st.DataObject, path: Path) -> None:
     """Whatever byte or line changes, what is read is what was written, or the ledger is refused."""
     path.unlink(missing_ok=True)

@@ -167,9 +167,7 @@ def test_migrate_twice_changes_nothing(new_database_url: str, engine: Engine) ->
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database, but long enough to be taken for one\n" * 100)
-    with pytest.raises(
-        ParameterError, match=r"notes\.txt: cannot be opened as a database: file is not a database"
-    ):
+    with pytest.raises(ParameterError, match=r"notes\.txt: cannot be opened as a database: file is not a database"):
         Store.open("sqlite:///notes.txt", base=tmp_path)
     with pytest.raises(ParameterError, match=r"store\.db: cannot be opened as a database: No such file"):
         Store.open("sqlite:///nowhere/store.db", base=tmp_path)

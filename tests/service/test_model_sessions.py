@@ -215,9 +215,7 @@ def test_durations_and_events_are_for_models_alone(house: Hospitals, coordinator
         coordinator.ask(house.user("ana"), wanted)
 
 
-def test_a_steward_reads_what_a_model_shows_before_signing(
-    house: Hospitals, coordinator: Coordinator
-) -> None:
+def test_a_steward_reads_what_a_model_shows_before_signing(house: Hospitals, coordinator: Coordinator) -> None:
     ana = house.user("ana")
     written = coordinator.contract(ana, learned(house, coordinator).id)
     made = preview(SignedContract.read(json.dumps(written).encode()), "north")
@@ -262,18 +260,14 @@ def test_another_model_does_not_stand_in_the_way_of_a_table_nor_of_a_model(
     assert house.finished(coordinator, tables.id).status is Status.PUBLISHED
 
 
-def test_a_policy_grants_models_by_name_and_may_refuse_tables(
-    house: Hospitals, coordinator: Coordinator
-) -> None:
+def test_a_policy_grants_models_by_name_and_may_refuse_tables(house: Hospitals, coordinator: Coordinator) -> None:
     done = learned(house, coordinator, algorithm={"name": "svm"})
     assert done.status is Status.REFUSED
     assert 'models by "svm" are not allowed; allowed: logistic, id3, cox, pp-cox' in str(done.cause)
     tables = coordinator.ask(house.user("ana"), house.request())
     refused = house.finished(coordinator, tables.id)
     assert refused.status is Status.REFUSED
-    assert "tables are not published; models that may be learned: logistic, id3, cox, pp-cox" in str(
-        refused.cause
-    )
+    assert "tables are not published; models that may be learned: logistic, id3, cox, pp-cox" in str(refused.cause)
 
 
 def test_only_the_columns_of_a_model_must_fit_it(house: Hospitals, coordinator: Coordinator) -> None:
@@ -286,9 +280,7 @@ def test_only_the_columns_of_a_model_must_fit_it(house: Hospitals, coordinator: 
     assert '"cost"' not in str(refused.cause)
 
 
-def test_what_a_model_cannot_have_is_refused_when_it_is_asked_for(
-    house: Hospitals, coordinator: Coordinator
-) -> None:
+def test_what_a_model_cannot_have_is_refused_when_it_is_asked_for(house: Hospitals, coordinator: Coordinator) -> None:
     ana = house.user("ana")
     with pytest.raises(ParameterError, match="class: missing; logistic needs the column of the class"):
         coordinator.ask(ana, {key: value for key, value in asked(house).items() if key != "class"})

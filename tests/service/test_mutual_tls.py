@@ -88,9 +88,7 @@ async def called_by(
         yield bank
 
 
-def with_bank(
-    use: Callable[[PeerHttp], Awaitable[Any]], who: Identity = IDENTITIES["clinic"], **how: Any
-) -> Any:
+def with_bank(use: Callable[[PeerHttp], Awaitable[Any]], who: Identity = IDENTITIES["clinic"], **how: Any) -> Any:
     async def calling() -> Any:
         async with called_by(who, **how) as bank:
             return await use(bank)
@@ -175,8 +173,7 @@ def test_a_certificate_that_has_expired_is_told_with_its_date() -> None:
     old = expired("bank")
     with pytest.raises(PeerRefused, match=r"party bank: .*its certificate expired on \d{4}-.* UTC; renew it"):
         with_bank(
-            lambda bank: bank.call("GET", "/v1/health", answer=Health),
-            knows=TrustStore({"bank": old.certificate}),
+            lambda bank: bank.call("GET", "/v1/health", answer=Health), knows=TrustStore({"bank": old.certificate})
         )
 
 

@@ -38,10 +38,7 @@ def test_the_strictest_of_all() -> None:
     clinic = policy(
         joint_qid="asked",
         least_k=8,
-        privacy=[
-            {"model": K, "qid": ["age"], "k": 12},
-            {"model": L, "l": 3, "sensitive": "disease"},
-        ],
+        privacy=[{"model": K, "qid": ["age"], "k": 12}, {"model": L, "l": 3, "sensitive": "disease"}],
     )
     deal = dealt(request(), bank=bank, clinic=clinic)
     assert set(deal.terms.parts) == {
@@ -71,10 +68,7 @@ def test_the_strictest_of_all() -> None:
 def test_a_counter_offer_says_who_asked_for_what() -> None:
     ended, rounds = carried(
         request(),
-        {
-            "bank": policy(joint_qid="asked", least_k=30),
-            "clinic": policy(joint_qid="asked", price={"per_record": 2}),
-        },
+        {"bank": policy(joint_qid="asked", least_k=30), "clinic": policy(joint_qid="asked", price={"per_record": 2})},
     )
     assert isinstance(ended, Deal)
     assert rounds[0].insisted["bank"] == (KAnonymity(["age", "job"], 30), KAnonymity(["job", "salary"], 30))
@@ -94,13 +88,8 @@ def test_incomparable_requirements_are_all_kept() -> None:
         return {part for part in strictest([*made[0], *made[1]], "vertical") if part.sensitive}
 
     kept = parts(wants("recursive-l-diversity", c=3, l=3), wants("recursive-l-diversity", c=2.0, l=2))
-    assert kept == {
-        RecursiveLDiversity(["age"], 3, 3, "disease"),
-        RecursiveLDiversity(["age"], 2, 2, "disease"),
-    }
-    assert parts(wants("t-closeness", t=0.3), wants("t-closeness", t=0.2)) == {
-        TCloseness(["age"], 0.2, "disease")
-    }
+    assert kept == {RecursiveLDiversity(["age"], 3, 3, "disease"), RecursiveLDiversity(["age"], 2, 2, "disease")}
+    assert parts(wants("t-closeness", t=0.3), wants("t-closeness", t=0.2)) == {TCloseness(["age"], 0.2, "disease")}
     assert parts(wants("entropy-l-diversity", l=2), wants("entropy-l-diversity", l=2.0)) == parts(
         wants("entropy-l-diversity", l=2.0), wants("entropy-l-diversity", l=2)
     )
@@ -126,17 +115,12 @@ def test_equivalent_writings_are_one() -> None:
     }
 
 
-QIDS = st.lists(
-    st.sampled_from(["age", "colour", "job", "salary", "town"]), min_size=1, max_size=3, unique=True
-)
+QIDS = st.lists(st.sampled_from(["age", "colour", "job", "salary", "town"]), min_size=1, max_size=3, unique=True)
 KS = st.builds(lambda qid, k: {"model": K, "qid": qid, "k": k}, QIDS, st.integers(1, 50))
 WISHES = st.lists(KS, max_size=3)
 MODELS = st.one_of(
     st.builds(lambda least: {"model": L, "l": least, "sensitive": "disease"}, st.integers(1, 5)),
-    st.builds(
-        lambda t: {"model": "t-closeness", "t": t, "sensitive": "disease"},
-        st.sampled_from([0.1, 0.2, 1, 1.0]),
-    ),
+    st.builds(lambda t: {"model": "t-closeness", "t": t, "sensitive": "disease"}, st.sampled_from([0.1, 0.2, 1, 1.0])),
     st.builds(
         lambda c, least: {"model": "recursive-l-diversity", "c": c, "l": least, "sensitive": "disease"},
         st.sampled_from([1, 2.0, 2, 3.5]),
@@ -246,10 +230,7 @@ def test_equal_terms_have_one_hash_and_the_occasion_is_no_part_of_it() -> None:
         dealt(request(**{"class": None})),
     ]
     policies = {"bank": policy(), "clinic": policy()}
-    for card in (
-        dataclasses.replace(CLINIC, snapshot="dd" * 32),
-        dataclasses.replace(CLINIC, schema="dd" * 32),
-    ):
+    for card in (dataclasses.replace(CLINIC, snapshot="dd" * 32), dataclasses.replace(CLINIC, schema="dd" * 32)):
         ended, _ = carried(request(), policies, (BANK, card))
         assert isinstance(ended, Deal)
         changed.append(ended)
@@ -263,9 +244,7 @@ def test_who_shares_the_class() -> None:
     assert refused(request(), clinic=closed) == {
         "clinic": ('does not share the class "income" with the other parties, who do not all hold it',)
     }
-    everybody = dataclasses.replace(
-        BANK, columns=(*BANK.columns, ColumnCard("income", "categorical", "class"))
-    )
+    everybody = dataclasses.replace(BANK, columns=(*BANK.columns, ColumnCard("income", "categorical", "class")))
     ended, _ = carried(request(), {"bank": closed, "clinic": closed}, (everybody, CLINIC))
     assert isinstance(ended, Deal)
     assert ended.terms.class_from is None
@@ -275,9 +254,7 @@ def test_who_shares_the_class() -> None:
     assert isinstance(ended, Refused)
     assert "held by bank and clinic only; name the one who shares it" in ended.lines[0]
     ended, _ = carried(
-        request(attributes=list(ALL.attributes), providers={"income": "bank"}),
-        three,
-        (everybody, CLINIC, SHOP),
+        request(attributes=list(ALL.attributes), providers={"income": "bank"}), three, (everybody, CLINIC, SHOP)
     )
     assert isinstance(ended, Deal)
     assert ended.terms.class_from == "bank"
@@ -287,12 +264,7 @@ def test_a_requirement_on_the_class_is_nobodys_secret(monkeypatch: pytest.Monkey
     """Over attributes of other parties too, whatever the model: everybody has the class, and checks by itself."""
     monkeypatch.setattr(TCloseness, "circuit", GroupRequirement.circuit)  # as a model of another package
     models = [
-        {
-            "model": "t-closeness",
-            "qid": ["job", "age"],
-            "t": 0.3,
-            "sensitive": "income",
-        },  # has no secret check
+        {"model": "t-closeness", "qid": ["job", "age"], "t": 0.3, "sensitive": "income"},  # has no secret check
         {"model": L, "qid": ["job"], "l": 2, "sensitive": "income"},
     ]
     for model in models:
@@ -332,9 +304,7 @@ def test_every_reason_of_every_party() -> None:
 
 
 def test_a_refusal_does_not_hide_what_the_others_offers_would_cost() -> None:
-    told = refused(
-        request(budget=10), bank=policy(price={"per_attribute": 30}), clinic=policy(purposes=["care"])
-    )
+    told = refused(request(budget=10), bank=policy(price={"per_attribute": 30}), clinic=policy(purposes=["care"]))
     assert set(told) == {"clinic", "request"}
     assert told["request"] == ("costs up to 60 cents (bank 60); the budget is 10",)
 
@@ -364,14 +334,10 @@ def test_conflicts_between_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(ended, Deal)
     assert ended.terms.columns[0].holder == "bank"
 
-    assert refused(request(attributes=["age", "job", "colour"])) == {
-        "request": ('no party contributes "colour"',)
-    }
+    assert refused(request(attributes=["age", "job", "colour"])) == {"request": ('no party contributes "colour"',)}
     distant = refused(
         request(),
-        clinic=policy(
-            privacy=[{"model": "t-closeness", "qid": ["age", "job"], "t": 0.3, "sensitive": "disease"}]
-        ),
+        clinic=policy(privacy=[{"model": "t-closeness", "qid": ["age", "job"], "t": 0.3, "sensitive": "disease"}]),
     )
     assert list(distant) == ["clinic"]
     assert "needs a secure check that this version does not have" in distant["clinic"][0]
@@ -501,10 +467,7 @@ def test_a_refusal_does_not_hide_a_k_that_is_too_large() -> None:
             {"bank": ("the table of bank changed",), "clinic": ("the table of clinic changed",)},
             ("the table of this party changed (bank, clinic)",),
         ),
-        (
-            {"bank": ("clinic has it",), "clinic": ("bank has it",)},
-            ("clinic has it (bank)", "bank has it (clinic)"),
-        ),
+        ({"bank": ("clinic has it",), "clinic": ("bank has it",)}, ("clinic has it (bank)", "bank has it (clinic)")),
         ({"request": ("too dear",), "bank": ("no",)}, ("request: too dear", "no (bank)")),
     ],
     ids=["equal", "some equal", "equal but for their own name", "about each other", "of the whole"],

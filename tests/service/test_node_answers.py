@@ -20,18 +20,7 @@ from masquerade.service.node.admission import Approvals, deal_id
 from masquerade.service.node.state import StateFolder
 from masquerade.service.wire.control import AskOffer, Health, Pending, Published, Signature
 from masquerade.service.wire.peers import MOST_BYTES
-from service.party_nodes import (
-    DISEASES,
-    JOBS,
-    PEOPLE,
-    TOWNS,
-    Folder,
-    now,
-    run,
-    trust_of,
-    wish,
-    world,
-)
+from service.party_nodes import DISEASES, JOBS, PEOPLE, TOWNS, Folder, now, run, trust_of, wish, world
 
 
 @pytest.fixture
@@ -70,18 +59,7 @@ def test_no_value_is_published(folder: Folder) -> None:
             assert (dataset.card.records, dataset.public, dataset.purposes) == (100, True, ("research",))
             assert len(dataset.card.snapshot or "") == 64
             whole = re.sub(r"[0-9a-f]{64}", "…", b"".join(map(bytes, said.values())).decode())  # digests
-            for value in (
-                *JOBS,
-                *TOWNS,
-                *DISEASES,
-                "Manual",
-                "high",
-                "low",
-                "4711",
-                "remark",
-                "note",
-                "1000",
-            ):
+            for value in (*JOBS, *TOWNS, *DISEASES, "Manual", "high", "low", "4711", "remark", "note", "1000"):
                 assert value not in whole
 
     run(part())
@@ -100,23 +78,13 @@ def test_an_offer_and_its_refusal(folder: Folder) -> None:
             assert isinstance(refusal, Refusal)
             assert refusal.reasons == ('purpose "marketing" is not allowed; allowed: research',)
             ask = AskOffer("s9", "patient", wish().content())
-            strange = await here.coordinator.https["clinic"].call(
-                "POST", "/v1/offers", ask, answer=Offer | Refusal
-            )
+            strange = await here.coordinator.https["clinic"].call("POST", "/v1/offers", ask, answer=Offer | Refusal)
             assert strange.reasons == ('there is no dataset "patient"; there are patients',)
 
     run(part())
     assert audited(folder, "clinic", "refusal") == [
-        {
-            "asker": "ana",
-            "reasons": ['purpose "marketing" is not allowed; allowed: research'],
-            "session": "s1",
-        },
-        {
-            "asker": "ana",
-            "reasons": ['there is no dataset "patient"; there are patients'],
-            "session": "s9",
-        },
+        {"asker": "ana", "reasons": ['purpose "marketing" is not allowed; allowed: research'], "session": "s1"},
+        {"asker": "ana", "reasons": ['there is no dataset "patient"; there are patients'], "session": "s9"},
     ]
     log = folder.state("clinic") / "audit.jsonl"
     verify(log, certificates=[PEOPLE["clinic"].certificate]).insist()
@@ -216,10 +184,7 @@ def test_a_deal_that_was_twisted_is_not_signed(folder: Folder) -> None:
                 ),
             )
             for twisted, reason in (
-                (
-                    change(deal, terms=weaker),
-                    "the deal lacks k-anonymity (k = 3) over age, job, salary, town",
-                ),
+                (change(deal, terms=weaker), "the deal lacks k-anonymity (k = 3) over age, job, salary, town"),
                 (change(deal, terms=older), "customers has changed: the contract is about another snapshot"),
                 (change(deal, purpose="marketing"), 'purpose "marketing" is not allowed'),
                 (change(deal, show_progress=True), "the deal shows the coordinator the progress"),
@@ -231,10 +196,7 @@ def test_a_deal_that_was_twisted_is_not_signed(folder: Folder) -> None:
             contract = here.coordinator.draw_up(deal)
             stranger = self_signed("clinic").fingerprint
             for broken, reason in (
-                (
-                    change(contract, keys={**contract.keys, "clinic": stranger}),
-                    "party clinic has another key",
-                ),
+                (change(contract, keys={**contract.keys, "clinic": stranger}), "party clinic has another key"),
                 (change(contract, expiry=now() - 1), "the contract has expired"),
                 (change(contract, attempt=9), "attempt 9; the deal allows 1 to 3"),
             ):

@@ -55,10 +55,7 @@ def test_a_session_that_is_called_off_while_its_table_is_read_keeps_no_place(
                 gate.opened.set()
             answer = await preparing
             assert isinstance(answer, Refusal)
-            assert (answer.reasons, answer.busy) == (
-                ("the session was cancelled while it was prepared",),
-                False,
-            )
+            assert (answer.reasons, answer.busy) == (("the session was cancelled while it was prepared",), False)
             assert isinstance(await coordinator.prepare("bank", second), ReadyAt)
 
     run(part())
@@ -102,9 +99,7 @@ def test_peers_hear_that_a_session_was_stopped_however_often_it_is(
     run(part())
 
 
-async def _stopped_twice_while_it_says_goodbye(
-    session: PartySession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def _stopped_twice_while_it_says_goodbye(session: PartySession, monkeypatch: pytest.MonkeyPatch) -> None:
     while not session._channels:
         await asyncio.sleep(0.01)
     leaving, again = asyncio.Event(), asyncio.Event()

@@ -87,9 +87,7 @@ def party(capsys: Capture, folder: Folder, command: str, *words: str) -> Answer:
 
 
 @pytest.mark.system
-def test_a_damaged_line_is_told_at_the_start_by_doctor_and_by_the_ledger(
-    folder: Folder, capsys: Capture
-) -> None:
+def test_a_damaged_line_is_told_at_the_start_by_doctor_and_by_the_ledger(folder: Folder, capsys: Capture) -> None:
     ledger = released_before(folder, "customers", "customers", "customers")
     assert [check["detail"] for check in doctor(capsys, folder, "ledger")] == ["whole: 3 releases"]
     damage(ledger, 2, b"garbage")
@@ -170,9 +168,7 @@ def test_a_lost_secret_is_not_replaced_in_silence(folder: Folder, capsys: Captur
     assert not secret.exists()
 
 
-def test_a_secret_that_is_found_again_and_one_that_nothing_was_released_with(
-    folder: Folder, capsys: Capture
-) -> None:
+def test_a_secret_that_is_found_again_and_one_that_nothing_was_released_with(folder: Folder, capsys: Capture) -> None:
     start(folder)
     released_before(folder, "others")
     secret = folder.state("bank") / "secrets" / "customers.key"
@@ -207,13 +203,9 @@ def test_beginning_anew_on_purpose(folder: Folder, capsys: Capture) -> None:
 
     done = party(capsys, folder, "ledger", "--forget", "customers")
     assert (done.code, done.err) == (0, "")
-    assert (
-        done.out == "customers: a new secret is made; what was released of it before (2) is not known again\n"
-    )
+    assert done.out == "customers: a new secret is made; what was released of it before (2) is not known again\n"
     assert (len(secret.read_bytes()), secret.stat().st_mode & 0o777) == (32, 0o600)
-    assert (
-        ledger.read_bytes() == before
-    )  # its lines stay: whoever finds the old secret again is known by them
+    assert ledger.read_bytes() == before  # its lines stay: whoever finds the old secret again is known by them
     log = folder.state("bank") / "audit.jsonl"
     verify(log, certificates=[PEOPLE["bank"].certificate]).insist()
     noted = [json.loads(line) for line in log.read_text().splitlines()]
@@ -224,10 +216,7 @@ def test_beginning_anew_on_purpose(folder: Folder, capsys: Capture) -> None:
 
     made = secret.read_bytes()
     again = party(capsys, folder, "ledger", "--forget", "customers")
-    assert (again.code, again.problems) == (
-        1,
-        ["customers: its secret is not lost; nothing needs to be forgotten"],
-    )
+    assert (again.code, again.problems) == (1, ["customers: its secret is not lost; nothing needs to be forgotten"])
     assert secret.read_bytes() == made
 
 
@@ -295,9 +284,7 @@ def test_a_stopped_node_goes_on_with_its_chain(folder: Folder) -> None:
         run(part(recipient))
     lines = [json.loads(line) for line in (folder.state("bank") / "ledger.jsonl").read_text().splitlines()]
     assert len(lines) == 3
-    assert len(Ledger.load(folder.state("bank") / "ledger.jsonl").records) == 2, (
-        "the same for the same is in it"
-    )
+    assert len(Ledger.load(folder.state("bank") / "ledger.jsonl").records) == 2, "the same for the same is in it"
     assert lines[1]["previous"] == lines[0]["hash"]
 
 

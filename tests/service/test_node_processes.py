@@ -139,9 +139,7 @@ def test_a_killed_node_is_named_and_starts_again(folder: Folder, started: dict[s
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_node_that_is_stopped_says_so(
-    folder: Folder, started: dict[str, Served], number: signal.Signals
-) -> None:
+def test_a_node_that_is_stopped_says_so(folder: Folder, started: dict[str, Served], number: signal.Signals) -> None:
     async def part() -> None:
         async with talking(started) as coordinator:
             contract = await coordinator.signed(wish(show_progress=True))
@@ -162,9 +160,7 @@ def test_a_node_that_is_stopped_says_so(
     found = verify(folder.state("bank") / "audit.jsonl", certificates=[PEOPLE["bank"].certificate])
     found.insist()
     assert (found.unfinished, found.sealed_up_to) == (0, found.records)
-    lines = [
-        json.loads(line) for line in started["bank"].log.read_text().splitlines()
-    ]  # JSON lines, all of them
+    lines = [json.loads(line) for line in started["bank"].log.read_text().splitlines()]  # JSON lines, all of them
     assert lines[0]["event"] == "listening"
     assert lines[-1]["event"] == "ended"
     text = started["bank"].log.read_text()

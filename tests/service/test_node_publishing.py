@@ -243,9 +243,7 @@ def test_what_was_replaced_is_known_after_a_restart(folder: Folder) -> None:
     run(part())
 
 
-def test_a_table_that_cannot_be_read_has_no_snapshot(
-    folder: Folder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_that_cannot_be_read_has_no_snapshot(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     async def part() -> None:
         async with party_server(folder) as server, world(folder, "bank") as here:
             await server.next(0)
@@ -265,9 +263,7 @@ def test_a_table_that_cannot_be_read_has_no_snapshot(
 def into_database(folder: Folder) -> None:
     lines = (folder.path / "bank" / "customers.csv").read_text().splitlines()[1:]
     with sqlite3.connect(folder.path / "bank" / "bank.db") as database:
-        database.execute(
-            "CREATE TABLE customers (ssn TEXT, job TEXT, salary INTEGER, income TEXT, remark TEXT)"
-        )
+        database.execute("CREATE TABLE customers (ssn TEXT, job TEXT, salary INTEGER, income TEXT, remark TEXT)")
         database.executemany("INSERT INTO customers VALUES (?,?,?,?,?)", [line.split(",") for line in lines])
     database.close()
 
@@ -302,9 +298,7 @@ def test_a_database_is_read_again_for_a_session(folder: Folder) -> None:
     assert dataset.reading(for_session=True).card.snapshot != first.card.snapshot
 
 
-def test_a_session_runs_on_the_reading_that_was_agreed_on(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_runs_on_the_reading_that_was_agreed_on(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that changes all the time: between offer, signature, approval and session."""
     monkeypatch.setattr(home(Dataset), "FRESH", 0.0)
     into_database(folder)

@@ -20,15 +20,7 @@ from masquerade.anonymize.tds.groups import PublicState
 from masquerade.audit.verify import verify
 from masquerade.data.records import Records
 from masquerade.engine.local import LocalEngine
-from masquerade.errors import (
-    Conflict,
-    DataError,
-    MasqueradeError,
-    NotFound,
-    ParameterError,
-    PeerError,
-    Problem,
-)
+from masquerade.errors import Conflict, DataError, MasqueradeError, NotFound, ParameterError, PeerError, Problem
 from masquerade.net.channel import Channel
 from masquerade.net.identity import self_signed
 from masquerade.protocol import common_records
@@ -414,11 +406,7 @@ def test_a_node_that_ends_tells_its_peers(folder: Folder) -> None:
                 holding = held(both, contract)
                 await holding.__aenter__()
             end = await clinic.coordinator.ended("clinic", contract)
-            assert (end.state, end.culprit, end.problems) == (
-                "failed",
-                "bank",
-                (Problem("was stopped", party="bank"),),
-            )
+            assert (end.state, end.culprit, end.problems) == ("failed", "bank", (Problem("was stopped", party="bank"),))
             await holding.__aexit__(None, None, None)
 
     run(part())

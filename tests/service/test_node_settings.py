@@ -33,15 +33,9 @@ def problems(path: Path) -> list[str]:
 
 
 def test_a_configuration_is_read(folder: Folder) -> None:
-    extra = (
-        'session_ports = [7200, 7299]\nsession_host = "bank.example"\npublic_address = "bank.example:7001"'
-    )
+    extra = 'session_ports = [7200, 7299]\nsession_host = "bank.example"\npublic_address = "bank.example:7001"'
     settings = NodeSettings.load(folder.write_conf("bank", extra=extra))
-    assert (settings.name, settings.address, settings.public_address) == (
-        "bank",
-        "127.0.0.1:0",
-        "bank.example:7001",
-    )
+    assert (settings.name, settings.address, settings.public_address) == ("bank", "127.0.0.1:0", "bank.example:7001")
     assert (settings.listening_host, settings.listening_ports, settings.announced_host) == (
         "127.0.0.1",
         (7200, 7299),
@@ -123,9 +117,7 @@ def test_every_problem_is_told_at_once(folder: Folder) -> None:
 def test_peers_must_be_told_a_host_that_they_can_reach(folder: Folder) -> None:
     path = folder.conf("bank")
     path.write_text(path.read_text().replace("127.0.0.1:0", "0.0.0.0:7001"))
-    assert problems(path) == [
-        'session_host: missing; peers cannot reach "0.0.0.0": name the host that they know'
-    ]
+    assert problems(path) == ['session_host: missing; peers cannot reach "0.0.0.0": name the host that they know']
     path.write_text('public_address = "bank.example:7001"\n' + path.read_text())
     settings = NodeSettings.load(path)
     assert (settings.listening_host, settings.announced_host) == ("0.0.0.0", "bank.example")
@@ -149,11 +141,7 @@ def test_peers_must_be_told_a_host_that_they_can_reach(folder: Folder) -> None:
         ),
         ('"127.0.0.1:0"', f'"127.0.0.1:0"\ntrust = "{"x" * 256}"', "trust: "),
         ('"127.0.0.1:0"', f'"127.0.0.1:0"\ntrust = "/tmp/{"x" * 190}/{"y" * 9}"', "trust: "),
-        (
-            "least_k = 3",
-            f"least_k = {10**30}",
-            "datasets.customers.policy.least_k: must be a whole number from 1",
-        ),
+        ("least_k = 3", f"least_k = {10**30}", "datasets.customers.policy.least_k: must be a whole number from 1"),
         (
             "least_k = 3",
             f'least_k = 3\nprivacy = [{{ model = "k-anonymity", qid = ["job"], k = {10**30} }}]',
@@ -167,9 +155,7 @@ def test_nonsense_is_refused_before_the_start(folder: Folder, old: str, new: str
     assert any(line.startswith(said) for line in problems(conf)), problems(conf)
 
 
-def test_certificates_that_end_are_told_to_the_log(
-    folder: Folder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_certificates_that_end_are_told_to_the_log(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     settings = NodeSettings.load(folder.conf("bank"))
     warn_of_certificates(settings)
     assert capsys.readouterr().out == ""

@@ -23,16 +23,11 @@ class OneColumnHouse(House):
         super().write_table(party, people, change=change)
         if party in KEPT:
             diseases, classes = ("flu", "cold", "measles"), ("high", "low")
-            cells = [
-                f"{n},{diseases[n % 3] if party == 'clinic' else classes[n % 2]}" for n in range(self.people)
-            ]
+            cells = [f"{n},{diseases[n % 3] if party == 'clinic' else classes[n % 2]}" for n in range(self.people)]
             write(self.folder / f"{party}.csv", "\n".join([f"ssn,{KEPT[party]}", *cells]) + "\n")
 
     def columns(self, party: str) -> str:
-        return {
-            "clinic": 'sensitive = ["disease"]',
-            "shop": 'class = "income"',
-        }.get(party) or super().columns(party)
+        return {"clinic": 'sensitive = ["disease"]', "shop": 'class = "income"'}.get(party) or super().columns(party)
 
 
 @pytest.fixture(scope="module")

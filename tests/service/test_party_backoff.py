@@ -125,9 +125,7 @@ def test_whoever_failed_is_asked_ever_more_rarely_until_it_answers(settings: Coo
 
 
 @pytest.mark.parametrize("culprit", ["bank", ""])
-def test_a_party_that_stays_away_is_tried_all_the_same_in_the_end(
-    settings: CoordinatorSettings, culprit: str
-) -> None:
+def test_a_party_that_stays_away_is_tried_all_the_same_in_the_end(settings: CoordinatorSettings, culprit: str) -> None:
     async def part() -> None:
         pausing = Pausing(settings)
         pausing.backoff.failed(("bank", "clinic"), culprit, 1)
@@ -189,12 +187,7 @@ def failed(kind: str, *problems: Problem | str, culprit: str | None = None) -> P
             PeerError,
             "party a: silent",
         ),
-        (
-            {"a": PeerRefused("a", "no such session"), "b": Progress("running")},
-            None,
-            PeerUnreachable,
-            "party a: ",
-        ),
+        ({"a": PeerRefused("a", "no such session"), "b": Progress("running")}, None, PeerUnreachable, "party a: "),
         ({"a": Progress("done"), "b": Progress("done")}, Conflict("moved"), Conflict, "moved"),
         ({"a": Progress("cancelled"), "b": Progress("running")}, None, PeerError, "party a: "),
         ({"a": failed("os.system", "x", culprit="zoe")}, None, PeerError, "party a: x"),
@@ -267,9 +260,7 @@ def test_a_step_is_told_once_though_the_look_is_cancelled_while_it_is_written(
 def derived(store: Store, user: str, *sessions: SessionRecord) -> list[dict[str, Any]]:
     """What is told of each session beyond its own row, where there is something to tell."""
     beyond = set(resources.Session.model_fields) - set(resources.SessionFacts.model_fields)
-    return [
-        each.model_dump(include=beyond, exclude_defaults=True) for each in summaries(store, user, sessions)
-    ]
+    return [each.model_dump(include=beyond, exclude_defaults=True) for each in summaries(store, user, sessions)]
 
 
 def test_many_sessions_are_told_apart(store: Store, clock: FakeClock) -> None:
@@ -327,11 +318,7 @@ def test_a_release_from_the_cache_is_told_as_such(store: Store) -> None:
 def test_what_was_agreed_is_told(store: Store) -> None:
     furnish(store)
     session = store.sessions.advance(requested(store), Status.NEGOTIATING)
-    terms = {
-        "requirements": [{"model": "k-anonymity", "qid": ["age"], "k": 60}],
-        "kind": "horizontal",
-        "m": 1,
-    }
+    terms = {"requirements": [{"model": "k-anonymity", "qid": ["age"], "k": 60}], "kind": "horizontal", "m": 1}
     session = store.sessions.agree(session, "a" * 64, "b" * 64, {"deal": {"terms": terms}})
     assert summaries(store, "ann", [session])[0].agreed == (
         "k-anonymity (k = 60) over age",

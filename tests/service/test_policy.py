@@ -25,20 +25,7 @@ from masquerade.service.agree.policy import check_policy, read_policy
 from masquerade.service.agree.request import Request
 from masquerade.service.agree.terms import Deal, Price
 from masquerade.service.ledger import Ledger, append, record_of
-from service.parties import (
-    BANK,
-    CLINIC,
-    NOW,
-    OPEN,
-    K,
-    L,
-    dealt,
-    offer,
-    policy,
-    reasons,
-    refused,
-    request,
-)
+from service.parties import BANK, CLINIC, NOW, OPEN, K, L, dealt, offer, policy, reasons, refused, request
 
 
 @pytest.mark.parametrize(
@@ -75,32 +62,16 @@ from service.parties import (
             {"algorithm": {"name": "tds"}},
             'method "tds" is not allowed; allowed: dka, mondrian',
         ),
-        (
-            {"methods": {"tds": {}}},
-            {"algorithm": {"name": "dka-datafly"}},
-            'method "dka" is not allowed; allowed: tds',
-        ),
+        ({"methods": {"tds": {}}}, {"algorithm": {"name": "dka-datafly"}}, 'method "dka" is not allowed; allowed: tds'),
         (
             {"methods": {"dka-datafly": {}}},
             {"algorithm": {"name": "dka", "local": "mondrian"}},
             'local "mondrian" is not allowed; allowed: datafly',
         ),
         ({}, {"deadline": NOW}, "the request's deadline has passed"),
-        (
-            {},
-            {"attributes": ["job"], "privacy": [], "class": None},
-            "patients has none of the wanted columns",
-        ),
-        (
-            {},
-            {"providers": {"job": "clinic"}},
-            'patients has no column "job"; it has age, town, disease, income',
-        ),
-        (
-            {},
-            {"attributes": ["age", "ssn"], "privacy": []},
-            '"ssn" identifies people; it is never released',
-        ),
+        ({}, {"attributes": ["job"], "privacy": [], "class": None}, "patients has none of the wanted columns"),
+        ({}, {"providers": {"job": "clinic"}}, 'patients has no column "job"; it has age, town, disease, income'),
+        ({}, {"attributes": ["age", "ssn"], "privacy": []}, '"ssn" identifies people; it is never released'),
         (
             {},
             {"privacy": [{"model": K, "qid": ["age", "disease"], "k": 5}]},
@@ -123,12 +94,7 @@ def test_each_reason_of_refusal(changes: dict[str, Any], asked: dict[str, Any], 
 
 
 def test_all_reasons_are_told_not_only_the_first() -> None:
-    strict = policy(
-        access="private",
-        users=["ben"],
-        purposes=["audit"],
-        methods={"tds": {"adversary": ["malicious"]}},
-    )
+    strict = policy(access="private", users=["ben"], purposes=["audit"], methods={"tds": {"adversary": ["malicious"]}})
     told = reasons(strict, request(deadline=5, algorithm={"name": "tds"}))
     assert told == (
         'user "ana" may not ask',
@@ -140,10 +106,7 @@ def test_all_reasons_are_told_not_only_the_first() -> None:
 
 def test_nothing_is_open_by_default() -> None:
     closed = read_policy({"least_k": 10})
-    assert reasons(closed, request()) == (
-        'user "ana" may not ask',
-        'purpose "research" is not allowed; allowed: none',
-    )
+    assert reasons(closed, request()) == ('user "ana" may not ask', 'purpose "research" is not allowed; allowed: none')
 
 
 def test_a_table_that_was_not_read_has_nothing_to_commit_to() -> None:
@@ -208,9 +171,7 @@ def test_models_are_asked_for_only_when_their_attribute_is_released() -> None:
 
 QIDS = st.lists(st.sampled_from(["age", "job", "salary", "town"]), min_size=1, unique=True)
 KS = st.builds(lambda qid, k: {"model": K, "qid": qid, "k": k}, QIDS, st.integers(1, 50))
-LS = st.builds(
-    lambda qid, least: {"model": L, "qid": qid, "l": least, "sensitive": "disease"}, QIDS, st.integers(1, 5)
-)
+LS = st.builds(lambda qid, least: {"model": L, "qid": qid, "l": least, "sensitive": "disease"}, QIDS, st.integers(1, 5))
 
 
 @settings(deadline=None, max_examples=examples(50))
@@ -255,12 +216,8 @@ def test_a_party_accepts_what_it_agreed_to_and_nothing_else(monkeypatch: pytest.
         assert "another dataset or schema" in told(_changed(deal, provisions=others))
     assert "another price" in told(replace(deal, prices={**deal.prices, "clinic": Price(1)}))
     assert "the deal lacks k-anonymity (k = 21) over age, job" in told(deal, least_k=21)
-    assert 'purpose "marketing" is not allowed' in told(
-        replace(deal, purpose="marketing"), purposes=["research"]
-    )
-    assert 'recipient "eve"' in told(
-        replace(deal, recipients=("ana", "eve")), access="private", users=["ana"]
-    )
+    assert 'purpose "marketing" is not allowed' in told(replace(deal, purpose="marketing"), purposes=["research"])
+    assert 'recipient "eve"' in told(replace(deal, recipients=("ana", "eve")), access="private", users=["ana"])
     assert "shows the coordinator the progress" in told(replace(deal, show_progress=True))
     assert told(replace(deal, show_progress=True), show_progress=True) == ""
     assert "share the class" in told(deal, share_class=False)
@@ -387,9 +344,7 @@ def test_only_what_every_policy_allows_is_chosen_and_who_does_not_is_named() -> 
 
 
 def test_parties_without_a_method_in_common_say_what_each_takes() -> None:
-    told = refused(
-        asked(), bank=policy(methods={"tds": {}}), clinic=policy(methods={"mondrian": {}, "dka": {}})
-    )
+    told = refused(asked(), bank=policy(methods={"tds": {}}), clinic=policy(methods={"mondrian": {}, "dka": {}}))
     assert told == {
         "bank": ("no method suits all parties; of those to choose from it takes tds",),
         "clinic": ("no method suits all parties; of those to choose from it takes mondrian",),
@@ -398,10 +353,7 @@ def test_parties_without_a_method_in_common_say_what_each_takes() -> None:
 
 def test_a_party_that_takes_none_of_them_refuses() -> None:
     told = reasons(policy(methods={"dka": {}}), asked())
-    assert told == (
-        'method "mondrian" is not allowed; allowed: dka',
-        'method "tds" is not allowed; allowed: dka',
-    )
+    assert told == ('method "mondrian" is not allowed; allowed: dka', 'method "tds" is not allowed; allowed: dka')
     assert offer(policy(methods={"dka": {}}), asked(algorithm={"name": "dka"})).methods == ()
 
 
@@ -419,9 +371,7 @@ TDS = {
     "choice",
     [
         MethodChoice("it is the cheapest"),
-        MethodChoice(
-            "specializing takes QIDs of any kind", (PassedOver({"name": "mondrian"}, ("too slow",)),)
-        ),
+        MethodChoice("specializing takes QIDs of any kind", (PassedOver({"name": "mondrian"}, ("too slow",)),)),
         MethodChoice(
             "specializing takes QIDs of any kind",
             (PassedOver({"name": "mondrian", "choose": "certainty", "strict": False}, ("too slow",)),),
@@ -469,11 +419,7 @@ def question(**method: Any) -> Request:
     [
         ({}, {}, "ratios of joint keys are not told"),
         (GRANTS, {"precision": None}, "ratios are told in steps of 0.01 or more; asked for exact ones"),
-        (
-            GRANTS,
-            {"precision": 0.005},
-            "ratios are told in steps of 0.01 or more; asked for precision = 0.005",
-        ),
+        (GRANTS, {"precision": 0.005}, "ratios are told in steps of 0.01 or more; asked for precision = 0.005"),
         (GRANTS, {"sample": 50}, "asked for 50"),
         (GRANTS, {"least_records": 99}, "ratios are told over 100 common records or more"),
         ({**GRANTS, "columns": ["age"]}, {}, '"town" may not be in a joint key; allowed: age'),
@@ -481,9 +427,7 @@ def question(**method: Any) -> Request:
         ({"ratios": 1}, {}, "2 more would exceed the 1 that the policy grants"),
     ],
 )
-def test_nothing_is_told_unless_it_is_granted(
-    grants: dict[str, Any], method: dict[str, Any], reason: str
-) -> None:
+def test_nothing_is_told_unless_it_is_granted(grants: dict[str, Any], method: dict[str, Any], reason: str) -> None:
     assert any(reason in each for each in reasons(policy(joint_keys=grants), question(**method)))
 
 

@@ -75,9 +75,7 @@ def test_half_a_sign_is_shown_and_read_back() -> None:
     assert problem.key == ("\\udc80",)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[1]", b"<html>", b'{"problems": 5}', b'{"errors": ["x"]}', b"{}"]
-)
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"<html>", b'{"problems": 5}', b'{"errors": ["x"]}', b"{}"])
 def test_what_is_no_problem_document(body: bytes) -> None:
     assert read_problems(body) == ()
 
@@ -98,9 +96,7 @@ def test_a_document_of_others_has_its_detail_or_title() -> None:
         (Bug("no"), 500, None),
     ],
 )
-def test_an_error_its_status_and_back(
-    error: MasqueradeError, status: int, read: type[MasqueradeError] | None
-) -> None:
+def test_an_error_its_status_and_back(error: MasqueradeError, status: int, read: type[MasqueradeError] | None) -> None:
     assert status_of(error) == status
     back = error_of(status, error.problems)
     assert (None if back is None else type(back)) is read
@@ -110,16 +106,7 @@ def test_an_error_its_status_and_back(
 # --- Texts of others are plain: none of them moves a cursor, ends a line, or turns the direction of
 # writing.
 
-FORGING = (
-    "\x1b[2J",
-    "two\nlines",
-    "back\rwards",
-    "\x00",
-    "half\ud800",
-    "line\u2028end",
-    "\u202eevil",
-    "\x9b2J",
-)
+FORGING = ("\x1b[2J", "two\nlines", "back\rwards", "\x00", "half\ud800", "line\u2028end", "\u202eevil", "\x9b2J")
 
 
 @pytest.mark.parametrize("text", FORGING)
@@ -127,9 +114,7 @@ def test_what_could_forge_a_page(text: str) -> None:
     assert "holds the control character" in (not_plain(text) or "")
 
 
-@pytest.mark.parametrize(
-    "text", ["research", "Größe", "名前", "شغل", "a\u00a0b", "می\u200cخواهم", "👩\u200d⚕️"]
-)
+@pytest.mark.parametrize("text", ["research", "Größe", "名前", "شغل", "a\u00a0b", "می\u200cخواهم", "👩\u200d⚕️"])
 def test_what_people_write(text: str) -> None:
     assert not_plain(text) is None
 
@@ -158,9 +143,7 @@ def test_a_contract_with_a_column_that_forges(tmp_path: Path) -> None:
     evil = msgspec.structs.replace(ours, name="age\n  job: stays here")
     terms = msgspec.structs.replace(deal.terms, columns=(evil, *others))
     contract = SignedContract(msgspec.structs.replace(deal, terms=terms), 0, {})
-    with pytest.raises(
-        ParameterError, match=r"contract: contract\.deal\.terms\.columns\[1\]\.name: holds the"
-    ):
+    with pytest.raises(ParameterError, match=r"contract: contract\.deal\.terms\.columns\[1\]\.name: holds the"):
         read_said(msgspec.json.encode(AskSignature("s1", contract)), AskSignature, "contract")
 
 

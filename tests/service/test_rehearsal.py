@@ -24,10 +24,7 @@ STRICT = {"allow_rerelease": False}
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    policies = {
-        "bank": {**STRICT, "purposes": ["research"]},
-        "clinic": {**STRICT, "purposes": ["research"]},
-    }
+    policies = {"bank": {**STRICT, "purposes": ["research"]}, "clinic": {**STRICT, "purposes": ["research"]}}
     with House(tmp_path_factory.mktemp("house"), policies=policies) as house:
         house.start_nodes()
         yield house
@@ -51,10 +48,7 @@ def told(house: House, coordinator: Coordinator, **wish: Any) -> tuple[str, ...]
 
 
 def ledgers(house: House) -> list[int]:
-    return [
-        len(Ledger.load(house.folder / f"{party}-state" / "ledger.jsonl").shown)
-        for party in ("bank", "clinic")
-    ]
+    return [len(Ledger.load(house.folder / f"{party}-state" / "ledger.jsonl").shown) for party in ("bank", "clinic")]
 
 
 def test_a_policys_refusal_is_foretold_once_with_who_says_it(house: House, coordinator: Coordinator) -> None:
@@ -65,9 +59,7 @@ def test_a_policys_refusal_is_foretold_once_with_who_says_it(house: House, coord
     assert sentence.endswith("(bank, clinic)")
 
 
-def test_what_the_ledgers_refuse_is_foretold_and_enters_nothing(
-    house: House, coordinator: Coordinator
-) -> None:
+def test_what_the_ledgers_refuse_is_foretold_and_enters_nothing(house: House, coordinator: Coordinator) -> None:
     first: dict[str, Any] = {"algorithm": {"name": "tds"}}
     assert previewed(house, coordinator, **first).refusals == ()
     assert told(house, coordinator, **first) == ()

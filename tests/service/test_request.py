@@ -58,13 +58,11 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         "ask.toml: budget: must be a whole number of cents, of at least 0; got -1",
         "ask.toml: deadline: must be a date and time with its zone, such as 2030-01-31T12:00:00Z, "
         'or seconds since 1970; got "tomorrow"',
-        "ask.toml: most_error: must be a number of at least 0 and at most 1: the largest classification error; "
-        "got 1.5",
+        "ask.toml: most_error: must be a number of at least 0 and at most 1: the largest classification error; got 1.5",
         'ask.toml: privacy[1].model: no model "k-anonimity" (did you mean "k-anonymity"?); available: '
         + ", ".join(REQUIREMENTS),
         "ask.toml: privacy[2].k: must be a whole number of at least 1; got 0",
-        'ask.toml: providers: must be a table of attributes and who contributes them, such as { age = "bank" }; '
-        "got 7",
+        'ask.toml: providers: must be a table of attributes and who contributes them, such as { age = "bank" }; got 7',
         "ask.toml: purpose: missing; say what the table is for",
     ]
 
@@ -122,10 +120,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
             "algorithm.drop_out: a session that loses a party is tried again with all of them",
         ),
         ({"attempts": 11}, "attempts: must be a whole number from 1 to 10; got 11"),
-        (
-            {"deadline": tomllib.loads("d = 2030-01-01T00:00:00")["d"]},
-            "deadline: must be a date and time with",
-        ),
+        ({"deadline": tomllib.loads("d = 2030-01-01T00:00:00")["d"]}, "deadline: must be a date and time with"),
     ],
 )
 def test_what_is_wrong_with_a_request(changes: dict[str, Any], problem: str) -> None:
@@ -135,9 +130,7 @@ def test_what_is_wrong_with_a_request(changes: dict[str, Any], problem: str) -> 
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text() | st.just("age"),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.just("model"), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.just("model"), inner, max_size=3),
     max_leaves=6,
 )
 
@@ -171,14 +164,7 @@ def test_a_request_reads_back_from_its_canonical_form() -> None:
     wish = [
         {"model": "t-closeness", "qid": ["age"], "t": 0.25, "sensitive": "disease"},
         {"model": "entropy-l-diversity", "qid": ["age"], "l": 2.5, "sensitive": "disease"},
-        {
-            "model": "alpha-k-anonymity",
-            "qid": ["age"],
-            "alpha": 0.5,
-            "k": 3,
-            "sensitive": "disease",
-            "values": ["HIV"],
-        },
+        {"model": "alpha-k-anonymity", "qid": ["age"], "alpha": 0.5, "k": 3, "sensitive": "disease", "values": ["HIV"]},
     ]
     deadline = tomllib.loads("d = 2030-01-31T12:00:00+02:00")["d"]
     asked = request(

@@ -53,9 +53,7 @@ def k(number: int, *qid: str) -> list[dict[str, Any]]:
     return [{"model": "k-anonymity", "qid": list(qid), "k": number}]
 
 
-def rows(
-    coordinator: Coordinator, house: House, session: SessionRecord, user: str = "ana"
-) -> list[dict[str, str]]:
+def rows(coordinator: Coordinator, house: House, session: SessionRecord, user: str = "ana") -> list[dict[str, str]]:
     return list(csv.DictReader(coordinator.table(house.user(user), session.id).read_text().splitlines()))
 
 
@@ -159,9 +157,7 @@ def test_a_release_that_is_gone_cannot_be_rolled_up(house: House, coordinator: C
     refused = asked(house, coordinator, privacy=k(30, "age", "job"), attributes=["age", "job"])
     assert refused.status is Status.REFUSED
     told = coordinator.summaries(house.user("ana"), [refused])[0].reasons
-    assert any(
-        "ask for its columns and its requirement once more, and then for this" in each for each in told
-    )
+    assert any("ask for its columns and its requirement once more, and then for this" in each for each in told)
     assert asked(house, coordinator, **FIRST).status is Status.PUBLISHED  # made anew, of the same terms
     done = asked(house, coordinator, privacy=k(30, "age", "job"), attributes=["age", "job"])
     assert done.status is Status.PUBLISHED

@@ -38,15 +38,9 @@ def stricter(k: int) -> dict[str, Any]:
             {"attributes": ["job", "age", "salary", "town", "disease"]},
             "in the order age, job, salary, town, disease; a second release with the columns in the order job, age, ",
         ),
-        (
-            stricter(40),
-            f"already released with {QIDS}; a second release with {QIDS.replace('20', '40')} could",
-        ),
+        (stricter(40), f"already released with {QIDS}; a second release with {QIDS.replace('20', '40')} could"),
         ({"class": None}, "already released with class = income"),
-        (
-            {"normalize": "casefold"},
-            "already released with normalize = strip; a second release with casefold could",
-        ),
+        ({"normalize": "casefold"}, "already released with normalize = strip; a second release with casefold could"),
         (
             {"algorithm": {"score": "info-gain"}},
             "already released with score = gain-ratio; a second release with info-gain could",
@@ -59,19 +53,11 @@ def stricter(k: int) -> dict[str, Any]:
             {"algorithm": {"adversary": "malicious"}},
             "already released with adversary = semi-honest; a second release with malicious could",
         ),
-        (
-            {"algorithm": {"epsilon": 0.5}},
-            "already released with epsilon = 0.01; a second release with 0.5 could",
-        ),
-        (
-            {"algorithm": {"name": "dka-datafly"}},
-            "already released with method = tds; a second release with dka could",
-        ),
+        ({"algorithm": {"epsilon": 0.5}}, "already released with epsilon = 0.01; a second release with 0.5 could"),
+        ({"algorithm": {"name": "dka-datafly"}}, "already released with method = tds; a second release with dka could"),
     ],
 )
-def test_a_second_release_that_could_break_the_first_is_refused(
-    asked: dict[str, Any], difference: str
-) -> None:
+def test_a_second_release_that_could_break_the_first_is_refused(asked: dict[str, Any], difference: str) -> None:
     told = reasons(policy(), request(**asked), ledger=LEDGER)
     (sentence,) = told
     assert difference in sentence
@@ -150,11 +136,7 @@ def test_of_several_earlier_releases_any_may_be_repeated() -> None:
     [
         stricter(40),
         {"attributes": ["age", "job", "salary", "town"]},
-        {
-            "attributes": ["job", "age"],
-            **stricter(60),
-            "privacy": [{"model": K, "qid": ["age", "job"], "k": 60}],
-        },
+        {"attributes": ["job", "age"], **stricter(60), "privacy": [{"model": K, "qid": ["age", "job"], "k": 60}]},
         {"class": None},
     ],
 )
@@ -253,9 +235,7 @@ def test_what_was_declined_does_not_bind(asked: dict[str, Any]) -> None:
 def test_what_is_declined_beyond_the_policys_number_counts_as_released() -> None:
     three, four = declined(*METHODS[:3]), declined(*METHODS)
     assert offer(policy(), request(normalize="none"), ledger=three).declines == 0
-    assert any(
-        "a second release with" in told for told in reasons(policy(), request(normalize="none"), ledger=four)
-    )
+    assert any("a second release with" in told for told in reasons(policy(), request(normalize="none"), ledger=four))
     assert offer(policy(), request(**METHODS[3]), ledger=four).declines == 0, "the one that binds"
     for earlier in METHODS[:3]:
         assert reasons(policy(), request(**earlier), ledger=four)

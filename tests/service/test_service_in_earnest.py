@@ -251,8 +251,6 @@ def _browser(url: str, web: Path) -> httpx.Client:
 
 
 def _signed_in(browser: httpx.Client, url: str, user: str) -> str:
-    answer = browser.post(
-        "/console/sign-in", data={"user": user, "password": PASSWORD}, headers={"Origin": url}
-    )
+    answer = browser.post("/console/sign-in", data={"user": user, "password": PASSWORD}, headers={"Origin": url})
     assert COOKIE in answer.cookies, answer.status_code
     return answer.headers["set-cookie"]

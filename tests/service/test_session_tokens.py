@@ -79,12 +79,8 @@ def test_a_signature_has_one_spelling(issuer: TokenIssuer, verifier: TokenVerifi
     token = issuer.issue("bank", CONTRACT)
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     twin = token[:-1] + alphabet[alphabet.index(token[-1]) ^ 1]  # the last sign's low bits mean nothing
-    assert base64.urlsafe_b64decode(twin.split(".")[2] + "==") == base64.urlsafe_b64decode(
-        token.split(".")[2] + "=="
-    )
-    order = (
-        0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of P-256: n − s signs as well
-    )
+    assert base64.urlsafe_b64decode(twin.split(".")[2] + "==") == base64.urlsafe_b64decode(token.split(".")[2] + "==")
+    order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of P-256: n − s signs as well
     head, raw = token.rpartition(".")[0], base64.urlsafe_b64decode(token.split(".")[2] + "==")
     negated = raw[:32] + (order - int.from_bytes(raw[32:], "big")).to_bytes(32, "big")
     mirrored = f"{head}.{base64.urlsafe_b64encode(negated).rstrip(b'=').decode()}"
@@ -105,12 +101,7 @@ def test_every_other_spelling_is_refused(data: st.DataObject) -> None:
     verifier.verify(token, audience="bank", contract_hash=CONTRACT)
 
 
-@given(
-    st.text(max_size=100)
-    | st.just("mqs1." + "A" * 5000 + ".A")
-    | st.just("mqs1..")
-    | st.just("mqs1.\ud800.A")
-)
+@given(st.text(max_size=100) | st.just("mqs1." + "A" * 5000 + ".A") | st.just("mqs1..") | st.just("mqs1.\ud800.A"))
 @settings(max_examples=examples(60), deadline=None)
 def test_anything_else_is_refused(token: str) -> None:
     verifier = TokenVerifier(lambda: COORDINATOR.certificate, Nonces())

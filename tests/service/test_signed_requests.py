@@ -64,10 +64,7 @@ def test_a_signed_request_is_published_and_its_signature_is_in_the_contract(
 
 def test_an_unsigned_one_is_refused_with_the_reason(house: House, coordinator: Coordinator) -> None:
     ana, ben = house.user("ana"), house.user("ben")
-    for user, reason in (
-        (ana, '"ana" has a key of its own, known here'),
-        (ben, "only signed requests are taken"),
-    ):
+    for user, reason in ((ana, '"ana" has a key of its own, known here'), (ben, "only signed requests are taken")):
         done = house.finished(coordinator, coordinator.ask(user, house.request()).id)
         assert done.status is Status.REFUSED
         assert reason in "; ".join(coordinator.reasons(done))
@@ -88,9 +85,7 @@ def test_what_does_not_fit_its_signature_is_told_at_once(house: House, coordinat
 def test_a_policy_that_insists_needs_certificates(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     conf = folder.write_conf("bank", signed_requests=True)
-    with pytest.raises(
-        ParameterError, match="signed_requests: needs certificates of clients; clients has none"
-    ):
+    with pytest.raises(ParameterError, match="signed_requests: needs certificates of clients; clients has none"):
         NodeSettings.load(conf)
     save_certificate(conf.parent)
     assert NodeSettings.load(conf).clients.of("ana") == ANA.certificate

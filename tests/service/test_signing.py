@@ -208,12 +208,8 @@ def test_the_rfcs_key_order() -> None:
 def test_the_rfcs_escapes() -> None:
     # RFC 8785, 3.2.2: the string of its example, and its literals.
     value = {"string": '\u20ac$\u000f\u000aA\'B"\\\\"/', "literals": [None, True, False]}
-    assert canonical(value) == (
-        b'{"literals":[null,true,false],"string":"\xe2\x82\xac$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
-    )
-    assert canonical("\b\t\n\f\r\x00\x1f\x7f<>&\u2028") == (
-        b'"\\b\\t\\n\\f\\r\\u0000\\u001f\x7f<>&\xe2\x80\xa8"'
-    )
+    assert canonical(value) == (b'{"literals":[null,true,false],"string":"\xe2\x82\xac$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}')
+    assert canonical("\b\t\n\f\r\x00\x1f\x7f<>&\u2028") == (b'"\\b\\t\\n\\f\\r\\u0000\\u001f\x7f<>&\xe2\x80\xa8"')
     assert canonical([]) == b"[]"
     assert canonical({"b": (), "a": -7}) == b'{"a":-7,"b":[]}'
 

@@ -147,9 +147,7 @@ def test_a_party_cannot_show_the_auditor_other_columns_than_it_committed_to() ->
     forged = commit(Table(pa.table({"age": [30], "disease": ["Flu"]})), snapshot.key)
     mixed = Commitment(snapshot.commitment.root, forged.columns)
     for shown in (forged, mixed):
-        assert not check_column(
-            snapshot.commitment.root, shown, "disease", ["Flu"], snapshot.column_key("disease")
-        )
+        assert not check_column(snapshot.commitment.root, shown, "disease", ["Flu"], snapshot.column_key("disease"))
 
 
 def test_the_commitment_is_the_same_for_the_same_table_and_hides_it_otherwise() -> None:
@@ -194,9 +192,7 @@ def test_a_card_never_has_values() -> None:
             Attribute("land", taxonomy=Taxonomy(Branch("Utopia"))),
         ]
     )
-    card = card_of(
-        "clinic", "patients", schema, identifier="ssn", key=bytes(32), sensitive=["disease"], records=4_321
-    )
+    card = card_of("clinic", "patients", schema, identifier="ssn", key=bytes(32), sensitive=["disease"], records=4_321)
     written = msgspec.json.encode(card).decode()
     assert '"Anywhere"' in written
     for value in ("North", "Kiel", "Husum", "Ulm", "18", "97", "Acme", "Zeta", "Utopia", "4321"):
@@ -227,9 +223,7 @@ def test_records_are_rounded_up(records: int) -> None:
 
 def test_a_newer_nodes_card_is_read_without_what_is_not_known_here() -> None:
     tree = Taxonomy(Branch("Anywhere", (Branch("North"), Branch("South"))))
-    card = card_of(
-        "clinic", "patients", Schema([Attribute("town", taxonomy=tree)]), identifier="ssn", key=bytes(32)
-    )
+    card = card_of("clinic", "patients", Schema([Attribute("town", taxonomy=tree)]), identifier="ssn", key=bytes(32))
     published = Published("clinic", (PublishedDataset(card),))
     newer = msgspec.to_builtins(published)
     described = newer["datasets"][0]["card"]

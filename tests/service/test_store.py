@@ -54,11 +54,7 @@ def test_a_session_walks_through_its_states(store: Store, clock: FakeClock) -> N
     session = store.sessions.advance(session, Status.QUEUED)
     clock.tick(seconds=5)
     session = store.sessions.advance(session, Status.RUNNING)
-    assert (session.attempts, session.queued, session.started) == (
-        1,
-        START + timedelta(seconds=5),
-        clock.now(),
-    )
+    assert (session.attempts, session.queued, session.started) == (1, START + timedelta(seconds=5), clock.now())
     session = store.sessions.advance(session, Status.ASSEMBLING)
     session = store.releases.publish(session, new_release(store), {"bank": 1250, "shop": 0})
     assert session == store.sessions.get(session.id)
@@ -81,8 +77,7 @@ def test_a_forbidden_step_names_the_allowed_ones(store: Store) -> None:
     furnish(store)
     session = requested(store)
     with pytest.raises(
-        Conflict,
-        match="is requested: it cannot become running; allowed is cancelled, expired, failed, negotiating",
+        Conflict, match="is requested: it cannot become running; allowed is cancelled, expired, failed, negotiating"
     ):
         store.sessions.advance(session, Status.RUNNING)
     assert history(store, session) == ["requested"]
@@ -141,9 +136,7 @@ class Random:
     def step(self, session: SessionRecord, to: Status) -> SessionRecord:
         store, cause = self.store, "because"
         if to is Status.AGREED:
-            return store.sessions.agree(
-                session, digest("terms"), digest(session.id + str(session.version)), {}
-            )
+            return store.sessions.agree(session, digest("terms"), digest(session.id + str(session.version)), {})
         if to is Status.AWAITING_CLIENT:
             return store.releases.hold(session, new_release(store), {"error": "0.3"})
         if to is Status.PUBLISHED and session.status is Status.AWAITING_CLIENT:
@@ -156,9 +149,7 @@ class Random:
         return store.sessions.advance(session, to, cause)
 
 
-@settings(
-    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wishes=st.lists(st.sampled_from(Status), max_size=25), forward=st.booleans())
 def test_no_forbidden_step_is_ever_stored(store: Store, wishes: list[Status], forward: bool) -> None:
     if not store.users.all():
@@ -454,9 +445,7 @@ def test_the_ledger_adds_up(store: Store) -> None:
     assert (store.ledger.owed(), store.ledger.owed(user="eve")) == (1551, 0)
     lines = [(entry.party, entry.cents) for entry in store.ledger.entries(user="ann")]
     assert lines == [("bank", 1250), ("shop", 300)]
-    assert [entry.cents for entry in store.ledger.entries(limit=1, after=store.ledger.entries()[0].id)] == [
-        300
-    ]
+    assert [entry.cents for entry in store.ledger.entries(limit=1, after=store.ledger.entries()[0].id)] == [300]
     assert [entry.user for entry in store.ledger.entries(session=bens.id, party="shop")] == ["ben"]
 
 

@@ -210,16 +210,12 @@ def test_what_is_no_news_of_a_snapshot_writes_nothing(store: Store, monkeypatch:
     assert store.releases.replace_snapshots("bank", *told) == (0, 0)
 
 
-def test_replaced_snapshots_are_forgotten_once_nothing_is_kept_of_them(
-    store: Store, clock: FakeClock
-) -> None:
+def test_replaced_snapshots_are_forgotten_once_nothing_is_kept_of_them(store: Store, clock: FakeClock) -> None:
     furnish(store)
     published(store)
     gone = [SNAPSHOTS["bank"], "b0"]
     store.releases.replace_snapshots("bank", ["b2"], gone)
-    store.expire(
-        clock.now() + timedelta(days=29), keep_events=timedelta(days=10)
-    )  # the release is kept 30 days
+    store.expire(clock.now() + timedelta(days=29), keep_events=timedelta(days=10))  # the release is kept 30 days
     assert store.releases.replace_snapshots("bank", ["b2"], gone) == (1, 0)  # b0 had been forgotten
     clock.tick(days=100)
     store.expire()
@@ -473,10 +469,7 @@ def test_a_provider_is_made_known_by_several_at_once(store: Store) -> None:
     names = [f"party{number}" for number in range(3)]
 
     def register(_thread: int) -> list[str]:
-        return [
-            store.providers.register(name, f"{name}.example:7000", "finger", public=True).party
-            for name in names
-        ]
+        return [store.providers.register(name, f"{name}.example:7000", "finger", public=True).party for name in names]
 
     at_once(5, lambda _thread: store.ping())  # all have a connection by then
     assert at_once(5, register) == [names] * 5

@@ -79,9 +79,7 @@ def test_a_column_that_would_be_lost_is_shown_before_anything_is_published(
     assert [len(ledger(house, party).records) for party in house.parties] == [1, 1]
 
 
-def test_what_is_declined_is_deleted_and_does_not_bind(
-    house: House, coordinator: Coordinator, ana: User
-) -> None:
+def test_what_is_declined_is_deleted_and_does_not_bind(house: House, coordinator: Coordinator, ana: User) -> None:
     session = asked(house, coordinator, ana, **ALL_LOST)
     held = coordinator.store.releases.held(session.id)
     assert held is not None
@@ -103,9 +101,7 @@ def test_what_is_declined_is_deleted_and_does_not_bind(
     assert coordinator.store.ledger.entries() == []
 
 
-def test_an_estimate_always_waits_and_tells_losses_and_cost(
-    house: House, coordinator: Coordinator, ana: User
-) -> None:
+def test_an_estimate_always_waits_and_tells_losses_and_cost(house: House, coordinator: Coordinator, ana: User) -> None:
     house.write_node("bank", price={"per_attribute": 100})
     columns: dict[str, Any] = {**MONDRIAN, "attributes": ["age", "job"], "class": None}
     wanted = house.request(**columns)

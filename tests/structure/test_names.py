@@ -12,9 +12,7 @@ SOURCE = Path(masquerade.__file__).parent
 TREES = {str(path.relative_to(SOURCE)): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
 
 # Names that two modules share, each with why.
-SHARED = {
-    "Table": "that of `masquerade` is the same with `guess`, which needs what the data layer may not import"
-}
+SHARED = {"Table": "that of `masquerade` is the same with `guess`, which needs what the data layer may not import"}
 
 
 def test_no_two_modules_give_a_public_class_the_same_name() -> None:

@@ -19,9 +19,7 @@ from typing import Any
 import masquerade
 
 SOURCE = str(Path(masquerade.__file__).parent)
-_FUNCTION = (
-    CO_OPTIMIZED | CO_NEWLOCALS
-)  # neither a module nor the body of a class, which run when they are loaded
+_FUNCTION = CO_OPTIMIZED | CO_NEWLOCALS  # neither a module nor the body of a class, which run when they are loaded
 
 
 @contextmanager

@@ -27,20 +27,14 @@ FRAME = pa.table(
     }
 )
 SCHEMA = mq.Schema(
-    [
-        mq.Attribute("age", "continuous"),
-        mq.Attribute("height", "continuous"),
-        mq.Attribute("job", taxonomy="flat"),
-    ]
+    [mq.Attribute("age", "continuous"), mq.Attribute("height", "continuous"), mq.Attribute("job", taxonomy="flat")]
 )
 TABLE = mq.Table(FRAME, SCHEMA)
 QID = SCHEMA.names
 
 
 def figures(k: int, **options: Any) -> dict[str, Any]:
-    release = mq.anonymize(
-        TABLE, mq.KAnonymity(QID, k), mq.Mondrian("class", "information-gain"), order="input"
-    )
+    release = mq.anonymize(TABLE, mq.KAnonymity(QID, k), mq.Mondrian("class", "information-gain"), order="input")
     return evaluate(TABLE, release.table, mq.KAnonymity(QID, k), "class", queries=0, folds=5, **options)
 
 

@@ -18,12 +18,7 @@ from masquerade.data.table import Table
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError
 from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.utility.classification import (
-    Classification,
-    classification_errors,
-    raw_features,
-    released_features,
-)
+from masquerade.utility.classification import Classification, classification_errors, raw_features, released_features
 from masquerade.utility.comparison import Comparison, compare
 
 ROWS = 600
@@ -122,13 +117,9 @@ def test_bad_parameters() -> None:
     table = known_table()
     with pytest.raises(ParameterError, match="need a class attribute"):
         classification_errors(table, compare(table, table, ["colour"]))
-    with pytest.raises(
-        ParameterError, match=r"train parameter must mark some but not all of the 600 rows.*Got 600"
-    ):
+    with pytest.raises(ParameterError, match=r"train parameter must mark some but not all of the 600 rows.*Got 600"):
         Classification(table, "label", train=np.ones(ROWS, bool))
-    with pytest.raises(
-        ParameterError, match=r"folds parameter must be a whole number from 2 to the 600 rows\. Got 1"
-    ):
+    with pytest.raises(ParameterError, match=r"folds parameter must be a whole number from 2 to the 600 rows\. Got 1"):
         Classification(table, "label", folds=1)
     with pytest.raises(ParameterError, match="10 rows, but the comparison was made from 600"):
         classification_errors(Table(table.arrow.slice(0, 10), table.schema), release(table))

@@ -81,9 +81,7 @@ def test_an_interval_covers_the_values_inside_it() -> None:
         pytest.param("age", [20, 30, 40], id="numbers"),
         pytest.param("age", [20.0, 30.0, 40.0], id="floats"),
         pytest.param("born", PEOPLE["born"], id="dates"),
-        pytest.param(
-            "born", ["1980-05-01", "[1981-01-01, 1982-01-01)", "[-inf, 1981-01-01)"], id="date text"
-        ),
+        pytest.param("born", ["1980-05-01", "[1981-01-01, 1982-01-01)", "[-inf, 1981-01-01)"], id="date text"),
         pytest.param("hours", [12, 38, 45], id="numbers of fixed intervals"),
         pytest.param("hours", ["[0, 20)", "39.5", "[40, 60)"], id="fixed intervals"),
     ],
@@ -142,10 +140,7 @@ def test_a_cell_must_cover_its_original(column: str, cells: list[object], row: i
 
 
 def test_a_missing_cell_is_an_error_with_its_row() -> None:
-    assert (
-        problem(released(job=["Blue", "?", "Any"]), "job")
-        == "release.csv: row 2, column job: the cell is missing"
-    )
+    assert problem(released(job=["Blue", "?", "Any"]), "job") == "release.csv: row 2, column job: the cell is missing"
     assert "row 3, column age: the cell is missing" in problem(released(age=[20, 30, None]), "age")
 
 

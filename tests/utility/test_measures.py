@@ -9,19 +9,10 @@ import masquerade as mq
 from masquerade.anonymize.publish import anonymised
 from masquerade.data.query_log import parse_query_log
 from masquerade.utility import measures
-from masquerade.utility.measures import (
-    MEASURES,
-    NEEDING_CLASS,
-    NEEDING_WORKLOAD,
-    Measurer,
-    cost,
-    margin,
-    usual_measure,
-)
+from masquerade.utility.measures import MEASURES, NEEDING_CLASS, NEEDING_WORKLOAD, Measurer, cost, margin, usual_measure
 
 TABLE = mq.Table(
-    pa.table({"age": list(range(30)), "class": ["n"] * 15 + ["y"] * 15}),
-    mq.Schema([mq.Attribute("age", "continuous")]),
+    pa.table({"age": list(range(30)), "class": ["n"] * 15 + ["y"] * 15}), mq.Schema([mq.Attribute("age", "continuous")])
 )
 K3 = mq.KAnonymity(["age"], k=3)
 
@@ -33,14 +24,10 @@ def test_every_measure_has_a_figure() -> None:
     others = set(MEASURES) - set(NEEDING_WORKLOAD)
     assert set(figures) == others
     assert figures == {name: measurer.figure(name, made.comparison) for name in others}
-    asked = Measurer(
-        made.table, "class", workload=parse_query_log("SELECT age FROM t WHERE age < 9", "q.sql")
-    )
+    asked = Measurer(made.table, "class", workload=parse_query_log("SELECT age FROM t WHERE age < 9", "q.sql"))
     assert set(asked.figures(made.comparison)) == set(MEASURES)
     without = Measurer(made.table).figures(anonymised(TABLE, K3, mq.Mondrian()).comparison)
-    assert {name for name, value in without.items() if value is not None} <= set(MEASURES) - set(
-        NEEDING_CLASS
-    )
+    assert {name for name, value in without.items() if value is not None} <= set(MEASURES) - set(NEEDING_CLASS)
 
 
 def test_a_tree_finds_what_the_release_keeps_and_misjudges_what_it_lost() -> None:

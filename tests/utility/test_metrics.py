@@ -164,9 +164,7 @@ def test_a_single_value_has_nothing_to_lose() -> None:
         [Attribute("town", taxonomy=Taxonomy(Branch("*", (Branch("Ulm"),)))), Attribute("age", "continuous")]
     )
     table = Table(pa.table({"town": ["Ulm", "Ulm"], "age": [20, 20]}), schema)
-    figures = measure(
-        compare(table, pa.table({"town": ["Ulm", "Ulm"], "age": ["[-inf, inf)"] * 2}), ["town", "age"])
-    )
+    figures = measure(compare(table, pa.table({"town": ["Ulm", "Ulm"], "age": ["[-inf, inf)"] * 2}), ["town", "age"]))
     assert figures["loss"] == figures["ncp"] == figures["information_loss"] == 0
     assert figures["information_kept"] == 1
 
@@ -176,9 +174,7 @@ def test_a_single_value_that_no_cell_tells_is_lost() -> None:
     towns = Taxonomy(Branch("*", (Branch("Ulm"), Branch("Bonn"))))
     schema = Schema([Attribute("town", taxonomy=towns)])
     for original in (["Ulm", "Ulm", "Ulm"], ["Ulm", "Bonn", "Bonn"]):
-        figures = measure(
-            compare(Table(pa.table({"town": original}), schema), pa.table({"town": ["*"] * 3}), ["town"])
-        )
+        figures = measure(compare(Table(pa.table({"town": original}), schema), pa.table({"town": ["*"] * 3}), ["town"]))
         assert figures["information_kept"] == 0
 
 
@@ -201,9 +197,7 @@ def test_an_outlier_changes_what_a_penalty_says_and_not_what_information_is_kept
 def test_a_taxonomy_of_fixed_intervals_is_a_taxonomy() -> None:
     halves = Branch("[0, 40)", (Branch("[0, 10)"), Branch("[10, 40)")))
     hours = Taxonomy(Branch("[0, 60)", (halves, Branch("[40, 60)"))), edges=(0.0, 10.0, 40.0, 60.0))
-    table = Table(
-        pa.table({"hours": [5, 20, 50]}), Schema([Attribute("hours", "continuous", taxonomy=hours)])
-    )
+    table = Table(pa.table({"hours": [5, 20, 50]}), Schema([Attribute("hours", "continuous", taxonomy=hours)]))
     figures = measure(compare(table, pa.table({"hours": ["[0, 40)", "[10, 40)", "[0, 60)"]}), ["hours"]))
     assert figures["loss"] == pytest.approx((1 / 2 + 0 + 1) / 3, abs=ROUNDED)
     assert figures["ncp"] == pytest.approx((2 / 3 + 0 + 1) / 3, abs=ROUNDED)
@@ -282,9 +276,7 @@ def test_brute_force_over_information(case: Case) -> None:
         share = kept / bits if bits > 0 else float(exact)
         assert -1e-9 <= share <= 1 + 1e-9
         shares.append(share)
-    assert measure(case.comparison())["information_kept"] == pytest.approx(
-        sum(shares) / len(shares), abs=6e-4
-    )
+    assert measure(case.comparison())["information_kept"] == pytest.approx(sum(shares) / len(shares), abs=6e-4)
 
 
 @given(cases())

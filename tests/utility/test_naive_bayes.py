@@ -18,12 +18,8 @@ def test_numbers_as_in_scikit_learn() -> None:
     values = np.stack([RANDOM.normal(CLASSES, 1.0), RANDOM.normal(0, 1 + CLASSES)], axis=1)
     right = 0
     for train, test in SPLITS:
-        right += int(
-            (GaussianNB().fit(values[train], CLASSES[train]).predict(values[test]) == CLASSES[test]).sum()
-        )
-    ours = naive_bayes_accuracy(
-        [NumericFeature(values[:, 0]), NumericFeature(values[:, 1])], CLASSES, 3, SPLITS
-    )
+        right += int((GaussianNB().fit(values[train], CLASSES[train]).predict(values[test]) == CLASSES[test]).sum())
+    ours = naive_bayes_accuracy([NumericFeature(values[:, 0]), NumericFeature(values[:, 1])], CLASSES, 3, SPLITS)
     assert ours == pytest.approx(right / 400, abs=0.006)  # priors are smoothed here
 
 
@@ -33,9 +29,7 @@ def test_categories_as_in_scikit_learn() -> None:
     for train, test in SPLITS:
         model = CategoricalNB(min_categories=4).fit(codes[train, None], CLASSES[train])
         right += int((model.predict(codes[test, None]) == CLASSES[test]).sum())
-    assert naive_bayes_accuracy([Category(codes, 4)], CLASSES, 3, SPLITS) == pytest.approx(
-        right / 400, abs=0.006
-    )
+    assert naive_bayes_accuracy([Category(codes, 4)], CLASSES, 3, SPLITS) == pytest.approx(right / 400, abs=0.006)
 
 
 def test_without_features_the_most_frequent_class_is_told() -> None:

@@ -16,14 +16,9 @@ from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.utility.losses import certainty_penalties, guiding_penalties, leaf_losses, relative_heights
 
 
-@given(
-    values=st.lists(st.integers(-50, 50), min_size=1, max_size=12, unique=True).map(sorted),
-    data=st.data(),
-)
+@given(values=st.lists(st.integers(-50, 50), min_size=1, max_size=12, unique=True).map(sorted), data=st.data())
 @settings(deadline=None, max_examples=examples(100))
-def test_intervals_share_the_range_the_bounds_or_the_distinct_values(
-    values: list[int], data: st.DataObject
-) -> None:
+def test_intervals_share_the_range_the_bounds_or_the_distinct_values(values: list[int], data: st.DataObject) -> None:
     domain = Continuum(np.array(values), "continuous")
     inner = data.draw(st.sets(st.integers(1, max(domain.size - 1, 1))))
     cut = np.array(sorted({0, *(at for at in inner if at < domain.size)}))
@@ -50,11 +45,7 @@ def test_what_is_published_is_the_same_wherever_the_values_lie(largest: int, str
     for penalties in (certainty_penalties, leaf_losses, relative_heights):
         assert penalties(here).tolist() == penalties(there).tolist()
     # With bounds they follow from the cells, whatever else the data has.
-    assert certainty_penalties(cut_at(Continuum(values, upper=101, lower=1), cut)).tolist() == [
-        0.01,
-        0.07,
-        0.92,
-    ]
+    assert certainty_penalties(cut_at(Continuum(values, upper=101, lower=1), cut)).tolist() == [0.01, 0.07, 0.92]
 
 
 def test_of_nodes_by_hand() -> None:

@@ -11,14 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from examples import examples
 from masquerade.utility.classification import pruned_labels
 
-PRICES = [
-    0.013,
-    0.73,
-    2.17,
-    5.31,
-    17.9,
-    1e6,
-]  # no tree of small counts has a subtree that costs exactly as much
+PRICES = [0.013, 0.73, 2.17, 5.31, 17.9, 1e6]  # no tree of small counts has a subtree that costs exactly as much
 
 
 @given(st.integers(0, 10_000), st.integers(20, 120), st.integers(2, 4))

@@ -95,8 +95,7 @@ def test_the_same_seed_asks_the_same_queries() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attributes", "lengths"),
-    [(1, {1}), (2, {2}), (3, {2}), (5, {2}), (6, {2, 3}), (9, {2, 3, 4})],
+    ("attributes", "lengths"), [(1, {1}), (2, {2}), (3, {2}), (5, {2}), (6, {2, 3}), (9, {2, 3, 4})]
 )
 def test_how_many_predicates_a_query_has(attributes: int, lengths: set[int]) -> None:
     queries = random_queries([4] * attributes, 300, seed=7)
@@ -115,9 +114,7 @@ def test_predicates_are_ranges_of_ranks() -> None:
 def test_bad_parameters() -> None:
     with pytest.raises(ParameterError, match="no QID attribute"):
         random_queries([], 10, seed=7)
-    with pytest.raises(
-        ParameterError, match=r"n_queries parameter must be a whole number of at least 1\. Got 0"
-    ):
+    with pytest.raises(ParameterError, match=r"n_queries parameter must be a whole number of at least 1\. Got 0"):
         random_queries([3], 0, seed=7)
 
 
@@ -187,11 +184,6 @@ def test_a_holder_tells_whole_hundredths_and_nothing_of_few_records() -> None:
 def test_holders_errors_are_joined_by_weight_or_not_at_all() -> None:
     joined = joined_error([10, 40], [2, 1], "each party's own columns")
     assert joined is not None
-    assert joined.summary() == {
-        "queries": 1000,
-        "mean": 0.2,
-        "median": None,
-        "over": "each party's own columns",
-    }
+    assert joined.summary() == {"queries": 1000, "mean": 0.2, "median": None, "over": "each party's own columns"}
     assert joined_error([10, None], [2, 1], "…") is None
     assert joined_error([], [], "…") is None

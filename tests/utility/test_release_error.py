@@ -17,9 +17,7 @@ def people(rows: int, noise: float) -> pa.Table:
     age = rng.integers(0, 4, rows)
     labels = np.array(["[-inf, 20)", "[20, 40)", "[40, 60)", "[60, inf)"])
     rich = (age >= 2) != (rng.random(rows) < noise)
-    return pa.table(
-        {"age": labels[age], "job": rng.choice(["a", "b"], rows), "income": np.where(rich, "high", "low")}
-    )
+    return pa.table({"age": labels[age], "job": rng.choice(["a", "b"], rows), "income": np.where(rich, "high", "low")})
 
 
 @pytest.mark.parametrize("coded", [False, True])

@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 
 from examples import examples
 from masquerade.errors import ParameterError
-from masquerade.utility.scores import (
-    FIXED_ONE,
-    SCORES,
-    entropy_sum,
-    fixed,
-    info_gain,
-    score_named,
-    split_info,
-)
+from masquerade.utility.scores import FIXED_ONE, SCORES, entropy_sum, fixed, info_gain, score_named, split_info
 
 # Class counts (Y, N) of the children, from Table 1.
 SALARY_AT_37 = [[2, 10], [19, 3]]
@@ -55,9 +47,7 @@ def gain(rows: Sequence[Sequence[int]]) -> float:
 children = (
     st.integers(1, 4)
     .flatmap(
-        lambda width: st.lists(
-            st.lists(st.integers(0, 50), min_size=width, max_size=width), min_size=1, max_size=5
-        )
+        lambda width: st.lists(st.lists(st.integers(0, 50), min_size=width, max_size=width), min_size=1, max_size=5)
     )
     .filter(lambda rows: sum(map(sum, rows)) > 0)
 )
@@ -164,9 +154,7 @@ def test_discernibility_splits_in_the_middle() -> None:
         pytest.param([[0, 0], [0, 0]], False, False, id="nobody"),
     ],
 )
-def test_when_a_specialization_is_beneficial(
-    rows: list[list[int]], by_class: bool, by_discernibility: bool
-) -> None:
+def test_when_a_specialization_is_beneficial(rows: list[list[int]], by_class: bool, by_discernibility: bool) -> None:
     assert SCORES["gain-ratio"].beneficial(counts(rows)) is by_class
     assert SCORES["discernibility"].beneficial(counts(rows)) is by_discernibility
 

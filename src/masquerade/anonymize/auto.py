@@ -164,12 +164,7 @@ class BestRelease(TableMethod):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings with the default measure spelled out."""
-        return {
-            "name": self.name,
-            **self.parameters(),
-            "measure": self.chosen_by,
-            "budget": float(self.budget),
-        }
+        return {"name": self.name, **self.parameters(), "measure": self.chosen_by, "budget": float(self.budget)}
 
     @property
     def chosen_by(self) -> str:
@@ -306,9 +301,7 @@ class BestRelease(TableMethod):
             others = (each for each in others if not each.needs_whole_table)
         return candidates(others, requirement, schema, self.target, self.workload, in_chunks=self.counted)
 
-    def _affordable(
-        self, methods: Sequence[TableMethod], cells: int
-    ) -> tuple[list[TableMethod], list[TableMethod]]:
+    def _affordable(self, methods: Sequence[TableMethod], cells: int) -> tuple[list[TableMethod], list[TableMethod]]:
         """Return the methods within the budget, and those beyond it."""
         settings: dict[str, int] = {}  # of each method, so far
         ranked = []
@@ -356,9 +349,7 @@ def best_of(tried: Sequence[Tried], measure: str, rows: int) -> Tried:
     if told:
         least = min(told, key=lambda value: cost(measure, value))
         enough = cost(measure, least) + margin(measure, least, rows)
-    good = [
-        each for each in tried if (cost(measure, each.value) if each.value is not None else inf) <= enough
-    ]
+    good = [each for each in tried if (cost(measure, each.value) if each.value is not None else inf) <= enough]
     return min(good, key=lambda each: inf if each.ncp is None else each.ncp)
 
 

@@ -16,9 +16,7 @@ from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 
 
-def blocks(
-    columns: Sequence[Column], parts: Sequence[GroupRequirement], task: Prepared, least: int
-) -> list[Rows]:
+def blocks(columns: Sequence[Column], parts: Sequence[GroupRequirement], task: Prepared, least: int) -> list[Rows]:
     """Return the rows of each block.
 
     A table of at least twice `least` rows is cut by Mondrian, unless a requirement is not monotone; then every block

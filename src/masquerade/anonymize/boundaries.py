@@ -24,16 +24,7 @@ from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.records import KEPT, Histograms, Records, codes_of, ranks_of
 from masquerade.data.released import Outcome, ReleasedCodes
 from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
-from masquerade.engine.counts import (
-    Counts,
-    Flags,
-    Ints,
-    Rows,
-    group_rows,
-    rows_by_rank,
-    value_counts,
-    weighted_counts,
-)
+from masquerade.engine.counts import Counts, Flags, Ints, Rows, group_rows, rows_by_rank, value_counts, weighted_counts
 from masquerade.engine.shares import counted_keys
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.utility.comparison import number_groups
@@ -42,19 +33,13 @@ _STAYS = "stays"  # 1 for the records that a release within the boundaries can h
 _ALL = 1 << 31  # groups; no more rows than that are numbered
 
 
-def start_groups(
-    columns: Sequence[Column], n_rows: int, *, whole_columns: bool = False
-) -> tuple[Counts, int]:
+def start_groups(columns: Sequence[Column], n_rows: int, *, whole_columns: bool = False) -> tuple[Counts, int]:
     """Return each row's group of the MAM over these columns, and the number of groups; without boundaries, one.
 
     With `whole_columns` values are generalised alike for all records, as far as their boundaries allow.
     """
     return group_rows(
-        [
-            boundary_codes(column, whole_columns=whole_columns)
-            for column in columns
-            if column.boundary is not None
-        ],
+        [boundary_codes(column, whole_columns=whole_columns) for column in columns if column.boundary is not None],
         n_rows,
     )
 
@@ -121,9 +106,7 @@ def reachable_rows(
     return rows
 
 
-def start_labels(
-    table: Records, columns: Sequence[Column], label: str, *, whole_columns: bool = False
-) -> Counts:
+def start_labels(table: Records, columns: Sequence[Column], label: str, *, whole_columns: bool = False) -> Counts:
     """Give each record its group at the boundaries of these columns, as array `label`; return the groups' sizes."""
     bounded = [column for column in columns if column.boundary is not None]
     return number_groups(table, _at_boundaries(bounded, whole_columns), label, _ALL)
@@ -134,8 +117,7 @@ def start_cells(table: Records, columns: Sequence[Column], label: str, sizes: Co
     bounded = [column for column in columns if column.boundary is not None]
     sums = table.chunks.total(_CodeSums(_at_boundaries(bounded, False), label, sizes.size))
     code_of_group = {
-        column.name: np.rint(total / sizes).astype(np.int64)
-        for column, total in zip(bounded, sums, strict=True)
+        column.name: np.rint(total / sizes).astype(np.int64) for column, total in zip(bounded, sums, strict=True)
     }
     cells = []
     for column in columns:
@@ -157,10 +139,7 @@ def reachable(
     qids = list(dict.fromkeys(part.qid for part in parts))
     sizes = {
         qid: start_labels(
-            table,
-            [column for column in columns if column.name in qid],
-            _label(qid),
-            whole_columns=whole_columns,
+            table, [column for column in columns if column.name in qid], _label(qid), whole_columns=whole_columns
         )
         for qid in qids
     }
@@ -199,9 +178,7 @@ def _satisfying(table: Records, part: GroupRequirement, n_groups: int, left: int
         good[counted.keys] = part.holds(counted.counts.reshape(-1, 1), np.array([[left]]), ())
         return good
     n_values = len(table.coded[part.sensitive].labels)
-    counted = table.chunks.total(
-        _CountStaying(_label(part.qid), n_groups, codes_of(part.sensitive), n_values)
-    )
+    counted = table.chunks.total(_CountStaying(_label(part.qid), n_groups, codes_of(part.sensitive), n_values))
     groups, values = np.divmod(counted.keys, n_values)
     there = np.flatnonzero(value_counts(groups, n_groups))
     histogram = np.zeros((there.size, n_values), np.int64)
@@ -218,9 +195,7 @@ def _at_boundaries(columns: Sequence[Column], whole_columns: bool) -> Outcome:
         assert column.boundary is not None
         code_of_rank, size = boundary_code_of_rank(column.boundary, whole_columns=whole_columns)
         nothing = np.zeros(size, np.int64)
-        released.append(
-            Generalised(column.name, np.empty(0, np.int32), ("",) * size, nothing, nothing, column.domain)
-        )
+        released.append(Generalised(column.name, np.empty(0, np.int32), ("",) * size, nothing, nothing, column.domain))
         codes[column.name] = ReleasedCodes(ranks_of(column.name), code_of_rank)
     return Outcome(tuple(released), codes=codes)
 
@@ -243,9 +218,7 @@ class _CodeSums:
 
     def __call__(self, chunk: Chunk) -> tuple[NDArray[np.float64], ...]:
         labels = chunk[self.label]
-        return tuple(
-            weighted_counts(labels, codes(chunk), self.n_groups) for codes in self.outcome.codes.values()
-        )
+        return tuple(weighted_counts(labels, codes(chunk), self.n_groups) for codes in self.outcome.codes.values())
 
 
 @dataclass(frozen=True)

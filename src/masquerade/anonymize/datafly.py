@@ -172,16 +172,12 @@ class Combinations:
                 'leave attributes out of the QID, or use "tds" or "mondrian"',
             )
         ranked = tuple(
-            replace(
-                column, ranks=_mean(table.chunks.total(_RankSums(ranks_of(column.name), times.size)), times)
-            )
+            replace(column, ranks=_mean(table.chunks.total(_RankSums(ranks_of(column.name), times.size)), times))
             for column in columns
         )
         labels = {name: table.coded[name].labels for name in dict.fromkeys(sensitive)}
         values = {
-            name: counted_keys(
-                table.chunks, _CountValues(codes_of(name), len(known), times.size), table.engine
-            )
+            name: counted_keys(table.chunks, _CountValues(codes_of(name), len(known), times.size), table.engine)
             for name, known in labels.items()
         }
         return cls(task, ranked, times, values, table.whole, labels)
@@ -306,9 +302,7 @@ class Datafly(TableMethod):
             refuse_violating_whole(records.name, len(task.records), task.parts, sensitive)
         return found.outcome(generalised.released(rows), None if rows.size == n_found else rows)
 
-    def _generalise(
-        self, generalised: BottomUpColumns, judge: _Judge, columns: Sequence[Column], n_rows: int
-    ) -> Rows:
+    def _generalise(self, generalised: BottomUpColumns, judge: _Judge, columns: Sequence[Column], n_rows: int) -> Rows:
         """Generalise the rows, and return those that satisfy in the end."""
         if self.whole_columns:
             return _by_columns(generalised, judge, n_rows)
@@ -332,9 +326,7 @@ def _by_records(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Row
     return np.flatnonzero(done)
 
 
-def _join_leftovers(
-    generalised: BottomUpColumns, judge: _Judge, satisfying: Rows, blocks: Sequence[Rows]
-) -> None:
+def _join_leftovers(generalised: BottomUpColumns, judge: _Judge, satisfying: Rows, blocks: Sequence[Rows]) -> None:
     """Let each leftover record join the smallest group within its boundaries, so that nobody else is left out.
 
     A block is what has the same boundaries. Those that cannot satisfy were left out before, so at worst all of a block

@@ -243,9 +243,7 @@ class _Left:
     def widen(self, record: Ints) -> None:
         """Let the cluster cover these ranks, too, and reckon anew what changes by that."""
         n = self.n
-        for at, (losses, span, rank) in enumerate(
-            zip(self._losses, self._spans, record.tolist(), strict=True)
-        ):
+        for at, (losses, span, rank) in enumerate(zip(self._losses, self._spans, record.tolist(), strict=True)):
             wider = losses.widened(span, rank)
             if wider != span:
                 self._spans[at] = wider
@@ -334,9 +332,7 @@ class KMember(WholeTableMethod):
         yield from refuse_not_monotone(parts, self.name)
         for part in parts:
             if part.within_boundaries:
-                yield Problem(
-                    f"{self.name} pays no attention to the boundaries of {part.model}; use greedy-cka"
-                )
+                yield Problem(f"{self.name} pays no attention to the boundaries of {part.model}; use greedy-cka")
 
     def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cluster block by block."""

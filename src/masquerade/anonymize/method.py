@@ -128,9 +128,7 @@ class WholeTableMethod(TableMethod):
         """Anonymise a table that has no missing cell in a used column; the outcome's columns have codes."""
 
 
-def records_of(
-    table: Table, requirement: Requirement, target: str | None, sensitive: Sequence[str] = ()
-) -> Records:
+def records_of(table: Table, requirement: Requirement, target: str | None, sensitive: Sequence[str] = ()) -> Records:
     """Return the rows of a table with what a method needs of each: quasi-identifiers, class, special columns."""
     return Records.of(
         table,

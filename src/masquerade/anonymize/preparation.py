@@ -70,9 +70,7 @@ class Prepared:
     def held(self) -> Prepared:
         """Return the same of records that are one chunk here, with their ranks and codes."""
         read = self.records.chunks.only(0, dict)
-        labelled = {
-            part.sensitive: self.records.coded[part.sensitive] for part in self.parts if part.sensitive
-        }
+        labelled = {part.sensitive: self.records.coded[part.sensitive] for part in self.parts if part.sensitive}
         return replace(
             self,
             columns=tuple(replace(each, ranks=read[ranks_of(each.name)]) for each in self.columns),
@@ -133,9 +131,7 @@ def _refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> 
     for part in parts:
         for name in part.qid:
             if name == target:
-                raise ParameterError(
-                    f"class attribute {name}: it is inside the QID of {part}; take it out of the QID"
-                )
+                raise ParameterError(f"class attribute {name}: it is inside the QID of {part}; take it out of the QID")
             if name in sensitive:
                 raise ParameterError(
                     f"sensitive attribute {name}: it is inside the QID of {part}; take it out of the QID"
@@ -161,10 +157,7 @@ def different_qids(parts: Sequence[GroupRequirement]) -> Iterator[str]:
 
 
 def refuse_violating_whole(
-    source: str,
-    n: int,
-    parts: Sequence[GroupRequirement],
-    sensitive: Mapping[str, tuple[Counts, tuple[str, ...]]],
+    source: str, n: int, parts: Sequence[GroupRequirement], sensitive: Mapping[str, tuple[Counts, tuple[str, ...]]]
 ) -> None:
     """Raise `RequirementUnreachable` where n records in one group, with these histograms and labels, violate.
 

@@ -175,13 +175,7 @@ def publish_records(
 
     algorithm = algorithm.in_chunks()
     made = _anonymised(
-        records,
-        requirement,
-        algorithm,
-        sensitive=sensitive,
-        folder=folder,
-        on_step=on_step,
-        on_stage=on_stage,
+        records, requirement, algorithm, sensitive=sensitive, folder=folder, on_step=on_step, on_stage=on_stage
     )
     on_stage(Stage("measuring"))
     started = time.perf_counter()
@@ -203,9 +197,7 @@ def publish_records(
         sensitive=sensitive,
         shared=shared,
         released_rows=made.comparison.released_rows,
-        values_after=made.comparison.values(
-            [records.coded[name] for name in _told(requirement, algorithm, sensitive)]
-        ),
+        values_after=made.comparison.values([records.coded[name] for name in _told(requirement, algorithm, sensitive)]),
         group_codes=made.comparison.codes_of_groups(),
         group_values=made.comparison.values_of_groups(
             [records.coded[name] for name in shown], records.engine.summing_memory
@@ -237,9 +229,7 @@ def _measured(
         providers=made.providers,
         query_error=made.queries(algorithm, seed),
         sensitive=_secret(requirement, algorithm, sensitive),
-        sensitive_before=counts_before(
-            records, made.comparison, requirement, _told(requirement, algorithm, sensitive)
-        ),
+        sensitive_before=counts_before(records, made.comparison, requirement, _told(requirement, algorithm, sensitive)),
         shared=shared(),
         steps=made.outcome.steps,
         choice=made.outcome.choice,
@@ -282,9 +272,7 @@ def anonymised(
 ) -> Anonymised:
     """Run the algorithm on the complete rows of a table, and verify the result."""
     started = time.perf_counter()
-    wanted = wanted_of(
-        table.schema, requirement, algorithm.target, sensitive, missing, table.origin.missing_values
-    )
+    wanted = wanted_of(table.schema, requirement, algorithm.target, sensitive, missing, table.origin.missing_values)
     if missing == "keep":  # a record without a provider cannot be held against it
         table = table.complete(wanted.insisted)
     complete = table.complete(wanted.used, missing, ranked=wanted.ranked)
@@ -342,9 +330,7 @@ def _anonymised(
     verdicts = _within_boundaries(verdicts, requirement, comparison, records.name)
     if not all(verdict.holds for verdict in verdicts):
         raise Bug(f"{algorithm.name} made a release that its requirement refuses; nothing was written")
-    if (
-        files and sum(each.rows for each in files) != comparison.released_rows
-    ):  # workers may have come and gone
+    if files and sum(each.rows for each in files) != comparison.released_rows:  # workers may have come and gone
         raise Bug("the files do not hold the rows that were counted; nothing was written")
     provider = next(iter(requirement.provider_columns), None)
     done = time.perf_counter()

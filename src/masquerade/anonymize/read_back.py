@@ -30,18 +30,13 @@ class _Piece:
     rows: int
 
 
-def read_release_back(
-    table: Records, release: PartedFiles, qid: Sequence[str], unchanged: Sequence[str]
-) -> Outcome:
+def read_release_back(table: Records, release: PartedFiles, qid: Sequence[str], unchanged: Sequence[str]) -> Outcome:
     """Return the release as the outcome that led to it; raise DataError where it is none of this table."""
     refuse_other_rows(release.name, release.rows, table.name, len(table))
     domains = {name: table.columns[name].domain for name in qid}
     same = tuple(name for name in unchanged if name in release.columns)
     pieces = _pieces(release, table.sizes)
-    kernels = [
-        _ReadBack(part, table.wanted, own, domains, same)
-        for part, own in zip(table.parts, pieces, strict=True)
-    ]
+    kernels = [_ReadBack(part, table.wanted, own, domains, same) for part, own in zip(table.parts, pieces, strict=True)]
     table.chunks.change(kernels)
     found = table.chunks.each(_Cells(tuple(qid)))
     columns, tables = [], {}

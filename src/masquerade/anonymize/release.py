@@ -66,9 +66,7 @@ AS_NUMBERS = Advice('type = "continuous" would make intervals of them')
 OVER_ALL = Advice("one requirement over all of them would prevent that", coarser=True)
 IN_A_QID = Advice("what somebody could know of a person belongs in a QID")
 PROTECT = Advice("ℓ-diversity or t-closeness would prevent that", coarser=True)
-PROTECT_CLASS = Advice(
-    "name it as sensitive and add ℓ-diversity or confidence bounding; a classifier then learns less"
-)
+PROTECT_CLASS = Advice("name it as sensitive and add ℓ-diversity or confidence bounding; a classifier then learns less")
 ADVICE = (HELP, LARGER_K, READ_AGAIN, ONE_PROVIDER, AS_NUMBERS, OVER_ALL, IN_A_QID, PROTECT, PROTECT_CLASS)
 
 
@@ -119,9 +117,7 @@ def other_cautions(release: VerifiedRelease) -> Iterator[str]:
             f"{ONE_PROVIDER.given(release, ': ')}"
         )
     target = release.settings.get("class")
-    if target is not None and any(
-        target in each.requirement.sensitive_attributes for each in release.verdicts
-    ):
+    if target is not None and any(target in each.requirement.sensitive_attributes for each in release.verdicts):
         yield class_is_sensitive(target)
     for name, count in count_formulas(release.table).items():
         yield (
@@ -172,9 +168,7 @@ class VerifiedRelease:
     )  # the share of its information that each generalised attribute keeps, where it is known
     # How many providers feed each group, where the requirement names them; groups are those of `group_sizes`.
     group_providers: Counts | None = None
-    query_error: QueryError | None = (
-        None  # where groups are cut for the sake of queries, or the holders told it
-    )
+    query_error: QueryError | None = None  # where groups are cut for the sake of queries, or the holders told it
     error: float | None = None  # of classifying by the release alone, where somebody measured it
     suppressed: int = 0  # kept rows that are not in the release
     followed_by: FollowedBy = "anything"  # where parties' ledgers have it: what they let follow
@@ -182,14 +176,10 @@ class VerifiedRelease:
         default_factory=dict
     )  # how far values may go, of taxonomies that are given
     sensitive: tuple[str, ...] = ()  # the sensitive columns
-    sensitive_before: CountsBefore = field(
-        default_factory=dict
-    )  # where rows were suppressed, and it may be told
+    sensitive_before: CountsBefore = field(default_factory=dict)  # where rows were suppressed, and it may be told
     shared: SharedPeople | None = None  # where identifiers tell who is at several providers
     choice: Choice | None = None  # where it is the best of several methods' releases
-    purpose: Mapping[str, float | None] = field(
-        default_factory=dict
-    )  # figures of weights and workload, if any
+    purpose: Mapping[str, float | None] = field(default_factory=dict)  # figures of weights and workload, if any
     # Of a release in chunks, `table` holds some of the rows, and these are all of them.
     released_rows: int | None = None
     values_after: CountsBefore = field(default_factory=dict)  # of its sensitive columns
@@ -274,15 +264,12 @@ class VerifiedRelease:
         sizes = self.group_sizes
         lost = sorted(self.attribute_losses.items(), key=lambda each: -each[1])
         loss = ", ".join(f"{name} {share:.0%}" for name, share in lost) or "none"
-        kept = [
-            (name, self.attribute_information[name]) for name, _ in lost if name in self.attribute_information
-        ]
+        kept = [(name, self.attribute_information[name]) for name, _ in lost if name in self.attribute_information]
         information = ", ".join(f"{name} {share:.0%}" for name, share in kept)
         lines = {
             "rows": f"{self.released} released, {self.dropped_rows or 0} dropped, {self.suppressed} suppressed",
             "requirements": "; ".join(
-                f"{verdict.requirement} {'holds' if verdict.holds else 'is violated'}"
-                for verdict in self.verdicts
+                f"{verdict.requirement} {'holds' if verdict.holds else 'is violated'}" for verdict in self.verdicts
             ),
             "groups": f"{sizes.size} of {sizes.min(initial=self.rows)} to {sizes.max(initial=0)} records",
             "columns": ", ".join(self.table.column_names),
@@ -331,10 +318,7 @@ class VerifiedRelease:
             return {}
         found, groups = occurring(self.group_providers, int(self.group_providers.max(initial=0)) + 1)
         shared = {} if self.shared is None else {"people_at_several_providers": self.shared.people}
-        return {
-            "groups_by_providers": dict(zip(map(str, found.tolist()), groups.tolist(), strict=True)),
-            **shared,
-        }
+        return {"groups_by_providers": dict(zip(map(str, found.tolist()), groups.tolist(), strict=True)), **shared}
 
 
 @dataclass(frozen=True)
@@ -352,9 +336,7 @@ def _boundaries(comparison: Comparison) -> dict[str, tuple[str, ...]]:
     return {
         column.name: column.boundary.values
         for column in comparison.originals
-        if column.boundary is not None
-        and isinstance(column.domain, Taxonomy)
-        and column.domain.source != FLAT
+        if column.boundary is not None and isinstance(column.domain, Taxonomy) and column.domain.source != FLAT
     }
 
 

@@ -25,15 +25,7 @@ from masquerade.anonymize.publish import anonymised
 from masquerade.anonymize.release import Provenance, VerifiedRelease, shuffled
 from masquerade.anonymize.tds.method import TopDownSpecialization
 from masquerade.data.column import Domain, Generalised, released_range
-from masquerade.data.continuum import (
-    MISSING_CELL,
-    Continuum,
-    Kind,
-    Number,
-    read_interval,
-    read_number,
-    write_interval,
-)
+from masquerade.data.continuum import MISSING_CELL, Continuum, Kind, Number, read_interval, read_number, write_interval
 from masquerade.data.encode import distinct, missing_rows, texts, without_unused
 from masquerade.data.released import OnStep, Outcome
 from masquerade.data.schema import Attribute, Schema
@@ -43,14 +35,7 @@ from masquerade.engine.counts import Counts, group_rows, rows_by_rank, value_cou
 from masquerade.errors import Bug, DataError, ParameterError, RequirementUnreachable, hint, shown
 from masquerade.forms.rules import whole
 from masquerade.privacy.check import Verdict, verify
-from masquerade.privacy.requirement import (
-    GroupRequirement,
-    Requirement,
-    limit,
-    plural,
-    qid,
-    without_redundant,
-)
+from masquerade.privacy.requirement import GroupRequirement, Requirement, limit, plural, qid, without_redundant
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import AttributeLoss, losses_of
 from masquerade.utility.measures import ncp
@@ -183,9 +168,7 @@ def released_cells(table: Table, name: str, root: str = "*") -> ReleasedCells:
         for kind in _kinds(attribute):
             ends = [_ends(label, kind) for label in labels]
             found = [each for each in ends if each is not None]
-            if len(found) == len(ends) and (
-                attribute.kind != "categorical" or any(lo < hi for lo, hi in found)
-            ):
+            if len(found) == len(ends) and (attribute.kind != "categorical" or any(lo < hi for lo, hi in found)):
                 return _intervals(name, labels, codes, found, kind)
         taxonomy = _flat(labels, root)
     elif MISSING_CELL in labels and MISSING_CELL not in taxonomy.rank:
@@ -381,10 +364,7 @@ def roll_up(
     cells = {name: released_cells(earlier, name, (roots or {}).get(name, "*")) for name in qid}
     leaves = _leaves(earlier, cells, requirement, target)
     held = all(verdict.holds for verdict in verify(earlier, requirement))
-    ways = [
-        _merged(each, cells, leaves, earlier, requirement)
-        for each in _methods(leaves, requirement, held, target)
-    ]
+    ways = [_merged(each, cells, leaves, earlier, requirement) for each in _methods(leaves, requirement, held, target)]
     good = [way for way in ways if all(verdict.holds for verdict in way.verdicts)]
     if not good:
         parts = without_redundant(requirement.parts)
@@ -404,9 +384,7 @@ def roll_up(
         rows=len(earlier),
         dropped_rows=0,
         dropped=tuple(
-            name
-            for name in earlier.arrow.column_names
-            if name not in kept and name not in requirement.provider_columns
+            name for name in earlier.arrow.column_names if name not in kept and name not in requirement.provider_columns
         ),
         settings={
             "source": earlier.origin.name,
@@ -430,9 +408,7 @@ def _kept(
             text = f'no column "{name}"{hint(name, there)}; the release has: {", ".join(there)}'
             raise ParameterError(f"{earlier.origin.name}: {text}")
     special = [name for name in requirement.special_columns if name not in requirement.provider_columns]
-    for name in dict.fromkeys(
-        [*requirement.qid_attributes, *special, *([target] if target is not None else [])]
-    ):
+    for name in dict.fromkeys([*requirement.qid_attributes, *special, *([target] if target is not None else [])]):
         if name not in kept:
             raise ParameterError(
                 f'"{name}" is not among the columns of the roll-up: {", ".join(kept)}; keep it, or leave it out of '
@@ -441,9 +417,7 @@ def _kept(
     return kept
 
 
-def _leaves(
-    earlier: Table, cells: dict[str, ReleasedCells], requirement: Requirement, target: str | None
-) -> Table:
+def _leaves(earlier: Table, cells: dict[str, ReleasedCells], requirement: Requirement, target: str | None) -> Table:
     """Return the release as a table for an anonymizer: leaves' numbers, and the columns that are not generalised."""
     raw = dict.fromkeys([*([target] if target is not None else []), *requirement.special_columns])
     arrays: dict[str, Any] = {name: each.numbers for name, each in cells.items()}
@@ -451,9 +425,7 @@ def _leaves(
     return Table(pa.table(arrays), Schema(each.attribute for each in cells.values()), origin=earlier.origin)
 
 
-def _methods(
-    leaves: Table, requirement: Requirement, held: bool, target: str | None
-) -> Sequence[TableMethod]:
+def _methods(leaves: Table, requirement: Requirement, held: bool, target: str | None) -> Sequence[TableMethod]:
     """Return the methods to compare; when each of them refuses the requirement, the one that shall say why."""
     if held:
         return [Unchanged(target)]
@@ -463,11 +435,7 @@ def _methods(
 
 
 def _merged(
-    method: TableMethod,
-    cells: dict[str, ReleasedCells],
-    leaves: Table,
-    earlier: Table,
-    requirement: Requirement,
+    method: TableMethod, cells: dict[str, ReleasedCells], leaves: Table, earlier: Table, requirement: Requirement
 ) -> _RolledUp:
     """Merge by one method, and check the cells as they will be published: two runs of leaves may have one cover."""
     made = anonymised(leaves, requirement, method, missing="keep")
@@ -476,10 +444,4 @@ def _merged(
     published |= {name: earlier.cells(name) for name in requirement.special_columns}
     verdicts = verify(Table(pa.table(published), origin=earlier.origin), requirement, bind=False)
     compared = made.comparison
-    return _RolledUp(
-        method,
-        columns,
-        verdicts,
-        losses_of(compared),
-        replace(compared, released=columns),
-    )
+    return _RolledUp(method, columns, verdicts, losses_of(compared), replace(compared, released=columns))

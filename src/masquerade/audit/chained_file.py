@@ -116,9 +116,7 @@ def write_line(event: str, fields: Mapping[str, Any], after: Anchor, time: str) 
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         raise ParameterError(f"record {shown(event)}: its fields cannot be written as JSON") from None
     if len(line) >= MOST_LINE:
-        raise ParameterError(
-            f"record {shown(event)}: takes {len(line)} bytes; a line has at most {MOST_LINE}"
-        )
+        raise ParameterError(f"record {shown(event)}: takes {len(line)} bytes; a line has at most {MOST_LINE}")
     return line + b"\n", Anchor(after.number + 1, digest)
 
 
@@ -161,9 +159,7 @@ class ChainCheck:
             raise LineError("broken chain: this line was written after another one than the line before it")
         self._take(record)
         if self._head is not None and number == self._head.number and record.hash != self._head.hash:
-            raise LineError(
-                f"not the record that was written here, by the head beside it: its hash is {record.hash}"
-            )
+            raise LineError(f"not the record that was written here, by the head beside it: its hash is {record.hash}")
         self.last = record.anchor
 
     def end(self) -> None:

@@ -211,11 +211,7 @@ class AuditFile(ChainedFile):
     def _read_genesis(self) -> bool:
         """Adopt the settings in the first line; return whether there is a complete one."""
         start = b""
-        while (
-            b"\n" not in start
-            and len(start) < MOST_LINE
-            and (more := os.pread(self._file, _BLOCK, len(start)))
-        ):
+        while b"\n" not in start and len(start) < MOST_LINE and (more := os.pread(self._file, _BLOCK, len(start))):
             start += more
         line, end, _ = start.partition(b"\n")
         if start and not looks_like_log(line):
@@ -246,9 +242,7 @@ class AuditFile(ChainedFile):
                 f" purpose with `masquerade audit forget {self.path} --identity FOLDER`",
             )
         if missing is None and not is_gone:
-            raise Conflict(
-                f"{self.path}: nothing is missing from the audit log; nothing needs to be forgotten"
-            )
+            raise Conflict(f"{self.path}: nothing is missing from the audit log; nothing needs to be forgotten")
         known = head or NOTHING
         return ((CUT, {**self._forget, "found": last.number, "hash": known.hash, "record": known.number}),)
 
@@ -328,9 +322,7 @@ class AuditLog:
         return self._lines.append(seal=True)
 
     @contextmanager
-    def session(
-        self, session: str, peers: Sequence[str], transcript: Path | None = None
-    ) -> Iterator[Transcript]:
+    def session(self, session: str, peers: Sequence[str], transcript: Path | None = None) -> Iterator[Transcript]:
         """Record a session's start and end, and log each entry of the yielded transcript immediately.
 
         The end's cause is the one sent to the peers: a kind and the party at fault, never an error's text.

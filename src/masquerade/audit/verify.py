@@ -151,9 +151,7 @@ class _LogCheck(ChainCheck):
         super().end()
         missing = max(self._anchors, default=0)
         if missing > self.last.number:
-            raise MissingLine(
-                f"the log ends before it, but record {missing} was anchored; its end was cut off"
-            )
+            raise MissingLine(f"the log ends before it, but record {missing} was anchored; its end was cut off")
         if self.last == NOTHING:
             raise MissingLine("the log is empty, and every log has a beginning")
         if self._sealed is not None and self.sealed_up_to is None:

@@ -31,8 +31,7 @@ def anonymize(
         ),
     ],
     k: Annotated[
-        int | None,
-        typer.Option("--k", min=1, help="Records in a group, at least; of a table 5.", show_default=False),
+        int | None, typer.Option("--k", min=1, help="Records in a group, at least; of a table 5.", show_default=False)
     ] = None,
     qid: Annotated[
         str, typer.Option(metavar="A,B", help="Of a table: its quasi-identifiers.", show_default=False)
@@ -41,24 +40,16 @@ def anonymize(
         str | None, typer.Option(metavar="NAME", help="In place of the job's.", show_default=False)
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The release; its report goes beside it.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="The release; its report goes beside it.", show_default=False)
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Take a fast method rather than the best of several.")
-    ] = False,
-    show_job: Annotated[
-        bool, typer.Option("--show-job", help="Of a table: print the job that is drafted.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Take a fast method rather than the best of several.")] = False,
+    show_job: Annotated[bool, typer.Option("--show-job", help="Of a table: print the job that is drafted.")] = False,
     class_: Annotated[
-        str | None,
-        typer.Option("--class", metavar="COLUMN", help="Of a table: the class.", show_default=False),
+        str | None, typer.Option("--class", metavar="COLUMN", help="Of a table: the class.", show_default=False)
     ] = None,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN", help="Of a table: a sensitive attribute; may be repeated.", show_default=False
-        ),
+        typer.Option(metavar="COLUMN", help="Of a table: a sensitive attribute; may be repeated.", show_default=False),
     ] = None,
     query: Query = None,
     separator: Separator = None,
@@ -87,13 +78,7 @@ def anonymize(
             from masquerade.jobs.run import anonymize_job
 
             written = anonymize_job(
-                job,
-                method=method,
-                k=k,
-                output=output,
-                quick=quick,
-                on_stage=shown.stage,
-                on_step=shown.step,
+                job, method=method, k=k, output=output, quick=quick, on_stage=shown.stage, on_step=shown.step
             )
         else:
             from masquerade.jobs.draft.drafting import anonymize_table
@@ -121,13 +106,7 @@ def anonymize(
 
 def _is_table(source: str) -> bool:
     """Whether it is a table that is named, by its ending or as a database, and not a job file."""
-    from masquerade.data.file_kinds import (
-        CSV_SUFFIXES,
-        EXCEL_SUFFIXES,
-        PARQUET_SUFFIXES,
-        database_scheme,
-        is_parted,
-    )
+    from masquerade.data.file_kinds import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, database_scheme, is_parted
 
     if database_scheme(source) is not None or is_parted(source, Path()):
         return True
@@ -183,16 +162,11 @@ def choice_lines(release: Release, *, quick: bool = False) -> list[str]:
     return lines
 
 
-def written_lines(
-    release: Release, table: Path, report: Path | None, labels: Path | None = None
-) -> list[str]:
+def written_lines(release: Release, table: Path, report: Path | None, labels: Path | None = None) -> list[str]:
     """What holds, what was left out, where everything is, and what to know before using it."""
     from masquerade.anonymize.release import cautions
 
-    lines = [
-        f"holds: {verdict.requirement} (worst group: {_figure(verdict.value)})"
-        for verdict in release.verdicts
-    ]
+    lines = [f"holds: {verdict.requirement} (worst group: {_figure(verdict.value)})" for verdict in release.verdicts]
     if release.unchanged:
         lines.append(f"published as they are: {', '.join(release.unchanged)}")
     if release.dropped:
@@ -226,23 +200,17 @@ def attack(
     job: Annotated[Path, typer.Option("--job", metavar="JOB", help="The job file.", show_default=False)],
     original: Annotated[
         str | None,
-        typer.Option(
-            metavar="TABLE", help="The original, to name its most exposed rows.", show_default=False
-        ),
+        typer.Option(metavar="TABLE", help="The original, to name its most exposed rows.", show_default=False),
     ] = None,
     outside: Annotated[
-        str | None,
-        typer.Option(metavar="TABLE", help="A table of people that shares columns.", show_default=False),
+        str | None, typer.Option(metavar="TABLE", help="A table of people that shares columns.", show_default=False)
     ] = None,
     earlier: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="RELEASE", help="Another release of the same table; may be repeated.", show_default=False
-        ),
+        typer.Option(metavar="RELEASE", help="Another release of the same table; may be repeated.", show_default=False),
     ] = None,
     population: Annotated[
-        int | None,
-        typer.Option(min=1, help="The people whom the release is a sample of.", show_default=False),
+        int | None, typer.Option(min=1, help="The people whom the release is a sample of.", show_default=False)
     ] = None,
     json: Json = False,
 ) -> None:
@@ -278,15 +246,12 @@ def _attack_lines(found: Sequence[Finding]) -> list[str]:
 
 def compare(
     job: Annotated[Path, typer.Argument(metavar="JOB", help="The job file (TOML).", show_default=False)],
-    methods: Annotated[
-        str, typer.Option(metavar="A,B", help="Some methods alone, by name.", show_default=False)
-    ] = "",
+    methods: Annotated[str, typer.Option(metavar="A,B", help="Some methods alone, by name.", show_default=False)] = "",
     k: Annotated[
         str, typer.Option("--k", metavar="5,10,50", help="Each in place of the job's k.", show_default=False)
     ] = "",
     report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page with the table and a chart.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="Write a page with the table and a chart.", show_default=False)
     ] = None,
     json: Json = False,
 ) -> None:
@@ -341,9 +306,7 @@ def _compare_lines(found: SideBySide) -> list[str]:
     rows = [head, *([described(row.method), *_cells(row, found.headline)] for row in found.rows)]
     first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
-        "  ".join(
-            [f"{name:<{first}}", *(f"{each:>{width}}" for each, width in zip(cells, widths, strict=True))]
-        )
+        "  ".join([f"{name:<{first}}", *(f"{each:>{width}}" for each, width in zip(cells, widths, strict=True))])
         for name, *cells in rows
     ]
     lines += [
@@ -359,9 +322,7 @@ def _compare_lines(found: SideBySide) -> list[str]:
 
 
 def _cells(row: MethodResult, names: Sequence[str]) -> list[str]:
-    measured, *figures = (
-        "" if (value := row.metrics.get(name)) is None else f"{value:.4f}" for name in names
-    )
+    measured, *figures = ("" if (value := row.metrics.get(name)) is None else f"{value:.4f}" for name in names)
     return [
         measured,
         "" if row.k is None else str(row.k),
@@ -380,34 +341,25 @@ def _cells(row: MethodResult, names: Sequence[str]) -> list[str]:
 
 def evaluate(
     original: Annotated[str, typer.Argument(metavar="ORIGINAL", help="The original table.")],
-    release: Annotated[
-        str, typer.Argument(metavar="RELEASE", help='Its release, made with order = "input".')
-    ],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help='Its release, made with order = "input".')],
     job: Annotated[Path, typer.Option("--job", metavar="JOB", help="The job file.", show_default=False)],
-    queries: Annotated[
-        int, typer.Option(min=0, help="Random range queries for the query error; 0 for none.")
-    ] = 2500,
+    queries: Annotated[int, typer.Option(min=0, help="Random range queries for the query error; 0 for none.")] = 2500,
     train: Annotated[
-        int | None,
-        typer.Option(min=1, help="Grow decision trees on the first N kept rows, test on the rest."),
+        int | None, typer.Option(min=1, help="Grow decision trees on the first N kept rows, test on the rest.")
     ] = None,
     folds: Annotated[
-        int,
-        typer.Option(min=0, help="Without --train: cross-validate in N parts; 0 for no decision trees."),
+        int, typer.Option(min=0, help="Without --train: cross-validate in N parts; 0 for no decision trees.")
     ] = 10,
     workload: Annotated[
         Path | None,
         typer.Option(
-            help="A file of SQL queries whose selections are measured; without it the job's own.",
-            show_default=False,
+            help="A file of SQL queries whose selections are measured; without it the job's own.", show_default=False
         ),
     ] = None,
     predict: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME",
-            help="An attribute that the others are to predict; repeatable.",
-            show_default=False,
+            metavar="NAME", help="An attribute that the others are to predict; repeatable.", show_default=False
         ),
     ] = None,
     clusters: Annotated[
@@ -572,9 +524,7 @@ def weights(
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            help="What to learn from: queries, declaration, information, accuracy.", show_default=False
-        ),
+        typer.Option(help="What to learn from: queries, declaration, information, accuracy.", show_default=False),
     ] = None,
     owner_share: Annotated[
         float, typer.Option(min=0, max=1, help="How much the weights in the job file count, of 1.")

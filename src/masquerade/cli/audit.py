@@ -91,18 +91,12 @@ def verify(
 
 @app.command("snapshot", short_help="Check a party's table against its contract.")
 def snapshot(
-    contract: Annotated[
-        Path, typer.Argument(metavar="CONTRACT", help="The contract's file.", show_default=False)
-    ],
+    contract: Annotated[Path, typer.Argument(metavar="CONTRACT", help="The contract's file.", show_default=False)],
     table: Annotated[
         str,
-        typer.Argument(
-            metavar="TABLE", help="What the party shows: a file, or a database URL.", show_default=False
-        ),
+        typer.Argument(metavar="TABLE", help="What the party shows: a file, or a database URL.", show_default=False),
     ],
-    party: Annotated[
-        str, typer.Option("--party", metavar="NAME", help="Whose table it is.", show_default=False)
-    ],
+    party: Annotated[str, typer.Option("--party", metavar="NAME", help="Whose table it is.", show_default=False)],
     key: Annotated[
         Path,
         typer.Option(
@@ -112,9 +106,7 @@ def snapshot(
             show_default=False,
         ),
     ],
-    query: Annotated[
-        str, typer.Option("--query", metavar="SQL", help="With a database URL.", show_default=False)
-    ] = "",
+    query: Annotated[str, typer.Option("--query", metavar="SQL", help="With a database URL.", show_default=False)] = "",
     json: Json = False,
 ) -> None:
     """Say whether a table, or one column of it, is the one that a party has committed to in a contract.
@@ -159,12 +151,7 @@ def forget(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The audit log.", show_default=False)],
     identity: Annotated[
         Path,
-        typer.Option(
-            "--identity",
-            metavar="FOLDER",
-            help="The identity of whoever the log is of.",
-            show_default=False,
-        ),
+        typer.Option("--identity", metavar="FOLDER", help="The identity of whoever the log is of.", show_default=False),
     ],
     by: By = "",
     json: Json = False,

@@ -19,18 +19,14 @@ from masquerade.errors import ParameterError, hint
 
 
 def bench(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The experiment.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The experiment.", show_default=False)] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     all_: Annotated[bool, typer.Option("--all", help="Run all of them.")] = False,
     save: Annotated[
-        Path | None,
-        typer.Option("--save", "--out", help="Also write NAME.json and charts into this folder."),
+        Path | None, typer.Option("--save", "--out", help="Also write NAME.json and charts into this folder.")
     ] = None,
     data: Annotated[
-        Path | None,
-        typer.Option(help="The folder with adult/ and crx/, UCI's files.", exists=True, file_okay=False),
+        Path | None, typer.Option(help="The folder with adult/ and crx/, UCI's files.", exists=True, file_okay=False)
     ] = None,
     paper: Annotated[
         str | None, typer.Option(help="papers: only the experiments of this paper.", show_default=False)
@@ -75,9 +71,7 @@ def find_experiments() -> dict[str, Path]:
         found = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
         if found:
             return found
-    raise ParameterError(
-        "bench: no benchmarks/ here; the experiments come with a checkout of the sources, not a wheel"
-    )
+    raise ParameterError("bench: no benchmarks/ here; the experiments come with a checkout of the sources, not a wheel")
 
 
 def describe(path: Path) -> str:

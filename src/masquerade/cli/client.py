@@ -30,9 +30,7 @@ Conf = Annotated[
         show_default=False,
     ),
 ]
-SessionId = Annotated[
-    str, typer.Argument(metavar="SESSION", help="The session's identifier.", show_default=False)
-]
+SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session's identifier.", show_default=False)]
 
 
 def connected(settings: ClientSettings) -> Client:
@@ -167,9 +165,7 @@ def _decisions(session: Session, conf: Path | None) -> list[tuple[str, str]]:
         told = dict(session.missed)
         missed = [(term, told[term.figure]) for term in missed_terms(told)]
         if missed and all(figure is not None for _, figure in missed):
-            options = (
-                f"--{term.key.replace('_', '-')} {math.ceil(figure * 100) / 100:g}" for term, figure in missed
-            )
+            options = (f"--{term.key.replace('_', '-')} {math.ceil(figure * 100) / 100:g}" for term, figure in missed)
             choices.insert(1, ("be content with less", f"relax {' '.join(options)}"))
     return [(what, again(f"decide SESSION {word}", session.id, conf)) for what, word in choices]
 
@@ -191,10 +187,7 @@ def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True
     from masquerade.methods import product_by
 
     lines = [f"session {session.id}: {session.status}"]
-    lines += [
-        f"  purpose: {session.purpose}",
-        f"  asked by {session.client} of {', '.join(session.providers) or '…'}",
-    ]
+    lines += [f"  purpose: {session.purpose}", f"  asked by {session.client} of {', '.join(session.providers) or '…'}"]
     made = product_by(session.request.get("algorithm"))
     if session.horizontal and made.has_groups:
         from masquerade.arrangement import ARRANGEMENTS
@@ -249,25 +242,18 @@ def cancel(session: SessionId, conf: Conf = None, json: Json = False) -> None:
 def decide(
     session: SessionId,
     decision: Annotated[
-        Decision,
-        typer.Argument(metavar="DECISION", help="One of accept, relax, withdraw.", show_default=False),
+        Decision, typer.Argument(metavar="DECISION", help="One of accept, relax, withdraw.", show_default=False)
     ],
     request: Annotated[
         Path | None,
         typer.Option(
-            "--request",
-            metavar="FILE",
-            help="relax: the keys of the request that change (TOML).",
-            show_default=False,
+            "--request", metavar="FILE", help="relax: the keys of the request that change (TOML).", show_default=False
         ),
     ] = None,
     most_error: Annotated[
         float | None,
         typer.Option(
-            "--most-error",
-            metavar="E",
-            help="relax: the error that you would take instead.",
-            show_default=False,
+            "--most-error", metavar="E", help="relax: the error that you would take instead.", show_default=False
         ),
     ] = None,
     most_ncp: Annotated[
@@ -305,9 +291,7 @@ def decide(
     options = {key: limit for key, limit in wished.items() if limit is not None}
     changes |= options
     if (decision is Decision.RELAX) != bool(changes):
-        wrong = (
-            "relax: give --most-error E, --most-ncp N, --most-query-error Q or --request FILE: what changes"
-        )
+        wrong = "relax: give --most-error E, --most-ncp N, --most-query-error Q or --request FILE: what changes"
         raise ParameterError(wrong if not changes else f"{decision}: nothing can change; that is for relax")
     with client_of(conf) as client:
         if decision is Decision.RELAX:
@@ -335,9 +319,7 @@ def _naming(request: Path | None, options: Mapping[str, float]) -> Iterator[None
     try:
         yield
     except ParameterError as error:
-        given = [
-            each for each in error.problems if is_of_request(each) and each.key[:1] and each.key[0] in options
-        ]
+        given = [each for each in error.problems if is_of_request(each) and each.key[:1] and each.key[0] in options]
         others = [each for each in error.problems if each not in given]
         named = (each.at(source=f"--{str(each.key[0]).replace('_', '-')}", key=()) for each in given)
         raise ParameterError(*named, *placed(others, request)) from None
@@ -350,16 +332,13 @@ def _naming(request: Path | None, options: Mapping[str, float]) -> Iterator[None
 def request(
     conf: Annotated[
         Path,
-        typer.Argument(
-            metavar="CONF", help="The client's configuration with a [request] (TOML).", show_default=False
-        ),
+        typer.Argument(metavar="CONF", help="The client's configuration with a [request] (TOML).", show_default=False),
     ],
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait for the session's end, or only begin it.")
     ] = True,
     estimate: Annotated[
-        bool,
-        typer.Option("--estimate", help="Stop before publishing, with the losses and the cost; then decide."),
+        bool, typer.Option("--estimate", help="Stop before publishing, with the losses and the cost; then decide.")
     ] = False,
     output: Annotated[
         Path | None,
@@ -371,8 +350,7 @@ def request(
         ),
     ] = None,
     report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="Write the report here.", show_default=False),
+        Path | None, typer.Option("--report", metavar="FILE", help="Write the report here.", show_default=False)
     ] = None,
     json: Json = False,
 ) -> None:
@@ -398,9 +376,7 @@ def request(
             "--estimate: nothing is published yet; take it with `masquerade download` once you have accepted it"
         )
     if not wait and (output is not None or report is not None):
-        raise ParameterError(
-            "--no-wait: there is nothing to write yet; take it later with `masquerade download`"
-        )
+        raise ParameterError("--no-wait: there is nothing to write yet; take it later with `masquerade download`")
     if output is not None and output.suffix.lower() != MODEL_SUFFIX:
         check_target(output)
     if report is not None and not report.parent.is_dir():
@@ -414,10 +390,7 @@ def request(
             if json:
                 print_json(session.content())
             else:
-                say(
-                    f"session {session.id}",
-                    f"watch it: {again('sessions SESSION --watch', session.id, conf)}",
-                )
+                say(f"session {session.id}", f"watch it: {again('sessions SESSION --watch', session.id, conf)}")
             return
         with progress() as shown:
             shown.stage(f"session {session.id}")
@@ -503,12 +476,10 @@ def download(
         ),
     ] = None,
     report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="Write the report here.", show_default=False),
+        Path | None, typer.Option("--report", metavar="FILE", help="Write the report here.", show_default=False)
     ] = None,
     escape_formulas: Annotated[
-        bool,
-        typer.Option("--escape-formulas", help="In a .csv, put ' before cells that a spreadsheet would run."),
+        bool, typer.Option("--escape-formulas", help="In a .csv, put ' before cells that a spreadsheet would run.")
     ] = False,
     conf: Conf = None,
     json: Json = False,
@@ -537,13 +508,11 @@ def download(
 
 def sessions(
     session: Annotated[
-        str | None,
-        typer.Argument(metavar="SESSION", help="One session; without it the newest.", show_default=False),
+        str | None, typer.Argument(metavar="SESSION", help="One session; without it the newest.", show_default=False)
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Follow the session until it ends.")] = False,
     status: Annotated[
-        str | None,
-        typer.Option("--status", metavar="STATUS", help="Only those, such as running.", show_default=False),
+        str | None, typer.Option("--status", metavar="STATUS", help="Only those, such as running.", show_default=False)
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="Show at most N.", min=1)] = 20,
     everyone: Annotated[bool, typer.Option("--everyone", help="Everybody's, for admins.")] = False,
@@ -585,9 +554,7 @@ def table_of(found: Sequence[Session]) -> list[str]:
     head = ("STATUS", "CREATED", "COLUMNS", "PURPOSE", "PARTIES", "SESSION", "CAUSE")
     rows = [head, *(_row(each) for each in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _row(session: Session) -> tuple[str, ...]:

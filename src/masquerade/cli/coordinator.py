@@ -73,9 +73,7 @@ def serve(conf: Conf, json: Json = False) -> None:
             async with serving(coordinator, public) as address:
                 place = f"{settings.scheme}://{address}"
                 if json:
-                    print_json(
-                        {"address": place, "party_address": coordinator.party_address, "pid": os.getpid()}
-                    )
+                    print_json({"address": place, "party_address": coordinator.party_address, "pid": os.getpid()})
                 else:
                     console = f"console {place}/console, " if settings.console else ""
                     say(f"coordinator: {console}API {place}/api/v1")
@@ -88,13 +86,7 @@ def serve(conf: Conf, json: Json = False) -> None:
 
 
 @app.command("token", short_help="Make an API token for a user.")
-def token(
-    conf: Conf,
-    name: Name,
-    days: Days = 90,
-    scope: Scopes = None,
-    json: Json = False,
-) -> None:
+def token(conf: Conf, name: Name, days: Days = 90, scope: Scopes = None, json: Json = False) -> None:
     """Make an API token for a user. It is shown here, and never again.
 
     Example: masquerade coordinator token coordinator.toml ana --days 30 --scope read --scope download > token
@@ -105,9 +97,7 @@ def token(
 
     with _accounts(conf) as (store, accounts):
         user = store.users.get(name)
-        made, described = accounts.create_token(
-            user, "command line", timedelta(days=days), scope or USUAL_SCOPES
-        )
+        made, described = accounts.create_token(user, "command line", timedelta(days=days), scope or USUAL_SCOPES)
     if json:
         print_json({"token": made, **described.content()})
     else:
@@ -261,12 +251,7 @@ def _accounts(conf: Path) -> Iterator[tuple[Store, Accounts]]:
 
 
 def _as_json(user: User) -> dict[str, object]:
-    return {
-        "name": user.name,
-        "role": user.role.value,
-        "disabled": user.disabled,
-        "created": user.created.isoformat(),
-    }
+    return {"name": user.name, "role": user.role.value, "disabled": user.disabled, "created": user.created.isoformat()}
 
 
 def _show(user: User, json: bool) -> None:

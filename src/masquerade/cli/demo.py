@@ -19,12 +19,8 @@ def demo(
     once: Annotated[
         bool, typer.Option("--once", help="For scripts: end when the release is there; else Ctrl-C ends it.")
     ] = False,
-    folder: Annotated[Path, typer.Option(help="Where to write; made when it is missing.")] = Path(
-        "masquerade-demo"
-    ),
-    people: Annotated[
-        int, typer.Option(min=100, max=100_000_000, help="How many people to generate.")
-    ] = 5_000,
+    folder: Annotated[Path, typer.Option(help="Where to write; made when it is missing.")] = Path("masquerade-demo"),
+    people: Annotated[int, typer.Option(min=100, max=100_000_000, help="How many people to generate.")] = 5_000,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, other people.")] = 7,
     json: Json = False,
 ) -> None:
@@ -93,9 +89,7 @@ def _model(learned: Mapping[str, Any]) -> str:
 
 
 def _requirement(verdict: dict[str, Any]) -> str:
-    named = {
-        key: each for key, each in verdict.items() if key not in ("model", "qid", "holds", "value", "groups")
-    }
+    named = {key: each for key, each in verdict.items() if key not in ("model", "qid", "holds", "value", "groups")}
     parameters = ", ".join(f"{key} = {each}" for key, each in named.items())
     over = ", ".join(verdict["qid"])
     return f"{verdict['model']} ({parameters}) over {over} (worst group: {verdict['value']})"

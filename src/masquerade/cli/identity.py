@@ -24,8 +24,7 @@ def _group() -> None:
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write; made when missing.")],
     party: Annotated[
-        list[str],
-        typer.Option("--party", metavar="NAME", help="A party; repeat for each.", show_default=False),
+        list[str], typer.Option("--party", metavar="NAME", help="A party; repeat for each.", show_default=False)
     ],
     days: Annotated[int, typer.Option("--days", metavar="DAYS", help="How long they are valid.")] = 30,
     json: Json = False,
@@ -47,9 +46,7 @@ def init(
             name: {"folder": str(folder / name), "fingerprint": identity.fingerprint}
             for name, identity in identities.items()
         }
-        print_json(
-            {"folder": str(folder), "authority": str(folder / "ca.pem"), "days": days, "parties": parties}
-        )
+        print_json({"folder": str(folder), "authority": str(folder / "ca.pem"), "days": days, "parties": parties})
         return
     say(
         f"{folder / 'ca.pem'}: the authority's certificate; its key was thrown away",
@@ -59,9 +56,7 @@ def init(
 
 @app.command("make", short_help="A key and a certificate of your own.")
 def make(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Whose it is: a party or a user.", show_default=False)
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is: a party or a user.", show_default=False)],
     folder: Annotated[
         Path | None, typer.Option("--folder", metavar="FOLDER", help="Where to write, by default ./NAME.")
     ] = None,
@@ -105,21 +100,13 @@ def _trust_group() -> None:
 
 @trust_app.command("add", short_help="Trust a peer's certificate.")
 def add(
-    certificate: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The peer's identity.pem.", show_default=False)
-    ],
-    store: Annotated[Path, typer.Option("--store", metavar="FOLDER", help="The trust store.")] = Path(
-        "trust"
-    ),
+    certificate: Annotated[Path, typer.Argument(metavar="FILE", help="The peer's identity.pem.", show_default=False)],
+    store: Annotated[Path, typer.Option("--store", metavar="FOLDER", help="The trust store.")] = Path("trust"),
     fingerprint: Annotated[
         str | None,
-        typer.Option(
-            "--fingerprint", metavar="TEXT", help="What the peer read out; anything else is refused."
-        ),
+        typer.Option("--fingerprint", metavar="TEXT", help="What the peer read out; anything else is refused."),
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace the certificate that is there.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the certificate that is there.")] = False,
     json: Json = False,
 ) -> None:
     """Save a peer's certificate in a trust store, under the name that is in it.

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def init(
     tables: Annotated[
         list[str],
-        typer.Argument(
-            metavar="TABLE …", help="A table; with --parties, one of each party.", show_default=False
-        ),
+        typer.Argument(metavar="TABLE …", help="A table; with --parties, one of each party.", show_default=False),
     ],
     output: Annotated[Path, typer.Option(metavar="JOB", help="The job file to write.")] = Path("job.toml"),
     class_: Annotated[
@@ -30,9 +28,7 @@ def init(
         typer.Option(metavar="COLUMN", help="A sensitive attribute; may be repeated.", show_default=False),
     ] = None,
     k: Annotated[int, typer.Option("--k", min=1, help="Records in a group, at least.")] = 5,
-    parties: Annotated[
-        bool, typer.Option("--parties", help="Draft a mashup: each table is another party's.")
-    ] = False,
+    parties: Annotated[bool, typer.Option("--parties", help="Draft a mashup: each table is another party's.")] = False,
     query: Query = None,
     separator: Separator = None,
     encoding: Encoding = None,
@@ -47,13 +43,7 @@ def init(
     files = [table_file(table, query, separator, encoding) for table in tables]
     with progress() as shown:
         made = draft(
-            files,
-            output,
-            target=class_,
-            sensitive=sensitive or (),
-            k=k,
-            parties=parties,
-            on_stage=shown.stage,
+            files, output, target=class_, sensitive=sensitive or (), k=k, parties=parties, on_stage=shown.stage
         )
     if json:
         print_json(made.summary)
@@ -63,8 +53,5 @@ def init(
 
 def _lines(made: Draft, command: str) -> list[str]:
     width = max(len(each["name"]) for each in made.attributes)
-    lines = [
-        f"{each['name']:{width}}  {each['role']} ({each['type']}): {each['reason']}"
-        for each in made.attributes
-    ]
+    lines = [f"{each['name']:{width}}  {each['role']} ({each['type']}): {each['reason']}" for each in made.attributes]
     return [*lines, f"job: {made.job}", f"look it through, then: masquerade {command} {made.job}"]

@@ -33,9 +33,7 @@ def keys(
     table: Annotated[
         str,
         typer.Argument(
-            metavar="TABLE",
-            help="A table: .csv, .parquet, or a database URL. Or a job (.toml).",
-            show_default=False,
+            metavar="TABLE", help="A table: .csv, .parquet, or a database URL. Or a job (.toml).", show_default=False
         ),
     ],
     measure: Annotated[str, typer.Option(help="distinct or separation.")] = "distinct",
@@ -45,19 +43,15 @@ def keys(
     delta: Annotated[
         float | None, typer.Option(help="Sample: the chance that more is missed.", show_default=False)
     ] = None,
-    beta: Annotated[
-        float | None, typer.Option(help="The ratio to reach, instead of all.", show_default=False)
-    ] = None,
+    beta: Annotated[float | None, typer.Option(help="The ratio to reach, instead of all.", show_default=False)] = None,
     exact: Annotated[bool, typer.Option("--exact", help="The smallest key, by search.")] = False,
     all_: Annotated[bool, typer.Option("--all", help="All minimal sets that reach --beta.")] = False,
     max_size: Annotated[int, typer.Option(min=1, help="With --all: columns in a set, at most.")] = 3,
     precision: Annotated[
-        float | None,
-        typer.Option(help="Parties: show ratios in steps of this, such as 0.01.", show_default=False),
+        float | None, typer.Option(help="Parties: show ratios in steps of this, such as 0.01.", show_default=False)
     ] = None,
     sample: Annotated[
-        int | None,
-        typer.Option(min=2, help="Parties: common records compared, at most.", show_default=False),
+        int | None, typer.Option(min=2, help="Parties: common records compared, at most.", show_default=False)
     ] = None,
     weights: WeightsFile = None,
     columns: Columns = "",
@@ -166,18 +160,14 @@ def mask(
     measure: Annotated[str, typer.Option(help="distinct or separation.", show_default=False)],
     beta: Annotated[float, typer.Option(help="The highest ratio allowed.", show_default=False)],
     sample: Annotated[
-        int | None,
-        typer.Option(min=1, help="Look at so many rows (or pairs of rows) alone.", show_default=False),
+        int | None, typer.Option(min=1, help="Look at so many rows (or pairs of rows) alone.", show_default=False)
     ] = None,
     delta: Annotated[
-        float | None,
-        typer.Option(help="Sample: the chance that the ratio is higher after all.", show_default=False),
+        float | None, typer.Option(help="Sample: the chance that the ratio is higher after all.", show_default=False)
     ] = None,
     weights: WeightsFile = None,
     columns: Columns = "",
-    always: Annotated[
-        str, typer.Option(metavar="A,B", help="Publish these in any case.", show_default=False)
-    ] = "",
+    always: Annotated[str, typer.Option(metavar="A,B", help="Publish these in any case.", show_default=False)] = "",
     never: Annotated[str, typer.Option(metavar="A,B", help="Never publish these.", show_default=False)] = "",
     seed: Seed = 7,
     engine: EngineName = None,

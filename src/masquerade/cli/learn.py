@@ -64,15 +64,11 @@ def describe(made: Learning) -> list[str]:
 
 
 def predict(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="The model's file (.json).", show_default=False)
-    ],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file (.json).", show_default=False)],
     table: TableArgument,
     site_key: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="pp-svm, pp-cox: what a site of the session keeps.", show_default=False
-        ),
+        typer.Option(metavar="FILE", help="pp-svm, pp-cox: what a site of the session keeps.", show_default=False),
     ] = None,
     job: Annotated[
         Path | None,
@@ -84,23 +80,16 @@ def predict(
     times: Annotated[
         str, typer.Option(metavar="T,U", help="cox, pp-cox: survival at these times.", show_default=False)
     ] = "",
-    keep: Annotated[
-        str, typer.Option(metavar="A,B", help="Columns to copy in front.", show_default=False)
-    ] = "",
+    keep: Annotated[str, typer.Option(metavar="A,B", help="Columns to copy in front.", show_default=False)] = "",
     missing_values: Annotated[
         str | None,
         typer.Option(
-            metavar="A,B",
-            help="Texts that mean a missing cell; else as the model has it.",
-            show_default=False,
+            metavar="A,B", help="Texts that mean a missing cell; else as the model has it.", show_default=False
         ),
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse a value that the model has never seen.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a value that the model has never seen.")] = False,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write .csv or .parquet.", show_default=False),
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write .csv or .parquet.", show_default=False)
     ] = None,
     query: Query = None,
     separator: Separator = None,

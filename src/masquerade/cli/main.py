@@ -69,9 +69,7 @@ def _stop(number: int, _frame: FrameType | None) -> NoReturn:
 # Each command with its line in the help, under the headings that the help shows: a module of this room that has a
 # function of the same name, or, for a command with commands of its own, an `app`.
 HEADINGS = {
-    "See it": {
-        "demo": "The whole system on this machine, with generated data.",
-    },
+    "See it": {"demo": "The whole system on this machine, with generated data."},
     "One table": {
         "init": "A first job file for a table.",
         "anonymize": "One table in, one verified release out.",
@@ -105,9 +103,7 @@ HEADINGS = {
         "doctor": "Check certificates, clocks, data, database and peers.",
         "audit": "Prove that an audit log is whole.",
     },
-    "Research": {
-        "bench": "Rerun an experiment.",
-    },
+    "Research": {"bench": "Rerun an experiment."},
 }
 COMMANDS = {name: line for commands in HEADINGS.values() for name, line in commands.items()}
 
@@ -174,8 +170,7 @@ def _show_version(wanted: bool) -> None:
 def _options(
     context: typer.Context,
     version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True),
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """Publish and analyse data together without showing each other the raw data."""

@@ -51,9 +51,7 @@ def operator(by: str) -> dict[str, str | None]:
 
 # --- output -------------------------------------------------------------------------------------------------
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")
-]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")]
 
 # A terminal shows at once that work goes on; a log only mentions work that takes this long.
 REPORT_AFTER = 2.0

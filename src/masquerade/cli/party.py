@@ -19,34 +19,21 @@ if TYPE_CHECKING:
 
 
 def snapshot_key(
-    conf: Annotated[
-        Path, typer.Argument(metavar="CONF", help="The node's configuration (TOML).", show_default=False)
-    ],
-    contract: Annotated[
-        Path, typer.Argument(metavar="CONTRACT", help="The contract's file.", show_default=False)
-    ],
+    conf: Annotated[Path, typer.Argument(metavar="CONF", help="The node's configuration (TOML).", show_default=False)],
+    contract: Annotated[Path, typer.Argument(metavar="CONTRACT", help="The contract's file.", show_default=False)],
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Where the key goes (mode 0600).", show_default=False
-        ),
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the key goes (mode 0600).", show_default=False)
     ],
     column: Annotated[
         str,
         typer.Option(
-            "--column",
-            metavar="NAME",
-            help="Only this column's key; without it, the table's.",
-            show_default=False,
+            "--column", metavar="NAME", help="Only this column's key; without it, the table's.", show_default=False
         ),
     ] = "",
     table: Annotated[
         str,
         typer.Option(
-            "--table",
-            metavar="FILE",
-            help="The table as it was then, where it has changed since.",
-            show_default=False,
+            "--table", metavar="FILE", help="The table as it was then, where it has changed since.", show_default=False
         ),
     ] = "",
     by: By = "",
@@ -78,12 +65,8 @@ def snapshot_key(
 app = typer.Typer(help="A party's node.", no_args_is_help=True, rich_markup_mode=None)
 app.command("snapshot-key", short_help="What an auditor needs to check a table.")(snapshot_key)
 
-Conf = Annotated[
-    Path, typer.Argument(metavar="CONF", help="The node's configuration (TOML).", show_default=False)
-]
-DealName = Annotated[
-    str, typer.Argument(metavar="DEAL", help="The deal's name, or its beginning.", show_default=False)
-]
+Conf = Annotated[Path, typer.Argument(metavar="CONF", help="The node's configuration (TOML).", show_default=False)]
+DealName = Annotated[str, typer.Argument(metavar="DEAL", help="The deal's name, or its beginning.", show_default=False)]
 
 
 @app.callback()
@@ -167,9 +150,7 @@ def card(conf: Conf, json: Json = False) -> None:
         for column in card.columns:
             tree = column.taxonomy
             height = (
-                f", taxonomy of height {tree.height} below {tree.root or 'a top that is not published'}"
-                if tree
-                else ""
+                f", taxonomy of height {tree.height} below {tree.root or 'a top that is not published'}" if tree else ""
             )
             say_plainly(f"  {column.name}: {column.kind}, {column.role}{height}")
 
@@ -182,10 +163,7 @@ def _records(count: int | None) -> str:
 def preview(
     conf: Conf,
     contract: Annotated[
-        str,
-        typer.Argument(
-            metavar="CONTRACT", help="A file, or the name of a deal that waits.", show_default=False
-        ),
+        str, typer.Argument(metavar="CONTRACT", help="A file, or the name of a deal that waits.", show_default=False)
     ] = "",
     json: Json = False,
 ) -> None:
@@ -208,12 +186,7 @@ def preview(
     dataset = settings.datasets.get(provision.dataset) if provision is not None else None
     schema = dataset.schema if dataset is not None else None
     made = previewed(
-        signed,
-        settings.name,
-        schema,
-        trust=settings.trust,
-        own=settings.identity,
-        clients=settings.clients,
+        signed, settings.name, schema, trust=settings.trust, own=settings.identity, clients=settings.clients
     )
     if json:
         print_json(made.content())
@@ -235,8 +208,7 @@ def refuse(
     conf: Conf,
     deal: DealName,
     reason: Annotated[
-        str,
-        typer.Option("--reason", metavar="TEXT", help="The reason that the asker reads.", show_default=False),
+        str, typer.Option("--reason", metavar="TEXT", help="The reason that the asker reads.", show_default=False)
     ] = "",
     by: By = "",
     json: Json = False,
@@ -251,9 +223,7 @@ def refuse(
 @app.command("review", short_help="A page for approvals, in the browser.")
 def review(
     conf: Conf,
-    port: Annotated[
-        int, typer.Option("--port", metavar="PORT", help="Where to serve it; 0: any free port.")
-    ] = 0,
+    port: Annotated[int, typer.Option("--port", metavar="PORT", help="Where to serve it; 0: any free port.")] = 0,
     by: By = "",
     json: Json = False,
 ) -> None:
@@ -370,9 +340,7 @@ def _forget(settings: NodeSettings, dataset: str, json: bool) -> None:
     if json:
         print_json({"dataset": dataset, "releases": releases, "forgotten": True})
     else:
-        say(
-            f"{dataset}: a new secret is made; what was released of it before ({releases}) is not known again"
-        )
+        say(f"{dataset}: a new secret is made; what was released of it before ({releases}) is not known again")
 
 
 def _list_waiting(settings: NodeSettings, json: bool) -> None:

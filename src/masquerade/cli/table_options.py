@@ -21,20 +21,14 @@ TableArgument = Annotated[
         show_default=False,
     ),
 ]
-Query = Annotated[
-    str | None, typer.Option(help="The query, where TABLE is a database URL.", show_default=False)
-]
+Query = Annotated[str | None, typer.Option(help="The query, where TABLE is a database URL.", show_default=False)]
 Separator = Annotated[
     str | None, typer.Option(help="Of a CSV file; by default, as its header shows.", show_default=False)
 ]
-Encoding = Annotated[
-    str | None, typer.Option(help="Of a CSV file; by default, as its bytes show.", show_default=False)
-]
+Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default, as its bytes show.", show_default=False)]
 WeightsFile = Annotated[
     Path | None,
-    typer.Option(
-        "--weights", metavar="FILE", help="Weights of columns: .toml, .json, .csv.", show_default=False
-    ),
+    typer.Option("--weights", metavar="FILE", help="Weights of columns: .toml, .json, .csv.", show_default=False),
 ]
 Columns = Annotated[str, typer.Option(metavar="A,B", help="Look at these columns alone.", show_default=False)]
 EngineName = Annotated[
@@ -47,8 +41,7 @@ EngineName = Annotated[
     ),
 ]
 Memory = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="With --engine local: held at once, such as 4GB.", show_default=False),
+    str | None, typer.Option(metavar="SIZE", help="With --engine local: held at once, such as 4GB.", show_default=False)
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Draws the samples.")]
 
@@ -72,12 +65,7 @@ def table_file(source: str, query: str | None, separator: str | None, encoding: 
 
 @contextmanager
 def asked_table(
-    source: str,
-    engine: str | None,
-    memory: str | None,
-    query: str | None,
-    separator: str | None,
-    encoding: str | None,
+    source: str, engine: str | None, memory: str | None, query: str | None, separator: str | None, encoding: str | None
 ) -> Iterator[AskedTable]:
     """Open the table that the options describe, or that of a job, whose `[data]` and `[engine]` do."""
     from masquerade.jobs.keys import opened_engine

@@ -70,9 +70,7 @@ def _group() -> None:
 
 
 @app.command("list", short_help="List your valid tokens and sign-ins.")
-def list_tokens(
-    conf: Conf = None, user: User = None, password_stdin: FromStdin = False, json: Json = False
-) -> None:
+def list_tokens(conf: Conf = None, user: User = None, password_stdin: FromStdin = False, json: Json = False) -> None:
     """List your valid tokens and sign-ins: what each opens, until when, and when it was last used.
 
     Example: masquerade tokens list --user ana
@@ -90,9 +88,7 @@ def list_tokens(
 
 @app.command("make", short_help="Make a token for a program.")
 def make(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="What you call it, such as laptop.", show_default=False)
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What you call it, such as laptop.", show_default=False)],
     scope: Scopes = None,
     days: Days = 90,
     conf: Conf = None,
@@ -117,8 +113,7 @@ def make(
 @app.command("revoke", short_help="Make a token worthless, or end a sign-in.")
 def revoke(
     token: Annotated[
-        str,
-        typer.Argument(metavar="ID", help="Its identifier, as `tokens list` shows it.", show_default=False),
+        str, typer.Argument(metavar="ID", help="Its identifier, as `tokens list` shows it.", show_default=False)
     ],
     conf: Conf = None,
     user: User = None,

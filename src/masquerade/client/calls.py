@@ -7,32 +7,13 @@ import io
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    BinaryIO,
-    Concatenate,
-    ParamSpec,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -99,9 +80,7 @@ class Call(Protocol[Parameters, Returned]):
     @overload
     def __get__(self, client: Synchronous, kind: type) -> Callable[Parameters, Returned]: ...
     @overload
-    def __get__(
-        self, client: Asynchronous, kind: type
-    ) -> Callable[Parameters, Coroutine[Any, Any, Returned]]: ...
+    def __get__(self, client: Asynchronous, kind: type) -> Callable[Parameters, Coroutine[Any, Any, Returned]]: ...
 
 
 class EventsCall(Protocol[Parameters]):
@@ -113,17 +92,13 @@ class EventsCall(Protocol[Parameters]):
     def __get__(self, client: Asynchronous, kind: type) -> Callable[Parameters, AsyncIterator[Event]]: ...
 
 
-def call(
-    method: Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]],
-) -> Call[Parameters, Result]:
+def call(method: Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]]) -> Call[Parameters, Result]:
     """Declare a call with one result."""
     declared: Call[Parameters, Result] = _declared(method, "_run")
     return declared
 
 
-def stream(
-    method: Callable[Concatenate[Any, Parameters], AsyncGenerator[Event, None]],
-) -> EventsCall[Parameters]:
+def stream(method: Callable[Concatenate[Any, Parameters], AsyncGenerator[Event, None]]) -> EventsCall[Parameters]:
     """Declare a call whose events are iterated over."""
     declared: EventsCall[Parameters] = _declared(method, "_iterate")
     return declared
@@ -210,9 +185,7 @@ def placed(problems: Iterable[Problem], wish: Wish | None) -> tuple[Problem, ...
         return tuple(problems)
     section = ("request",) if "request" in read_configuration(Path(wish)) else ()
     return tuple(
-        each.at(source=str(wish), key=(*section, *each.key))
-        if is_of_request(each)
-        else each.within(str(wish))
+        each.at(source=str(wish), key=(*section, *each.key)) if is_of_request(each) else each.within(str(wish))
         for each in problems
     )
 
@@ -293,9 +266,7 @@ class Calls:
         return await self._session(session)
 
     @call
-    async def sessions(
-        self, *, status: str | None = None, limit: int = 50, everyone: bool = False
-    ) -> list[Session]:
+    async def sessions(self, *, status: str | None = None, limit: int = 50, everyone: bool = False) -> list[Session]:
         """Return the newest sessions that concern this user; an admin may ask for everyone's."""
         if not isinstance(limit, int) or limit < 1:
             raise ParameterError(f"limit: must be a whole number of at least 1; got {limit!r}")
@@ -304,9 +275,7 @@ class Calls:
         return await self._listed("/sessions", Page[Session], query, limit)
 
     @stream
-    def watch(
-        self, session: str, *, after: int = 0, patience: float = PATIENCE
-    ) -> AsyncGenerator[Event, None]:
+    def watch(self, session: str, *, after: int = 0, patience: float = PATIENCE) -> AsyncGenerator[Event, None]:
         """Yield the events of a session as they happen, from its first (or after number `after`) to its last.
 
         A broken connection is resumed where it broke; PeerUnreachable after `patience` seconds of silence.
@@ -314,9 +283,7 @@ class Calls:
         return self._events(session, after, patience)
 
     @call
-    async def wait(
-        self, session: str, on_event: OnEvent | None = None, *, patience: float = PATIENCE
-    ) -> Session:
+    async def wait(self, session: str, on_event: OnEvent | None = None, *, patience: float = PATIENCE) -> Session:
         """Wait until the session ends or needs a decision by its client (`awaiting_client`), and return it.
 
         Raise SessionFailed, a PeerError that carries the session, if it failed because of a party.
@@ -361,9 +328,7 @@ class Calls:
         """Ask again, for less; if the parties refuse, the release that missed the requested quality keeps waiting."""
         changes = keys_of(request)
         if self._identity is not None:
-            before = {
-                key: each for key, each in (await self._session(session)).request.items() if key != "signed"
-            }
+            before = {key: each for key, each in (await self._session(session)).request.items() if key != "signed"}
             changes |= {"signed": (await self._signed({**before, **changes}))["signed"]}
         try:
             return await self._decide(session, {"decision": Decision.RELAX, "request": changes})
@@ -387,9 +352,7 @@ class Calls:
         return table
 
     @call
-    async def download(
-        self, session: str, path: str | Path, *, escape_formulas: bool = False
-    ) -> PublishedRelease:
+    async def download(self, session: str, path: str | Path, *, escape_formulas: bool = False) -> PublishedRelease:
         """Write the table to a .csv or .parquet file, a model or an answer to .json; on failure no file is left.
 
         With `escape_formulas`, cells that a spreadsheet would run get an apostrophe in front; the digest is that of the
@@ -442,9 +405,7 @@ class Calls:
         return tuple(await self._listed("/tokens", Page[Token]))
 
     @call
-    async def make_token(
-        self, name: str, *, scopes: Sequence[str] | None = None, days: int = 90
-    ) -> IssuedToken:
+    async def make_token(self, name: str, *, scopes: Sequence[str] | None = None, days: int = 90) -> IssuedToken:
         """Make a token for a program; without `scopes` it may read, request and download."""
         body: dict[str, Any] = {"name": name, "days": days}
         body |= {"scopes": list(scopes)} if scopes is not None else {}
@@ -454,9 +415,7 @@ class Calls:
     async def revoke_token(self, id: str) -> None:
         """Make a token worthless, or end a sign-in."""
         if not _TOKEN.fullmatch(id):
-            raise ParameterError(
-                f"{shown(id)} is no token's identifier: that has 16 characters from 0-9 and a-f"
-            )
+            raise ParameterError(f"{shown(id)} is no token's identifier: that has 16 characters from 0-9 and a-f")
         await self._caller.ask(Ask("DELETE", f"/tokens/{id}"))
 
     # --- parts of calls ---
@@ -483,11 +442,7 @@ class Calls:
         return read(await self._caller.ask(ask), Session)
 
     async def _listed(
-        self,
-        path: str,
-        kind: type[Page[Item]],
-        query: dict[str, str | int] | None = None,
-        most: int | None = None,
+        self, path: str, kind: type[Page[Item]], query: dict[str, str | int] | None = None, most: int | None = None
     ) -> list[Item]:
         """Return the first `most` items of a list (None: all), fetched page by page."""
         found: list[Item] = []

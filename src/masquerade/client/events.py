@@ -86,11 +86,7 @@ class Following:
     """The position in a session's events, and when to try again."""
 
     def __init__(
-        self,
-        session: str,
-        after: int = 0,
-        patience: float = PATIENCE,
-        clock: Callable[[], float] = time.monotonic,
+        self, session: str, after: int = 0, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.session, self.last = session, after
         self._over = False

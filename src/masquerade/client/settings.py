@@ -34,9 +34,7 @@ class ClientSettings(Form):
     """The coordinator and how to authenticate to it; the token is never shown."""
 
     url: Annotated[str, Field(min_length=1)] = key(
-        "",
-        alias="coordinator",
-        description='a coordinator\'s address, such as "https://coordinator.example:8080"',
+        "", alias="coordinator", description='a coordinator\'s address, such as "https://coordinator.example:8080"'
     )
     token_file: Path | None = key(None, description="the name of a file that holds the token")
     ca: Path | None = key(None, description="the name of a PEM file")
@@ -59,9 +57,7 @@ class ClientSettings(Form):
         return self._token
 
 
-def read_settings(
-    path: Path | None, *, with_request: bool = False, with_token: bool = True
-) -> ClientSettings:
+def read_settings(path: Path | None, *, with_request: bool = False, with_token: bool = True) -> ClientSettings:
     """Read the settings from a file, or else from the environment; raise ParameterError with every problem at once."""
     content = read_configuration(path) if path is not None else {}
     problems = Problems(str(path or ""))

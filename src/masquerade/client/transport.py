@@ -59,9 +59,7 @@ class Address:
             host = port = None
         else:
             if parts.username is not None or parts.password is not None:  # and the URL is not repeated
-                raise ParameterError(
-                    "the coordinator's URL holds a name or a password; give user and password apart"
-                )
+                raise ParameterError("the coordinator's URL holds a name or a password; give user and password apart")
         if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
             raise ParameterError(
                 f"{shown(url)} is no coordinator's address; write it as https://coordinator.example:8080"
@@ -71,9 +69,7 @@ class Address:
         base = f"{parts.scheme}://{host}{f':{port}' if port is not None else ''}{path}"
         loopback = _is_loopback(parts.hostname or "")
         if parts.scheme == "http" and not loopback:
-            raise ParameterError(
-                f"{base}: a token never travels over plain http to another machine; use https://"
-            )
+            raise ParameterError(f"{base}: a token never travels over plain http to another machine; use https://")
         return cls(base, parts.scheme == "https", loopback)
 
     def of(self, path: str) -> str:
@@ -210,17 +206,13 @@ LONGEST_PAUSE = 120.0  # seconds; if asked to wait longer, the call fails
 class Caller:
     """A user with a token, or with a password that is exchanged for one when first needed."""
 
-    def __init__(
-        self, transport: ClientTransport, token: str | None, user: str | None, password: str | None
-    ) -> None:
+    def __init__(self, transport: ClientTransport, token: str | None, user: str | None, password: str | None) -> None:
         if (user is None) != (password is None):
             raise ParameterError("a sign-in needs both user and password")
         if token is None and user is None:
             raise ParameterError("no token: give one, or user and password, or set MASQUERADE_TOKEN")
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token and token):
-            raise ParameterError(
-                "the token holds characters that no token has; was it copied whole, on one line?"
-            )
+            raise ParameterError("the token holds characters that no token has; was it copied whole, on one line?")
         self.transport = transport
         self._token = token
         self._user, self._password = user, password
@@ -411,9 +403,7 @@ def trust(ca: str | Path | None) -> ssl.SSLContext:
     return context
 
 
-def _answer(
-    response: httpx.Response, body: bytes = b"", chunks: AsyncGenerator[bytes, None] | None = None
-) -> Answer:
+def _answer(response: httpx.Response, body: bytes = b"", chunks: AsyncGenerator[bytes, None] | None = None) -> Answer:
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Answer(response.status_code, headers, body, chunks)
 
@@ -432,9 +422,7 @@ def failure(error: httpx.HTTPError, address: Address, *, answered: bool) -> Peer
     if tls is not None and "WRONG_VERSION" in (tls.reason or ""):
         return PeerRefused(COORDINATOR, f"{address.base} does not speak TLS; is it an http:// address?")
     if tls is not None:
-        return PeerUnreachable(
-            COORDINATOR, f"{address.base}: no TLS connection: {tls.reason or 'it hangs up'}"
-        )
+        return PeerUnreachable(COORDINATOR, f"{address.base}: no TLS connection: {tls.reason or 'it hangs up'}")
     if isinstance(error, httpx.ConnectTimeout | httpx.ConnectError):
         return PeerUnreachable(
             COORDINATOR, f"nobody answers at {address.base}; is it running, and is that its address?"

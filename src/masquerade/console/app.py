@@ -6,16 +6,7 @@ from fastapi import FastAPI
 from nicegui import core, ui
 from starlette.responses import RedirectResponse
 
-from masquerade.console import (  # noqa: F401 # a page is there once its file is read
-    books,
-    files,
-    frame,
-    lists,
-    people,
-    release,
-    request,
-    session,
-)
+from masquerade.console import books, files, frame, lists, people, release, request, session  # noqa: F401 # a page is there once its file is read
 from masquerade.console.frame import ICON, Browsers, Console, View, console_secret, draw_failure, page
 from masquerade.console.guard import PREFIX, Guard
 from masquerade.errors import NotFound
@@ -26,9 +17,7 @@ from masquerade.service.coordinator.coordinator import Coordinator
 def mount(app: FastAPI, coordinator: Coordinator) -> None:
     """Serve the console under /console. NiceGUI serves one app per process: the one mounted last."""
     settings = coordinator.settings
-    browsers = Browsers(
-        coordinator.store, coordinator.accounts, console_secret(settings.state / "console.key")
-    )
+    browsers = Browsers(coordinator.store, coordinator.accounts, console_secret(settings.state / "console.key"))
     guesses = RateLimit(settings.requests_per_minute)
     app.add_middleware(
         Guard, console=Console(coordinator, browsers, guesses, https=settings.https.certificate is not None)

@@ -184,12 +184,7 @@ class _Checked:
                     ("Sessions", f"{found.sessions}, {found.unfinished} unfinished"),
                     (
                         "Last record",
-                        partial(
-                            copied,
-                            str(found.last),
-                            f"{found.last.number}:{short(found.last.hash)}",
-                            "the anchor",
-                        ),
+                        partial(copied, str(found.last), f"{found.last.number}:{short(found.last.hash)}", "the anchor"),
                     ),
                 ]
             )
@@ -217,10 +212,7 @@ async def ledger_page(view: View) -> None:
     with tag("section"):
         tag("h2", "Sums")
         facts(
-            [
-                ("All together", view.money(sums[0])),
-                *((f"To {party}", view.money(cents)) for party, cents in sums[1]),
-            ]
+            [("All together", view.money(sums[0])), *((f"To {party}", view.money(cents)) for party, cents in sums[1])]
         )
         rows = [[user, view.money(cents)] for user, cents in sums[2]]
         if rows:
@@ -242,9 +234,7 @@ class _Lines:
         """Return the amounts owed in total, to each party, and by each user with debts."""
         require(admin, Role.ADMIN)
         coordinator = self._view.coordinator
-        parties = [
-            (party, coordinator.owed(admin, party=party)) for party in sorted(coordinator.settings.parties)
-        ]
+        parties = [(party, coordinator.owed(admin, party=party)) for party in sorted(coordinator.settings.parties)]
         users: list[str] = []
         while len(found := coordinator.store.users.all(_PAGE, users[-1] if users else "")) > 0:
             users += [user.name for user in found]
@@ -272,14 +262,7 @@ class _Lines:
 
     def _draw(self, found: Sequence[LedgerEntry]) -> None:
         rows = [
-            [
-                moment(each.time),
-                each.user,
-                each.party,
-                _session(each),
-                self._view.money(each.cents),
-            ]
-            for each in found
+            [moment(each.time), each.user, each.party, _session(each), self._view.money(each.cents)] for each in found
         ]
         table("Lines of the ledger", ["Time", "User", "Party", "Session", "Sum"], rows, numbers=(4,))
 

@@ -126,15 +126,11 @@ class RequestDraft:
     budget: str = ""
     recipients: str = ""
     method: str = ""  # "": the default of the kind
-    settings: dict[str, dict[str, str]] = field(
-        default_factory=dict
-    )  # values chosen for each method's parameters
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)  # values chosen for each method's parameters
     limits: dict[str, dict[str, str]] = field(default_factory=dict)  # by column: coarsest, finest, weight
     show_progress: bool = False
     m: str = "1"
-    left_out: set[str] = field(
-        default_factory=set
-    )  # parties that could publish with the others but are unticked
+    left_out: set[str] = field(default_factory=set)  # parties that could publish with the others but are unticked
 
     def choose(self, column: OfferedColumn, wanted: bool) -> None:
         """Tick or untick a column; ticking it for one party unticks it for any other."""
@@ -201,11 +197,7 @@ class RequestDraft:
     @property
     def roles(self) -> dict[RoleName, str]:
         """The columns with a role that the chosen method takes; "" where none is chosen that can have it."""
-        named: dict[RoleName, str] = {
-            "class": self.class_name,
-            "duration": self.duration,
-            "event": self.event,
-        }
+        named: dict[RoleName, str] = {"class": self.class_name, "duration": self.duration, "event": self.event}
         return {
             role: name if name in self.candidates(role) else ""
             for role, name in named.items()
@@ -267,11 +259,7 @@ class RequestDraft:
     @property
     def methods(self) -> Mapping[str, type[AskedMethod]]:
         """What can be asked for in this kind; that a method be chosen, only where there are several."""
-        named = {
-            name: each
-            for name, each in requestable_methods(self.kind).items()
-            if issubclass(each, SessionMethod)
-        }
+        named = {name: each for name, each in requestable_methods(self.kind).items() if issubclass(each, SessionMethod)}
         return {self._unnamed.name: self._unnamed, **named}
 
     @property
@@ -435,11 +423,7 @@ def as_toml(content: Mapping[str, Any]) -> str:
     entries = content.get("privacy", [])
     lines += [f"{_key(key)} = {_value(value)}" for key, value in content.items() if key != "privacy"]
     for entry in entries:
-        lines += [
-            "",
-            "[[request.privacy]]",
-            *(f"{_key(key)} = {_value(value)}" for key, value in entry.items()),
-        ]
+        lines += ["", "[[request.privacy]]", *(f"{_key(key)} = {_value(value)}" for key, value in entry.items())]
     return "\n".join(lines) + "\n"
 
 

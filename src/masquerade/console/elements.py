@@ -44,9 +44,7 @@ def link(text: str, to: str, look: str = "", **attributes: Any) -> TextElement:
     return tag("a", text, look, href=to, **attributes)
 
 
-def button(
-    text: str, pressed: Callable[[], Any], look: str = "", *, sure: str = "", **attributes: Any
-) -> TextElement:
+def button(text: str, pressed: Callable[[], Any], look: str = "", *, sure: str = "", **attributes: Any) -> TextElement:
     """Create a button that ignores presses while its action is still running; `sure` is asked before it acts."""
     made = tag("button", text, look, type="button", data_sure=sure or None, **attributes)
     made.on("click", _one_at_a_time(pressed), js_handler=_PRESSED_SURELY if sure else _PRESSED)
@@ -112,9 +110,7 @@ def choice(
     return made
 
 
-def tick(
-    label: str, value: bool, ticked: Callable[[bool], Any], *, note: str = "", **attributes: Any
-) -> TextElement:
+def tick(label: str, value: bool, ticked: Callable[[bool], Any], *, note: str = "", **attributes: Any) -> TextElement:
     """Create a labelled checkbox."""
     with tag("div", look="tick"):
         made = tag("input", type="checkbox", **attributes)
@@ -128,9 +124,7 @@ def tick(
     return made
 
 
-def radios(
-    legend: str, options: Mapping[str, tuple[str, str]], value: str, chosen: Say, look: str = ""
-) -> TextElement:
+def radios(legend: str, options: Mapping[str, tuple[str, str]], value: str, chosen: Say, look: str = "") -> TextElement:
     """Create a group of radio buttons, each with a name and a sentence about it."""
     with tag("fieldset", look=look) as group:
         tag("legend", legend)

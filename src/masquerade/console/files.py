@@ -41,9 +41,7 @@ async def table(request: Request, session_id: str, format: str) -> Response:
         return console.coordinator.table(user, session_id, format)
 
     name = f"release-{session_id[:8]}.{format}"
-    return await _file(
-        request, found, lambda path: FileResponse(path, media_type=_TABLES[format], filename=name)
-    )
+    return await _file(request, found, lambda path: FileResponse(path, media_type=_TABLES[format], filename=name))
 
 
 @router.get("/report.html")
@@ -61,9 +59,7 @@ async def report(request: Request, session_id: str) -> Response:
     )
 
 
-async def _file(
-    request: Request, found: Callable[[User], Path], answer: Callable[[Path], Response]
-) -> Response:
+async def _file(request: Request, found: Callable[[User], Path], answer: Callable[[Path], Response]) -> Response:
     console: Console = request.scope[CONSOLE]
 
     def asked() -> Path:

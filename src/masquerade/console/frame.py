@@ -65,20 +65,14 @@ class Browsers:
         self._box = Fernet(secret)
         self._idle = idle
 
-    def sign_in(
-        self, name: str, password: str, address: str = "", known: str | None = None
-    ) -> tuple[str, str]:
+    def sign_in(self, name: str, password: str, address: str = "", known: str | None = None) -> tuple[str, str]:
         """Return a browser's two cookies: of the sign-in, and to be known again.
 
         Raise NotAllowed if name or password is wrong, or the browser has to wait after wrong guesses.
         """
         browser = self._browser(name, known)
-        source = (
-            SignInSource(f"browser {browser}", known=True) if browser is not None else SignInSource(address)
-        )
-        _user, token, _made = self._accounts.sign_in_for_token(
-            name, password, TokenKind.BROWSER, LONGEST, source
-        )
+        source = SignInSource(f"browser {browser}", known=True) if browser is not None else SignInSource(address)
+        _user, token, _made = self._accounts.sign_in_for_token(name, password, TokenKind.BROWSER, LONGEST, source)
         return self._sealed(token), self._sealed(f"{browser or secrets.token_hex(16)} {name}")
 
     def _browser(self, name: str, known: str | None) -> str | None:
@@ -133,9 +127,7 @@ def console_secret(path: Path) -> bytes:
     try:
         Fernet(secret)
     except ValueError:
-        raise ParameterError(
-            f"{path}: not a secret of the console; remove it, and a new one is made"
-        ) from None
+        raise ParameterError(f"{path}: not a secret of the console; remove it, and a new one is made") from None
     return secret
 
 
@@ -151,12 +143,7 @@ ICON = (
     '<path d="M5 12c4-3 7-2 11 0 4-2 7-3 11 0 0 7-4 10-7 10-2 0-3-2-4-2s-2 2-4 2c-3 0-7-3-7-10z" fill="#fff"/>'
     '<circle cx="11" cy="15" r="2.2" fill="#1d6a6a"/><circle cx="21" cy="15" r="2.2" fill="#1d6a6a"/></svg>'
 )
-_PLACES = (
-    ("Sessions", "/sessions"),
-    ("New request", "/request"),
-    ("Providers", "/providers"),
-    ("Account", "/account"),
-)
+_PLACES = (("Sessions", "/sessions"), ("New request", "/request"), ("Providers", "/providers"), ("Account", "/account"))
 _ADMIN_PLACES = (("Users", "/users"), ("Ledger", "/ledger"), ("Audit", "/audit"))
 # Runs before anything is drawn, so that the wrong theme never flashes up.
 _THEME = """<script>
@@ -202,19 +189,13 @@ class View:
         return money(cents, self.coordinator.settings.currency)
 
     async def ask(
-        self,
-        question: Callable[Concatenate[User, Asked], Answer],
-        *arguments: Asked.args,
-        **named: Asked.kwargs,
+        self, question: Callable[Concatenate[User, Asked], Answer], *arguments: Asked.args, **named: Asked.kwargs
     ) -> Answer:
         """Call the coordinator as the user who is signed in now."""
         return await asyncio.to_thread(lambda: self._asked(True, question, *arguments, **named))
 
     async def look(
-        self,
-        question: Callable[Concatenate[User, Asked], Answer],
-        *arguments: Asked.args,
-        **named: Asked.kwargs,
+        self, question: Callable[Concatenate[User, Asked], Answer], *arguments: Asked.args, **named: Asked.kwargs
     ) -> Answer:
         """Like `ask`, for calls that the page makes by itself; they do not extend the sign-in."""
         return await asyncio.to_thread(lambda: self._asked(False, question, *arguments, **named))
@@ -262,9 +243,7 @@ def problem_place() -> Element:
     return tag("div")
 
 
-def page(
-    path: str, title: str, *, admin: bool = False
-) -> Callable[[Callable[[View], Awaitable[None]]], None]:
+def page(path: str, title: str, *, admin: bool = False) -> Callable[[Callable[[View], Awaitable[None]]], None]:
     """Register a page for signed-in users; the decorated function draws its main part."""
 
     def register(draw: Callable[[View], Awaitable[None]]) -> None:
@@ -372,12 +351,7 @@ async def sign_in_page(request: Request) -> None:
         tag("h1", "Sign in")
         for key, text in _TOLD.items():
             if key in request.query_params:
-                tag(
-                    "p",
-                    text,
-                    "problems" if key == "wrong" else "told",
-                    role="alert" if key == "wrong" else None,
-                )
+                tag("p", text, "problems" if key == "wrong" else "told", role="alert" if key == "wrong" else None)
         with tag("form", action=f"{PREFIX}/sign-in", method="post"):
             for name, label, kind, complete in (
                 ("user", "Name", "text", "username"),
@@ -386,12 +360,7 @@ async def sign_in_page(request: Request) -> None:
                 with tag("div", look="field"):
                     written = tag("label", label)
                     control = tag(
-                        "input",
-                        name=name,
-                        type=kind,
-                        autocomplete=complete,
-                        required="",
-                        autocapitalize="none",
+                        "input", name=name, type=kind, autocomplete=complete, required="", autocapitalize="none"
                     )
                     written.props["for"] = control.html_id
             tag("input", type="hidden", name="next", **{"^value": wanted})
@@ -413,9 +382,7 @@ async def sign_in(request: Request) -> Response:
         return _back_to_form(wanted, "often")
     known = request.cookies.get(KNOWN_COOKIE)
     try:
-        cookies = await asyncio.to_thread(
-            console.browsers.sign_in, form["user"], form["password"], address, known
-        )
+        cookies = await asyncio.to_thread(console.browsers.sign_in, form["user"], form["password"], address, known)
     except NotAllowed:
         return _back_to_form(wanted)
     answer = RedirectResponse(wanted, 303)
@@ -444,9 +411,7 @@ async def sign_out(request: Request) -> Response:
 
 def own_path(wanted: str | None) -> str:
     """Return the page to open after signing in: always one of the console, whatever the link says."""
-    ours = (
-        wanted is not None and wanted.startswith(f"{PREFIX}/") and "//" not in wanted and "\\" not in wanted
-    )
+    ours = wanted is not None and wanted.startswith(f"{PREFIX}/") and "//" not in wanted and "\\" not in wanted
     return wanted if wanted is not None and ours and wanted.isprintable() else f"{PREFIX}/sessions"
 
 

@@ -55,9 +55,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on requests from the console's own pages; answer others with 403."""
         path = scope.get("path", "")
-        if scope["type"] not in ("http", "websocket") or not (
-            path == PREFIX or path.startswith(f"{PREFIX}/")
-        ):
+        if scope["type"] not in ("http", "websocket") or not (path == PREFIX or path.startswith(f"{PREFIX}/")):
             await self._app(scope, receive, send)
         elif not from_here(scope):
             await _refuse(scope, send)

@@ -51,11 +51,7 @@ async def providers_page(view: View) -> None:
         view.say(f"{len(matching)} of {len(found)} providers")
 
     text_field(
-        "Search",
-        "",
-        search,
-        hint="A party, a dataset, a column, its kind, or the top of its taxonomy",
-        kind="search",
+        "Search", "", search, hint="A party, a dataset, a column, its kind, or the top of its taxonomy", kind="search"
     )
     shown = tag("div")
     with shown:
@@ -128,11 +124,7 @@ def _draw_dataset(card: SchemaCard, everybody: Sequence[Provider]) -> None:
 def _draw_together(same: Mapping[str, Sequence[str]]) -> None:
     """Draw which parties' records could be published together with these."""
     if not same:
-        tag(
-            "p",
-            "May be published together with records of others, of whom none has the same columns.",
-            "quiet",
-        )
+        tag("p", "May be published together with records of others, of whom none has the same columns.", "quiet")
         return
     tag("p", "May be published together with records of others that have the same columns:", "quiet")
     bullets([f"{party}: {', '.join(names)}" for party, names in same.items()])

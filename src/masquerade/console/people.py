@@ -158,9 +158,7 @@ class _Password:
             tag("h2", "Password")
             tag("p", "A new one revokes all your tokens and signs you out everywhere.", "quiet")
             with tag("div", look="cols"):
-                text_field(
-                    "Current password", "", self._set_old, kind="password", autocomplete="current-password"
-                )
+                text_field("Current password", "", self._set_old, kind="password", autocomplete="current-password")
                 text_field(
                     "New password",
                     "",
@@ -262,9 +260,7 @@ class _Users:
     def _all(self, admin: User) -> list[tuple[User, int]]:
         accounts = self._allowed(admin)
         users: list[User] = []
-        while (
-            len(found := self._view.coordinator.store.users.all(_PAGE, users[-1].name if users else "")) > 0
-        ):
+        while len(found := self._view.coordinator.store.users.all(_PAGE, users[-1].name if users else "")) > 0:
             users += found
         return [(user, accounts.wrong_guesses(user.name)) for user in users]
 

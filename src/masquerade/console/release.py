@@ -253,9 +253,7 @@ def _parameters(entry: Mapping[str, Any]) -> str:
         wrapped = "; ".join(f"{each.get('model')} ({_parameters(each)})" for each in entry["of"])
         return f"m = {entry.get('m')}, of {wrapped}"
     told = ("model", "qid", "holds", "value", "groups")
-    return ", ".join(
-        f"{key} = {value}" for key, value in entry.items() if key not in told and value is not None
-    )
+    return ", ".join(f"{key} = {value}" for key, value in entry.items() if key not in told and value is not None)
 
 
 def _draw_providers(summary: Mapping[str, Any]) -> None:
@@ -274,12 +272,7 @@ def _draw_providers(summary: Mapping[str, Any]) -> None:
             [f"{fed} provider{'' if int(fed) == 1 else 's'}", number(count)]
             for fed, count in sorted(groups.items(), key=_by_number)
         ]
-        table(
-            "Groups by how many providers have records in them",
-            ["With records of", "Groups"],
-            rows,
-            numbers=(1,),
-        )
+        table("Groups by how many providers have records in them", ["With records of", "Groups"], rows, numbers=(1,))
 
 
 def _by_number(entry: tuple[str, int]) -> int:
@@ -288,9 +281,7 @@ def _by_number(entry: tuple[str, int]) -> int:
 
 def _draw_metrics(summary: Mapping[str, Any]) -> None:
     metrics = [
-        (name, value)
-        for name, value in (summary.get("metrics") or {}).items()
-        if not isinstance(value, Mapping)
+        (name, value) for name, value in (summary.get("metrics") or {}).items() if not isinstance(value, Mapping)
     ]
     if metrics:
         with tag("section"):

@@ -286,9 +286,7 @@ class _Part:
         with tag("div", look="cols"):
             self._model = Region()
             self._numbers = {
-                name: field_of(
-                    text_field(number.symbol, wish.number(name), self._typer(name), inputmode="decimal")
-                )
+                name: field_of(text_field(number.symbol, wish.number(name), self._typer(name), inputmode="decimal"))
                 for name, number in all_numbers().items()
             }
             self._sensitive = Region()
@@ -397,19 +395,13 @@ class _Form:
         """Draw the whole form."""
         kinds = {name: (each.title, each.example) for name, each in KINDS.items()}
         with tag("div", look="beside"):
-            with tag("form", aria_label="Request").on(
-                "submit", js_handler="(event) => event.preventDefault()"
-            ):
+            with tag("form", aria_label="Request").on("submit", js_handler="(event) => event.preventDefault()"):
                 radios("What the parties hold", kinds, self._draft.kind, self._choose_kind)
                 self._columns = ColumnCheckboxes(self._draft, self._found, self._chosen)
                 self._draw_purpose()
                 with tag("fieldset") as self._privacy:
                     tag("legend", "Privacy requirement")
-                    tag(
-                        "p",
-                        "All must hold. The parties may ask for more; you see it in the negotiation.",
-                        "quiet",
-                    )
+                    tag("p", "All must hold. The parties may ask for more; you see it in the negotiation.", "quiet")
                     self._wishes = Wishes(self._draft, self._changed, self._view.say)
                 self._boundaries = Boundaries(self._draft, self._changed)
                 self._limits_place = Region()
@@ -516,11 +508,7 @@ class _Form:
             tag("legend", kind.legend)
             for each in kind.numbers if self._draft.has_groups else ():
                 text_field(
-                    each.label,
-                    getattr(self._draft, each.key),
-                    self._set(each.key),
-                    hint=each.hint,
-                    inputmode="numeric",
+                    each.label, getattr(self._draft, each.key), self._set(each.key), hint=each.hint, inputmode="numeric"
                 )
             self._draw_method()
             tick(
@@ -614,9 +602,7 @@ class _Form:
 
     def _changed(self) -> None:
         self._changes += 1
-        background_tasks.create(
-            self._settled(self._changes)
-        )  # not a timer: the changed control may be gone by then
+        background_tasks.create(self._settled(self._changes))  # not a timer: the changed control may be gone by then
 
     async def _settled(self, change: int) -> None:
         await asyncio.sleep(_SETTLE)
@@ -626,9 +612,7 @@ class _Form:
 
     async def _preview(self, change: int) -> None:
         content = self._draft.content()
-        shown = await self._view.trying(
-            self._view.ask(self._view.coordinator.preview, content), self._problems
-        )
+        shown = await self._view.trying(self._view.ask(self._view.coordinator.preview, content), self._problems)
         if shown is None or change != self._changes:
             return
         problems = [*self._draft.problems(), *(str(each.at(source="")) for each in shown.errors)]

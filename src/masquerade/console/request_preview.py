@@ -159,8 +159,7 @@ class Shared:
 def pooling(found: Sequence[Provider]) -> list[Provider]:
     """Return the parties with only those datasets that may be published together with others'."""
     kept = [
-        each.model_copy(update={"datasets": tuple(card for card in each.datasets if card.horizontal)})
-        for each in found
+        each.model_copy(update={"datasets": tuple(card for card in each.datasets if card.horizontal)}) for each in found
     ]
     return [each for each in kept if each.datasets]
 
@@ -221,9 +220,7 @@ def proposed_columns(found: Sequence[Provider], kind: Arrangement) -> list[Propo
     else:
         shared = by_name(found)
     proposals = propose_by_name([_described(each.cards[0]) for each in shared])
-    proposed = [
-        Proposed(each.name, each.holders, proposal) for each, proposal in zip(shared, proposals, strict=True)
-    ]
+    proposed = [Proposed(each.name, each.holders, proposal) for each, proposal in zip(shared, proposals, strict=True)]
     chosen = proposed_class(proposed)
     return [
         replace(each, proposal=RoleProposal("class", ANOTHER_CLASS))

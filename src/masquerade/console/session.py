@@ -32,9 +32,7 @@ from masquerade.service.resources import Event, PartyOffer, RequestPreview, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
 
-_News = tuple[
-    SessionRecord, list[Event], list[PartyOffer], tuple[str, ...], RequestPreview | None, tuple[str, ...]
-]
+_News = tuple[SessionRecord, list[Event], list[PartyOffer], tuple[str, ...], RequestPreview | None, tuple[str, ...]]
 
 _EVERY = 0.7
 _PAGE = 500  # events per request
@@ -162,11 +160,7 @@ class _Shown:
         draw_stepper(session, self._progress)
         with tag("p"):
             tag("span", STATUS[session.status], look_of(session.status))
-            tag(
-                "span",
-                f" for {session.purpose}, asked by {session.client} on {moment(session.created)}",
-                "quiet",
-            )
+            tag("span", f" for {session.purpose}, asked by {session.client} on {moment(session.created)}", "quiet")
         if self._reasons and session.status is not Status.PUBLISHED:
             ended_badly = session.status in (Status.REFUSED, Status.FAILED)
             with tag("div", look="problems" if ended_badly else "asked"), tag("ul"):
@@ -182,10 +176,7 @@ class _Shown:
         if session.status is Status.AWAITING_CLIENT:
             self._draw_question(mine)
         with tag("div", look="row"):
-            if session.status is Status.PUBLISHED and self._view.user.name in (
-                session.client,
-                *session.recipients,
-            ):
+            if session.status is Status.PUBLISHED and self._view.user.name in (session.client, *session.recipients):
                 made = asked_product(session.request)
                 title = "Release" if made.has_groups else made.name.capitalize()
                 link(f"{title} and report", f"{PREFIX}/sessions/{session.id}/release", "act first")
@@ -225,9 +216,7 @@ class _Shown:
     def _draw_question(self, mine: bool) -> None:
         told = limits_of(self.session.request) | dict(self._progress.quality or {})
         with tag("section", look="asked"):
-            tag(
-                "h2", "The release is made, and waits for you" if mine else "The release waits for its client"
-            )
+            tag("h2", "The release is made, and waits for you" if mine else "The release waits for its client")
             draw_held(told, self._view.money)
             binding = said_of_binding(told)
             tag("p", f"Nothing is published before you say so{f': {binding}' if binding else ''}.")

@@ -63,12 +63,7 @@ def draw_progress(progress: SessionProgress, counted: str) -> None:
         ]
         for party, each in sorted(progress.by_party.items())
     ]
-    table(
-        "Progress by party",
-        ["Party", "Stage", counted, "Sent", "Messages", "Time"],
-        rows,
-        numbers=(2, 3, 4, 5),
-    )
+    table("Progress by party", ["Party", "Stage", counted, "Sent", "Messages", "Time"], rows, numbers=(2, 3, 4, 5))
 
 
 def kind_facts(session: SessionRecord) -> list[tuple[str, object]]:
@@ -109,11 +104,7 @@ def _deal(contract: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 def draw_trees(progress: SessionProgress) -> None:
     """Draw the part of each taxonomy that the steps revealed, with the current cut."""
-    tag(
-        "p",
-        "What was split so far. The dashed line is the cut: values to its left are what a release shows.",
-        "quiet",
-    )
+    tag("p", "What was split so far. The dashed line is the cut: values to its left are what a release shows.", "quiet")
     for attribute, steps in progress.steps.items():
         with tag("div", look="tree-card"):
             splits = f"{len(steps)} split{'' if len(steps) == 1 else 's'}"
@@ -208,10 +199,7 @@ def _price(offer: PartyOffer, money: Callable[[int], str]) -> str:
 
 
 def _why(offer: PartyOffer) -> Any:
-    lines = list(offer.reasons) or [
-        *_said(offer.terms.get("requirements")),
-        *against(int(offer.terms.get("m") or 0)),
-    ]
+    lines = list(offer.reasons) or [*_said(offer.terms.get("requirements")), *against(int(offer.terms.get("m") or 0))]
     return (lambda: bullets(lines)) if lines else "–"
 
 
@@ -223,9 +211,7 @@ def _said(requirements: Any) -> list[str]:
 def draw_held(told: Mapping[str, Any], money: Callable[[int], str]) -> None:
     """Draw why a release waits for its client, what it has lost, and what it costs."""
     losses, kept = dict(told.get(LOSSES) or {}), dict(told.get(KEPT) or {})
-    whole = (
-        line if line.split()[0] in losses else f"{line[0].upper()}{line[1:]}" for line in why_waits(told)
-    )
+    whole = (line if line.split()[0] in losses else f"{line[0].upper()}{line[1:]}" for line in why_waits(told))
     bullets([f"{line}." for line in whole])
     if losses:
         rows = [

@@ -88,9 +88,7 @@ class SessionProgress:
                 self.counters[int(data.get("round") or 0)] = data
                 return f"counter-offer after round {data.get('round')}"
             case "roll_up":
-                return (
-                    "an earlier release of the same tables can be rolled up; the parties are asked for that"
-                )
+                return "an earlier release of the same tables can be rolled up; the parties are asked for that"
             case "approval":
                 if data.get("party") not in self.approvals:
                     self.approvals.append(str(data.get("party")))
@@ -118,9 +116,7 @@ class SessionProgress:
 
 def _quality(told: Mapping[str, Any]) -> str:
     """Describe the figures that were measured, and the limits that were wished."""
-    terms = [
-        term for term in QUALITY_TERMS if told.get(term.figure) is not None or told.get(term.key) is not None
-    ]
+    terms = [term for term in QUALITY_TERMS if told.get(term.figure) is not None or told.get(term.key) is not None]
     figures = [said_of(term, told) for term in terms] or ["the quality could not be measured"]
     losses = said_of_losses(told)
     return "; ".join([*figures, *([f"losses: {losses}"] if losses else [])])

@@ -129,9 +129,7 @@ def _hash_to_group(session: bytes, at: int, choice: int, point: bytes) -> bytes:
     return bindings.crypto_core_ed25519_from_uniform(hashlib.sha512(label + point).digest()[:POINT_BYTES])
 
 
-def _key(
-    session: bytes, at: int, choice: int, public: bytes, pair: tuple[bytes, bytes], shared: bytes
-) -> bytes:
+def _key(session: bytes, at: int, choice: int, public: bytes, pair: tuple[bytes, bytes], shared: bytes) -> bytes:
     label = b"masquerade/base-transfer/key/2\0" + _place(session, at, choice)
     return hashlib.sha256(label + public + pair[0] + pair[1] + shared).digest()[:BLOCK_BYTES]
 

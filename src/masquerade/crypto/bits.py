@@ -33,9 +33,7 @@ def as_bits(values: ArrayLike) -> Bits:
     if array.shape == (0,):  # numpy makes an empty list an array of floats
         return np.zeros(0, np.uint8)
     if array.ndim != 1 or not (array.dtype == bool or np.issubdtype(array.dtype, np.integer)):
-        raise ParameterError(
-            f"bits must be a vector of 0 and 1. Got {array.dtype}{list(array.shape)} instead."
-        )
+        raise ParameterError(f"bits must be a vector of 0 and 1. Got {array.dtype}{list(array.shape)} instead.")
     if array.size and (array.min() < 0 or array.max() > 1):
         raise ParameterError("bits must be 0 or 1")
     return array.astype(np.uint8)
@@ -62,9 +60,7 @@ def digits(values: NDArray[np.uint64], count: int) -> Bits:
 def transpose(columns: Packed) -> NDArray[np.uint64]:
     """Transpose 128 packed vectors of n bits (64 divides n): bit i of block j is bit j of vector i."""
     if columns.ndim != 2 or columns.shape[0] != WIDTH or columns.shape[1] % 8:
-        raise ParameterError(
-            f"a transposition takes 128 vectors of 64·m bits. Got {list(columns.shape)} bytes."
-        )
+        raise ParameterError(f"a transposition takes 128 vectors of 64·m bits. Got {list(columns.shape)} bytes.")
     size = columns.shape[1] // 8
     out = np.empty((size, 64, WIDTH // 64), np.uint64)
     words = columns.view(np.uint64)

@@ -213,8 +213,7 @@ class Builder:
             ]
         combine(circuit.last_xors)
         return {
-            name: [found[each >> 1] ^ (each & 1) for each in word.tolist()]
-            for name, word in circuit.outputs.items()
+            name: [found[each >> 1] ^ (each & 1) for each in word.tolist()] for name, word in circuit.outputs.items()
         }
 
     def _gate(self, is_and: bool, left: Literal, right: Literal) -> Literal:
@@ -305,10 +304,7 @@ def evaluate(circuit: Circuit, inputs: Mapping[str, Bits]) -> dict[str, Bits]:
         left = values[ands.left] ^ ands.left_inverted[:, None]
         values[ands.outputs] = left & (values[ands.right] ^ ands.right_inverted[:, None])
     combine(circuit.last_xors)
-    return {
-        name: values[word >> 1] ^ (word & 1).astype(np.uint8)[:, None]
-        for name, word in circuit.outputs.items()
-    }
+    return {name: values[word >> 1] ^ (word & 1).astype(np.uint8)[:, None] for name, word in circuit.outputs.items()}
 
 
 def instances_of(circuit: Circuit, inputs: Mapping[str, Bits]) -> int:

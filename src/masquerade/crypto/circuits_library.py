@@ -185,9 +185,7 @@ def reciprocal_circuit(n_addends: int, width: int, dropped: int, out: int) -> Ci
     Of a sum x, that is about 2^(width + MANTISSA − 2 − dropped) / x. A reciprocal of more digits is cut off at the top.
     """
     build = Builder()
-    x = words.total(
-        build, [build.input(f"provider {number}", width) for number in range(n_addends)], shallow=True
-    )
+    x = words.total(build, [build.input(f"provider {number}", width) for number in range(n_addends)], shallow=True)
     aligned, zeros = words.normalised(build, x)
     quotient = _divided(build, ([FALSE] * MANTISSA + aligned)[-MANTISSA:])
     word = (quotient + [FALSE] * (out + dropped))[: out + dropped]

@@ -79,9 +79,7 @@ def equal_blocks(sizes: tuple[int, ...]) -> Circuit:
     left, right = (build.input(f"bits {party}", sum(sizes)) for party in range(2))
     same = [build.xor(a, b) ^ 1 for a, b in zip(left, right, strict=True)]
     ends = list(accumulate(sizes))
-    build.output(
-        "holds", [build.all_of(same[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
-    )
+    build.output("holds", [build.all_of(same[end - size : end]) for size, end in zip(sizes, ends, strict=True)])
     return build.build()
 
 
@@ -147,12 +145,7 @@ def row_bounded(
 
 
 def at_most(
-    build: Builder,
-    x: Sequence[Literal],
-    y: Sequence[Literal],
-    most: tuple[int, int],
-    *,
-    shallow: bool = False,
+    build: Builder, x: Sequence[Literal], y: Sequence[Literal], most: tuple[int, int], *, shallow: bool = False
 ) -> Literal:
     """Compute x ≤ most · y, for a fraction."""
     numerator, denominator = most
@@ -235,9 +228,7 @@ _DIGITS = 23  # of what is missing
 @cache
 def _factor_logs() -> tuple[int, ...]:
     """Return log(1 + 2⁻ⁱ) for i = 1, 2, …, with `_INNER` digits after the point; the same on every machine."""
-    return tuple(
-        int((_log2(1 + Fraction(1, 2**i)) * 2**_INNER).to_integral_value()) for i in range(1, _FACTORS + 1)
-    )
+    return tuple(int((_log2(1 + Fraction(1, 2**i)) * 2**_INNER).to_integral_value()) for i in range(1, _FACTORS + 1))
 
 
 @cache
@@ -289,10 +280,7 @@ def log2_word(build: Builder, number: Sequence[Literal], *, shallow: bool = Fals
     missing = words.subtract(build, [FALSE] * _DIGITS, m[:_DIGITS], shallow=shallow)
     # What is missing is above 0 and at most 2^23: its word is 0 for 2^23 alone, which no m here leaves.
     product = words.times(
-        build,
-        [*missing, *[FALSE] * (_SLOPE_PLACES + 2)],
-        words.constant(_slope(), _SLOPE_PLACES + 1),
-        shallow=shallow,
+        build, [*missing, *[FALSE] * (_SLOPE_PLACES + 2)], words.constant(_slope(), _SLOPE_PLACES + 1), shallow=shallow
     )
     linear = product[_SLOPE_PLACES + _MANTISSA + 1 - _INNER :]
     terms.append(linear + [FALSE] * (_INNER + 6 - len(linear)))
@@ -300,10 +288,7 @@ def log2_word(build: Builder, number: Sequence[Literal], *, shallow: bool = Fals
         build, words.constant(n_bits, 6), zeros + [FALSE] * (6 - len(zeros)), shallow=shallow
     )
     logs = words.subtract(
-        build,
-        [FALSE] * _INNER + exponent,
-        words.total(build, terms, shallow=shallow),
-        shallow=shallow,
+        build, [FALSE] * _INNER + exponent, words.total(build, terms, shallow=shallow), shallow=shallow
     )
     return logs[_INNER - PLACES :]
 
@@ -341,9 +326,7 @@ def row_recursive(columns: int, width: int, most: Ratio, rank: int, together: in
 
 
 @lru_cache(maxsize=64)
-def row_close(
-    columns: int, width: int, most: Ratio, n_records: int, *, ordered: bool, together: int = 1
-) -> Circuit:
+def row_close(columns: int, width: int, most: Ratio, n_records: int, *, ordered: bool, together: int = 1) -> Circuit:
     """t-closeness: `close` of the row and of a whole of `n_records`, a further input."""
     build = Builder()
     shares = [build.input(f"row {party}", columns * width) for party in range(2)]
@@ -365,18 +348,14 @@ def mixed(build: Builder, cells: Sequence[Word], least: int, *, shallow: bool = 
         wide = log + [FALSE] * (room + len(cell) - len(log))
         weighed.append(words.times(build, wide, cell, shallow=shallow))
     *inside, outside = weighed
-    asked = times_public(
-        build, [*total, *[FALSE] * room], min(max(least, 0), 1 << (PLACES + 6)), shallow=shallow
-    )
+    asked = times_public(build, [*total, *[FALSE] * room], min(max(least, 0), 1 << (PLACES + 6)), shallow=shallow)
     # Both sides are sums of positive numbers: nothing is below 0.
     left = words.total(build, [*inside, asked], shallow=shallow)
     enough = words.at_least(build, outside, left, shallow=shallow)
     return build.either(words.is_zero(build, total), enough)
 
 
-def recursive(
-    build: Builder, cells: Sequence[Word], most: Ratio, rank: int, *, shallow: bool = False
-) -> Literal:
+def recursive(build: Builder, cells: Sequence[Word], most: Ratio, rank: int, *, shallow: bool = False) -> Literal:
     """Test r₁ ≤ most · (r_ℓ + … + r_m), and that the right is not 0, for cells sorted r₁ ≥ r₂ ≥ … and ℓ = `rank`."""
     remaining, first = [list(cell) for cell in cells], None
     nobody = words.is_zero(build, words.total(build, cells, shallow=shallow))

@@ -118,9 +118,7 @@ class Garbler:
             _combine(labels, circuit.last_xors)
             outputs[:, part] = labels[literals >> 1] ^ _where((literals & 1)[:, None, None], self._delta)
         message = first.to_bytes(_HEADER_BYTES, "little") + tables.tobytes()
-        garbling = Garbling(
-            circuit, n_instances, message, seed, zeros, outputs, self._delta, self._hash, tweak
-        )
+        garbling = Garbling(circuit, n_instances, message, seed, zeros, outputs, self._delta, self._hash, tweak)
         garbling._encoded.update(own or {})
         return garbling
 
@@ -191,9 +189,7 @@ class Garbling:
         _check_bits(self.circuit, name, self.n_instances, bits)
         self._encoded.add(name)
         wires = self.circuit.inputs[name]
-        return (
-            self._zeros[wires.start - 1 : wires.stop - 1] ^ _where(bits[..., None], self._delta)
-        ).tobytes()
+        return (self._zeros[wires.start - 1 : wires.stop - 1] ^ _where(bits[..., None], self._delta)).tobytes()
 
     def reveal(self, *names: str) -> bytes:
         """Return the tags of both labels, with which the evaluator can read these outputs."""
@@ -262,9 +258,7 @@ class Evaluator:
                 _combine(wires, layer.xors)
                 left, right = wires[layer.ands.left], wires[layer.ands.right]
                 size = left.shape[0] * left.shape[1]
-                made = self._half_gates(
-                    left.reshape(size, 2), right.reshape(size, 2), rows[done : done + size], tweak
-                )
+                made = self._half_gates(left.reshape(size, 2), right.reshape(size, 2), rows[done : done + size], tweak)
                 wires[layer.ands.outputs] = made.reshape(left.shape)
                 done, tweak = done + size, tweak + 2 * size
             _combine(wires, circuit.last_xors)
@@ -278,9 +272,7 @@ class Evaluator:
         made ^= _masks(right) & (tables[:, 1] ^ left)
         return made
 
-    def _input_labels(
-        self, circuit: Circuit, n_instances: int, labels: Mapping[str, Labels | bytes]
-    ) -> Labels:
+    def _input_labels(self, circuit: Circuit, n_instances: int, labels: Mapping[str, Labels | bytes]) -> Labels:
         if set(labels) != set(circuit.inputs):
             raise ParameterError(
                 f"labels are needed for the inputs {', '.join(circuit.inputs)}; got {', '.join(labels)}"
@@ -290,9 +282,7 @@ class Evaluator:
             given, shape = labels[name], (circuit.width(name), n_instances, 2)
             word = _from_bytes(given, shape, f'labels of "{name}"') if isinstance(given, bytes) else given
             if word.shape != shape:
-                raise ParameterError(
-                    f'input "{name}" takes {list(shape)} labels. Got {list(word.shape)} instead.'
-                )
+                raise ParameterError(f'input "{name}" takes {list(shape)} labels. Got {list(word.shape)} instead.')
             words.append(word)
         return np.concatenate(words)
 

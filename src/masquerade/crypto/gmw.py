@@ -83,9 +83,7 @@ class HeldCircuit:
     def products_of(self, party: int, peer: int) -> tuple[Places, Places]:
         """Return the ANDs whose left operand a party holds and whose right one a peer, and the reverse; found once."""
         if (party, peer) not in self._products:
-            left, right = (
-                np.concatenate([np.zeros(0, np.uint64), *each]) for each in (self.left, self.right)
-            )
+            left, right = (np.concatenate([np.zeros(0, np.uint64), *each]) for each in (self.left, self.right))
             self._products[party, peer] = (
                 np.flatnonzero(held_by(party, left) & held_by(peer, right)),
                 np.flatnonzero(held_by(party, right) & held_by(peer, left)),
@@ -127,9 +125,7 @@ def hold(circuit: Circuit, n_parties: int, owners: Mapping[str, int] | None = No
     All parties hold the other inputs.
     """
     if not 2 <= n_parties <= MOST_PARTIES:
-        raise ParameterError(
-            f"between 2 and {MOST_PARTIES} parties share a circuit. Got {n_parties} instead."
-        )
+        raise ParameterError(f"between 2 and {MOST_PARTIES} parties share a circuit. Got {n_parties} instead.")
     everybody = (1 << n_parties) - 1
     wires: Parties = np.zeros(circuit.n_wires, np.uint64)
     for name, place in circuit.inputs.items():
@@ -208,8 +204,7 @@ class Triples:
 
     def _left(self) -> tuple[Bits, Bits, Bits]:
         a, b, c = (
-            np.unpackbits(part, axis=1, count=self._count, bitorder="little")[:, self._used :]
-            for part in self._parts
+            np.unpackbits(part, axis=1, count=self._count, bitorder="little")[:, self._used :] for part in self._parts
         )
         return a, b, c
 
@@ -224,9 +219,7 @@ class TripleMaking:
         if instances < 8 or instances % 8:
             raise ParameterError(f"instances of triples must be a multiple of 8. Got {instances} instead.")
         self._held, self._me, self._n_parties, self._instances = held, me, held.n_parties, instances
-        left, right = (
-            np.concatenate([np.zeros(0, np.uint64), *layers]) for layers in (held.left, held.right)
-        )
+        left, right = (np.concatenate([np.zeros(0, np.uint64), *layers]) for layers in (held.left, held.right))
         self._a = _random_rows(held_by(me, left), instances)
         self._b = _random_rows(held_by(me, right), instances)
         self._c = self._a & self._b
@@ -254,9 +247,7 @@ class TripleMaking:
     def absorb(self, peer: int, chosen: Bits, correction: bytes) -> None:
         """Take the chosen bits and the peer's correction, for the transfers in which this party chose."""
         if 8 * len(correction) != self.transfers(peer):
-            raise BadMessage(
-                f"corrections of {len(correction)} bytes; {self.transfers(peer)} bits were expected"
-            )
+            raise BadMessage(f"corrections of {len(correction)} bytes; {self.transfers(peer)} bits were expected")
         self._once(peer, chosen)
         with_a, with_b = self._products(peer)
         told = np.frombuffer(correction, np.uint8).reshape(-1, self._instances // 8)

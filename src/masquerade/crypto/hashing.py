@@ -39,9 +39,7 @@ class TweakedHash:
 
     def __init__(self, session_key: bytes) -> None:
         if len(session_key) != BLOCK_BYTES:
-            raise ParameterError(
-                f"a hash's session key has {BLOCK_BYTES} bytes. Got {len(session_key)} instead."
-            )
+            raise ParameterError(f"a hash's session key has {BLOCK_BYTES} bytes. Got {len(session_key)} instead.")
         self._cipher = Cipher(algorithms.AES(session_key), modes.ECB())  # noqa: S305 - a permutation, no mode
 
     def hash(self, blocks: Blocks, tweaks: Tweaks) -> Blocks:
@@ -186,9 +184,7 @@ class SeedStreams:
     def __init__(self, session_key: bytes, seeds: Blocks) -> None:
         self._permute = Cipher(algorithms.AES(session_key), modes.ECB()).encryptor()  # noqa: S305 - a permutation
         self._seeds = seeds.copy()
-        self._repeated = (
-            self._seeds
-        )  # each seed as often as a read has blocks, so that XORs run along whole rows
+        self._repeated = self._seeds  # each seed as often as a read has blocks, so that XORs run along whole rows
         self._next = 0
 
     def read(self, width: int) -> NDArray[np.uint64]:

@@ -264,9 +264,7 @@ class SecretKey(ABC):
     def encrypt(self, message: int) -> int:
         """Encrypt like the public key, with the same distribution, but several times as fast."""
         exponent = secrets.randbits(self.public.noise_bits)
-        first, second = (
-            table.power(exponent % order) for table, order in zip(self._noise, self._orders, strict=True)
-        )
+        first, second = (table.power(exponent % order) for table, order in zip(self._noise, self._orders, strict=True))
         noise = first + self._factors[0] * ((second - first) * self._lift % self._factors[1])
         return self.public.add(self.public.message_part(self.public.checked(message)), noise)
 
@@ -305,9 +303,7 @@ class Slots:
     def __init__(self, count: int, bits: int, plaintext_bits: int) -> None:
         largest = Slots.most(bits, plaintext_bits)
         if not 1 <= count <= largest:
-            raise ParameterError(
-                f"a message has room for 1 to {largest} slots of {bits} bits. Got {count} instead."
-            )
+            raise ParameterError(f"a message has room for 1 to {largest} slots of {bits} bits. Got {count} instead.")
         self.count, self.bits = count, bits
 
     @staticmethod
@@ -498,10 +494,7 @@ class PaillierSecret(SecretKey):
         inverses = [pow(modulus, -1, prime - 1) for prime in self._primes]
         roots = (
             self._joined(
-                *(
-                    power(number % prime, each, prime)
-                    for prime, each in zip(self._primes, inverses, strict=True)
-                )
+                *(power(number % prime, each, prime) for prime, each in zip(self._primes, inverses, strict=True))
             )
             for number in _challenges(modulus)
         )
@@ -526,9 +519,7 @@ def generate_paillier(bits: int = 2048) -> PaillierSecret:
     """Generate a key of 2,048 or 3,072 bits."""
     check_key_bits(bits)
     p = q = 0
-    while (
-        (p * q).bit_length() != bits or math.gcd(p - 1, q - 1) != 2 or math.gcd(p * q, (p - 1) * (q - 1)) != 1
-    ):
+    while (p * q).bit_length() != bits or math.gcd(p - 1, q - 1) != 2 or math.gcd(p * q, (p - 1) * (q - 1)) != 1:
         p, q = random_prime(bits // 2), random_prime(bits // 2)
     modulus = p * q
     square = 0

@@ -85,9 +85,7 @@ class Buckets:
         for start in range(0, len(items), _BUCKET):
             part = items[start : start + _BUCKET]
             words = family.hash(part, np.full(len(part), BUCKET_TWEAK, np.uint64))[:, 0]
-            bucket[start : start + _BUCKET] = ((words >> np.uint64(32)) * np.uint64(self.count)) >> np.uint64(
-                32
-            )
+            bucket[start : start + _BUCKET] = ((words >> np.uint64(32)) * np.uint64(self.count)) >> np.uint64(32)
         order = np.argsort(bucket, kind="stable")
         ends = np.searchsorted(bucket[order], np.arange(self.count + 1))
         return [order[start:end] for start, end in pairwise(ends)]
@@ -164,9 +162,7 @@ def solve(store: Words, sparse: Sequence[Places], dense: Words, values: Words, f
             row, value = row ^ pivots[top][0], value ^ pivots[top][1]
         else:
             if value:
-                raise Bug(
-                    "a key-value store has no solution; this happens once in 2^40 sessions: start another"
-                )
+                raise Bug("a key-value store has no solution; this happens once in 2^40 sessions: start another")
     for top in sorted(pivots):  # an equation has lower unknowns only, which are set by now or free
         row, value = pivots[top]
         rest = row ^ (1 << top)
@@ -230,10 +226,7 @@ class StoreLayout:
         second = family.hash(items, _same(tweak + 1, len(items)))
         third = np.uint64(self.third)
         halves = (first[:, 0] & _LOW, first[:, 0] >> _HALF, first[:, 1] & _LOW)
-        places = [
-            ((half * third) >> _HALF).astype(np.intp) + number * self.third
-            for number, half in enumerate(halves)
-        ]
+        places = [((half * third) >> _HALF).astype(np.intp) + number * self.third for number, half in enumerate(halves)]
         return SlotPositions((places[0], places[1], places[2]), np.ascontiguousarray(second[:, 0]))
 
 

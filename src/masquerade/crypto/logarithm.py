@@ -84,8 +84,7 @@ class Precision:
         """The polynomial's coefficients in ε · 2^N, that of its first power first."""
         multiple = lcm(*range(2, self.terms + 1))
         return tuple(
-            (-1) ** (i - 1) * (1 << self.bits * (self.terms - i)) * (multiple // i)
-            for i in range(1, self.terms + 1)
+            (-1) ** (i - 1) * (1 << self.bits * (self.terms - i)) * (multiple // i) for i in range(1, self.terms + 1)
         )
 
 
@@ -161,9 +160,7 @@ def shifted_coefficients(precision: Precision, known: Elements) -> list[Elements
     return shifted
 
 
-def scaled_logarithms(
-    numbers: Sequence[int] | NDArray[np.integer], precision: Precision
-) -> NDArray[np.int64]:
+def scaled_logarithms(numbers: Sequence[int] | NDArray[np.integer], precision: Precision) -> NDArray[np.int64]:
     """Return what the protocol computes, in the clear: σ · ln x, the same to the last digit; of 0, anything."""
     found = evaluate(
         split_circuit(precision.bits),

@@ -64,9 +64,7 @@ class _Public:
     """What both parties derive from the session: the code, the matrix and the hashes."""
 
     def __init__(self, session: bytes) -> None:
-        drawn = np.unpackbits(
-            expand(derive_key(session, b"oprf/matrices"), COLUMNS * (CHOICE_BITS + WIDTH) // 8)
-        )
+        drawn = np.unpackbits(expand(derive_key(session, b"oprf/matrices"), COLUMNS * (CHOICE_BITS + WIDTH) // 8))
         code, shorten = drawn[: COLUMNS * CHOICE_BITS], drawn[COLUMNS * CHOICE_BITS :]
         self.code = BitMatrix(code.reshape(COLUMNS, CHOICE_BITS), group=8)
         self.shorten = BitMatrix(shorten.reshape(WIDTH, COLUMNS), group=5)

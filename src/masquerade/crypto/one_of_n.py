@@ -84,17 +84,13 @@ class TableSender:
     def offer(self, message: bytes, tables: Bytes) -> bytes:
         """Answer the receiver's message, for tables uint8[n, N, size]."""
         if tables.ndim != 3 or tables.dtype != np.uint8 or not tables.shape[2]:
-            raise ParameterError(
-                f"tables must be uint8[n, N, size]. Got {tables.dtype}{list(tables.shape)} instead."
-            )
+            raise ParameterError(f"tables must be uint8[n, N, size]. Got {tables.dtype}{list(tables.shape)} instead.")
         return self._masked(message, tables, tables.shape[2])
 
     def offer_bits(self, message: bytes, tables: Bits) -> bytes:
         """Answer the receiver's message, for tables of bits uint8[n, N]."""
         if tables.ndim != 2 or tables.dtype != np.uint8 or (tables.size and tables.max() > 1):
-            raise ParameterError(
-                f"tables must be zeros and ones uint8[n, N]. Got {tables.dtype}{list(tables.shape)}."
-            )
+            raise ParameterError(f"tables must be zeros and ones uint8[n, N]. Got {tables.dtype}{list(tables.shape)}.")
         return pack(np.frombuffer(self._masked(message, tables[:, :, None], None), np.uint8)).tobytes()
 
     def _masked(self, message: bytes, tables: Bytes, size: int | None) -> bytes:
@@ -176,12 +172,7 @@ class TableReceiver:
         return self._waiting
 
     def _unmasked(
-        self,
-        layout: _Layout,
-        wanted: NDArray[np.uint64],
-        batch: ReceivedBatch,
-        tables: Bytes,
-        size: int | None,
+        self, layout: _Layout, wanted: NDArray[np.uint64], batch: ReceivedBatch, tables: Bytes, size: int | None
     ) -> Bytes:
         self._waiting = None
         count = len(wanted)
@@ -210,9 +201,7 @@ def as_indices(indices: NDArray[np.uint64], entries: int) -> NDArray[np.uint64]:
     if array.shape == (0,):
         return np.zeros(0, np.uint64)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise ParameterError(
-            f"indices must be a vector of whole numbers. Got {array.dtype}{list(array.shape)}."
-        )
+        raise ParameterError(f"indices must be a vector of whole numbers. Got {array.dtype}{list(array.shape)}.")
     if array.size and (int(array.min()) < 0 or int(array.max()) >= entries):
         raise ParameterError(f"indices must lie between 0 and {entries - 1}")
     return array.astype(np.uint64)

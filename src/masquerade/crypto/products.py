@@ -94,9 +94,7 @@ class ProductReceiver:
 
 def _places(ring: Ring, places: int | None) -> int:
     if places is not None and not 1 <= places <= ring.bits:
-        raise ParameterError(
-            f"a factor's binary digits must lie between 1 and {ring.bits}. Got {places} instead."
-        )
+        raise ParameterError(f"a factor's binary digits must lie between 1 and {ring.bits}. Got {places} instead.")
     return places or ring.bits
 
 

@@ -25,15 +25,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from masquerade.crypto.bits import digits
-from masquerade.crypto.hashing import (
-    BLOCK_BYTES,
-    Blocks,
-    Bytes,
-    TweakCounter,
-    TweakedHash,
-    derive_key,
-    random_blocks,
-)
+from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, Bytes, TweakCounter, TweakedHash, derive_key, random_blocks
 from masquerade.crypto.one_of_n import as_indices, digits_of
 from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
 from masquerade.errors import ParameterError
@@ -79,9 +71,7 @@ class RowSums:
     growing the next trees, needs the rest.
     """
 
-    def __init__(
-        self, session: bytes, leaves: int, columns: int, word: Word, workers: int | None = None
-    ) -> None:
+    def __init__(self, session: bytes, leaves: int, columns: int, word: Word, workers: int | None = None) -> None:
         key = derive_key(session, b"stretched-rows")
         self._leaves, self._columns = leaves, columns
         count = workers if workers is not None else max(1, (os.cpu_count() or 1) // 2)
@@ -90,15 +80,11 @@ class RowSums:
     def add(self, seeds: Blocks) -> Words:
         """Add trees with these leaves, uint64[leaves, n, 2]; return each tree's sum over its leaves, [n, columns]."""
         if seeds.ndim != 3 or seeds.shape[0] != self._leaves or seeds.shape[2] != 2:
-            raise ParameterError(
-                f"seeds must be uint64[{self._leaves}, n, 2]. Got {list(seeds.shape)} instead."
-            )
+            raise ParameterError(f"seeds must be uint64[{self._leaves}, n, 2]. Got {list(seeds.shape)} instead.")
         by_tree = np.ascontiguousarray(seeds.transpose(1, 0, 2)).reshape(seeds.shape[1], 2 * self._leaves)
         if len(self._workers) == 1:
             return self._workers[0].add(by_tree)[:, : self._columns]
-        with ThreadPoolExecutor(
-            len(self._workers)
-        ) as pool:  # AES and additions do not hold the interpreter's lock
+        with ThreadPoolExecutor(len(self._workers)) as pool:  # AES and additions do not hold the interpreter's lock
             dealt = np.array_split(by_tree, len(self._workers))
             totals = list(pool.map(lambda worker, part: worker.add(part), self._workers, dealt))
         return np.concatenate(totals)[:, : self._columns]
@@ -121,9 +107,7 @@ class _Worker:
         self._blocks = -(-columns // self._lanes)
         self._counters = np.arange(1, self._blocks + 1, dtype=np.uint64)[:, None]
         self._step = max(1, min(self._blocks, _BUFFER_BYTES // (BLOCK_BYTES * leaves)))
-        self._buffer = np.empty(
-            2 * leaves * self._step + 2, np.uint64
-        )  # one block more: OpenSSL needs the room
+        self._buffer = np.empty(2 * leaves * self._step + 2, np.uint64)  # one block more: OpenSSL needs the room
         # One row per block number, holding the blocks of all leaves in order.
         self._sums = np.zeros((self._blocks, leaves * self._lanes), word)
         self._seed_sums = np.zeros(leaves * self._lanes, word)

@@ -68,9 +68,7 @@ class Ring(ABC):
     def decode(self, data: bytes, count: int) -> Elements:
         """Decode `count` elements from a peer's message."""
         if len(data) != count * self.element_bytes:
-            raise BadMessage(
-                f"{count} elements take {count * self.element_bytes} bytes. Got {len(data)} instead."
-            )
+            raise BadMessage(f"{count} elements take {count * self.element_bytes} bytes. Got {len(data)} instead.")
         raw = np.zeros((count, 8), np.uint8)
         raw[:, : self.element_bytes] = np.frombuffer(data, np.uint8).reshape(count, self.element_bytes)
         elements: Elements = raw.view(np.uint64)[:, 0]
@@ -241,7 +239,6 @@ def _is_small_prime(number: int) -> bool:
     while odd % 2 == 0:
         odd, twos = odd // 2, twos + 1
     return all(
-        pow(base, odd, number) == 1
-        or any(pow(base, odd << turn, number) == number - 1 for turn in range(twos))
+        pow(base, odd, number) == 1 or any(pow(base, odd << turn, number) == number - 1 for turn in range(twos))
         for base in bases
     )

@@ -133,9 +133,7 @@ class ValuePicker(_Stretching):
         """Return this side's shares of a split, [groups, parts, values]."""
         expected = len(rows) * n_parts * self._word.itemsize
         if len(message) != expected:
-            raise BadMessage(
-                f"the parts of {len(rows)} records take {expected} bytes. Got {len(message)} instead."
-            )
+            raise BadMessage(f"the parts of {len(rows)} records take {expected} bytes. Got {len(message)} instead.")
         by_group, by_record = self._sums(rows, starts, n_parts)
         # The stretched zero is at the hole in both sums, and cancels.
         corrections = np.frombuffer(message, self._word).reshape(by_record.shape) - by_record

@@ -138,9 +138,7 @@ class _Batch(ABC):
     def split(self, sizes: Sequence[int]) -> list[Self]:
         """Split into consecutive parts of these sizes, which must add up to the whole batch."""
         if sum(sizes) != len(self) or any(size < 0 for size in sizes):
-            raise ParameterError(
-                f"the parts of a batch must make up its {len(self)} transfers. Got {sum(sizes)}."
-            )
+            raise ParameterError(f"the parts of a batch must make up its {len(self)} transfers. Got {sum(sizes)}.")
         self._use()
         ends = np.cumsum([0, *sizes]).tolist()
         return [self._part(start, end) for start, end in pairwise(ends)]
@@ -197,9 +195,7 @@ class SentBatch(_Batch):
     def correlate(self, ring: Ring, deltas: Elements) -> tuple[Elements, bytes]:
         """Return elements x, and the message that gives the receiver x + r·Δ; one Δ or row of them per transfer."""
         if len(deltas) != len(self) or deltas.dtype != np.uint64:
-            raise ParameterError(
-                f"{len(self)} transfers need as many differences. Got {len(deltas)} instead."
-            )
+            raise ParameterError(f"{len(self)} transfers need as many differences. Got {len(deltas)} instead.")
         self._use()
         width = int(np.prod(deltas.shape[1:], dtype=np.int64))
         zeros, ones = (_elements(ring, pads, deltas.shape) for pads in self._pads(ring.words * width))
@@ -214,8 +210,7 @@ class SentBatch(_Batch):
         self._use()
         pads = self._pads(-(-zeros.shape[1] // 8))
         return b"".join(
-            (_raw(pad, zeros.shape[1]) ^ message).tobytes()
-            for pad, message in zip(pads, (zeros, ones), strict=True)
+            (_raw(pad, zeros.shape[1]) ^ message).tobytes() for pad, message in zip(pads, (zeros, ones), strict=True)
         )
 
     def _pads(self, words: int) -> tuple[Elements, Elements]:

@@ -106,9 +106,7 @@ class BlockPicker:
         """Return this side's share of each record's row, from the masked ones."""
         if len(rows) != self._by_record.nbytes:
             expected = self._by_record.nbytes
-            raise BadMessage(
-                f"{len(self._by_record)} masked rows take {expected} bytes. Got {len(rows)} instead."
-            )
+            raise BadMessage(f"{len(self._by_record)} masked rows take {expected} bytes. Got {len(rows)} instead.")
         told = np.frombuffer(rows, self._by_record.dtype).reshape(self._by_record.shape)
         # The stretched zero is at the hole in both sums, and cancels.
         return told - self._by_record
@@ -171,9 +169,7 @@ def batch_size(rows: int, columns: int) -> int:
 class UnitPlanter:
     """The side that knows the columns. `session` is the same text on both sides, unique to one table."""
 
-    def __init__(
-        self, session: bytes, transfers: TransferSender, rows: int, columns: int, word: Word
-    ) -> None:
+    def __init__(self, session: bytes, transfers: TransferSender, rows: int, columns: int, word: Word) -> None:
         self._trees = [TreeSender(session + b"/%d" % place, transfers) for place in range(_PLACES)]
         self._rows, self._columns, self._word = rows, columns, word
         self._sums = RowSums(session, rows, columns, word)
@@ -205,9 +201,7 @@ class UnitPlanter:
 class UnitPicker:
     """The side that knows the rows."""
 
-    def __init__(
-        self, session: bytes, transfers: TransferReceiver, rows: int, columns: int, word: Word
-    ) -> None:
+    def __init__(self, session: bytes, transfers: TransferReceiver, rows: int, columns: int, word: Word) -> None:
         self._trees = [TreeReceiver(session + b"/%d" % place, transfers) for place in range(_PLACES)]
         self._rows, self._columns, self._word = rows, columns, word
         self._sums = RowSums(session, rows, columns, word)

@@ -33,14 +33,7 @@ from numpy.typing import NDArray
 
 from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import Bits, choose, digits, pack, unpack
-from masquerade.crypto.hashing import (
-    Blocks,
-    Bytes,
-    TweakedHash,
-    blocks_from_bytes,
-    derive_key,
-    random_blocks,
-)
+from masquerade.crypto.hashing import Blocks, Bytes, TweakedHash, blocks_from_bytes, derive_key, random_blocks
 from masquerade.crypto.one_of_n import as_indices, digits_of
 from masquerade.crypto.punctured_trees import Growth, Word, Words, random_words
 from masquerade.crypto.transfer_extension import ReceivedBatch, SentBatch, TransferReceiver, TransferSender
@@ -59,12 +52,7 @@ class UnitVectors:
     """
 
     def __init__(
-        self,
-        session: bytes,
-        me: int,
-        transfers: tuple[TransferSender, TransferReceiver],
-        size: int,
-        word: Word,
+        self, session: bytes, me: int, transfers: tuple[TransferSender, TransferReceiver], size: int, word: Word
     ) -> None:
         self._me, self._size, self._word = me, size, word
         self._sender, self._receiver = transfers
@@ -176,9 +164,7 @@ class UnitVectors:
         """Take the other party's share of W; return this party's shares of the unit vectors, words[n, size]."""
         n = len(self._share)
         if len(message) != self._share.nbytes:
-            raise BadMessage(
-                f"{n} rows of words take {self._share.nbytes} bytes. Got {len(message)} instead."
-            )
+            raise BadMessage(f"{n} rows of words take {self._share.nbytes} bytes. Got {len(message)} instead.")
         change = self._share + np.frombuffer(message, self._word).reshape(n, LANES)
         self._leaf_words += self._leaf_marks[..., None] * change
         if self._me == 1:

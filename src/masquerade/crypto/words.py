@@ -38,12 +38,7 @@ def inverted(word: Sequence[Literal]) -> Word:
 
 
 def add(
-    build: Builder,
-    x: Sequence[Literal],
-    y: Sequence[Literal],
-    *,
-    shallow: bool = False,
-    carry: Literal = FALSE,
+    build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False, carry: Literal = FALSE
 ) -> Word:
     """Compute x + y + `carry`."""
     _same_width(x, y)
@@ -204,9 +199,7 @@ def _add_column(build: Builder, bits: Sequence[Literal]) -> tuple[Literal, list[
     return (column[0] if column else FALSE), [carry for carry in carries if carry != FALSE]
 
 
-def arg_max(
-    build: Builder, words: Sequence[Sequence[Literal]], *, shallow: bool = False
-) -> tuple[Word, Word]:
+def arg_max(build: Builder, words: Sequence[Sequence[Literal]], *, shallow: bool = False) -> tuple[Word, Word]:
     """Return (index, value) of the largest word by a knock-out tournament; ties go to the lowest index."""
     n_bits = max(1, (len(words) - 1).bit_length())
     level = [(constant(at, n_bits), list(word)) for at, word in enumerate(words)]
@@ -239,9 +232,7 @@ def champions(build: Builder, words: Sequence[Sequence[Literal]], *, shallow: bo
     ]
 
 
-def _ripple_carries(
-    build: Builder, x: Sequence[Literal], y: Sequence[Literal], carry: Literal
-) -> list[Literal]:
+def _ripple_carries(build: Builder, x: Sequence[Literal], y: Sequence[Literal], carry: Literal) -> list[Literal]:
     """Return the carry into each bit, and out of the last."""
     carries = [carry]
     for a, b in zip(x, y, strict=True):
@@ -254,9 +245,7 @@ def _majority(build: Builder, a: Literal, b: Literal, c: Literal) -> Literal:
     return build.xor(c, build.both(build.xor(a, c), build.xor(b, c)))
 
 
-def _prefix_carries(
-    build: Builder, x: Sequence[Literal], y: Sequence[Literal], carry: Literal
-) -> list[Literal]:
+def _prefix_carries(build: Builder, x: Sequence[Literal], y: Sequence[Literal], carry: Literal) -> list[Literal]:
     """Return the same carries by Sklansky's parallel prefix over (generates, propagates)."""
     spans = [(carry, FALSE)] + [(build.both(a, b), build.xor(a, b)) for a, b in zip(x, y, strict=True)]
     stride = 1

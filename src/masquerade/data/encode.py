@@ -48,9 +48,7 @@ _WHOLE = "^-?[0-9]+$"
 _FIRST_DAY, _LAST_DAY = days(datetime.date.min), days(datetime.date.max)
 
 
-def missing_rows(
-    column: pa.ChunkedArray, missing_values: Sequence[str] = MISSING_VALUES
-) -> NDArray[np.bool_] | None:
+def missing_rows(column: pa.ChunkedArray, missing_values: Sequence[str] = MISSING_VALUES) -> NDArray[np.bool_] | None:
     """Mark the rows that are null, NaN or one of these texts; return None if no row is."""
     # A plain column is checked row by row: finding its distinct cells first would cost more.
     codes, values = distinct(column) if pa.types.is_dictionary(column.type) else (slice(None), column)
@@ -120,9 +118,7 @@ def _exact(decimal: Any) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def encode(
-    attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong, *, keep_missing: bool = False
-) -> Column:
+def encode(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong, *, keep_missing: bool = False) -> Column:
     """Encode an attribute's cells as ranks. With `keep_missing` a missing cell is a value of its own, else an error."""
     encoded = _encode_all(attribute, column, wrong, keep_missing)
     encoded = _coarsened(encoded, attribute)
@@ -153,12 +149,8 @@ def encoded_rows(attribute: Attribute, column: Column, rows: NDArray[np.intp]) -
         return Column(column.name, ranks, domain)
     if isinstance(domain, Continuum) and not domain.missing and domain.values.dtype == np.int64:
         numbers, used = renumber(ranks, domain.size)
-        return Column(
-            column.name, numbers.astype(np.int32, copy=False), replace(domain, values=domain.values[used])
-        )
-    return (
-        None  # leaves of a flat taxonomy are the cells that occur; decimals among whole numbers may be gone
-    )
+        return Column(column.name, numbers.astype(np.int32, copy=False), replace(domain, values=domain.values[used]))
+    return None  # leaves of a flat taxonomy are the cells that occur; decimals among whole numbers may be gone
 
 
 def _encode_all(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong, keep_missing: bool) -> Column:
@@ -166,11 +158,7 @@ def _encode_all(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong, kee
     if absent is None:
         return _encode(attribute, column, wrong)
     rows = np.flatnonzero(~absent)
-    there = _encode(
-        attribute,
-        column.take(pa.array(rows)),
-        lambda text, row, name: wrong(text, int(rows[row]), name),
-    )
+    there = _encode(attribute, column.take(pa.array(rows)), lambda text, row, name: wrong(text, int(rows[row]), name))
     domain = there.domain
     if isinstance(domain, Continuum):
         domain, nothing, shift = replace(domain, missing=True), 0, 1
@@ -189,9 +177,7 @@ def mark_missing(column: pa.ChunkedArray, absent: NDArray[np.bool_]) -> pa.Chunk
     """Write these cells all alike: as a text, or among numbers and dates as nothing."""
     plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
     mark = MISSING_CELL if is_text(plain.type) else None
-    marked: pa.ChunkedArray = pc.if_else(
-        pa.chunked_array([pa.array(absent)]), pa.scalar(mark, plain.type), plain
-    )
+    marked: pa.ChunkedArray = pc.if_else(pa.chunked_array([pa.array(absent)]), pa.scalar(mark, plain.type), plain)
     return marked
 
 
@@ -225,9 +211,7 @@ def standard_cells(
     if absent is not None:
         rows = np.flatnonzero(~absent)
         there = standard_cells(
-            attribute,
-            column.take(pa.array(rows)),
-            lambda text, row, name: wrong(text, int(rows[row]), name),
+            attribute, column.take(pa.array(rows)), lambda text, row, name: wrong(text, int(rows[row]), name)
         )
         place = np.full(absent.size, rows.size)
         place[rows] = np.arange(rows.size)
@@ -296,8 +280,7 @@ def _categorical(attribute: Attribute, codes: Codes, labels: pa.Array, wrong: Wr
     taxonomy = attribute.taxonomy
     if taxonomy is None:
         raise DataError(
-            f"attribute {attribute.name}: a categorical attribute of a QID needs a taxonomy; "
-            'name a file, or "flat"'
+            f'attribute {attribute.name}: a categorical attribute of a QID needs a taxonomy; name a file, or "flat"'
         )
     cells: list[str] = labels.to_pylist()
     if not isinstance(taxonomy, Taxonomy):
@@ -335,9 +318,7 @@ def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong)
         good = pc.match_substring_regex(labels, _NUMBER).to_numpy(zero_copy_only=False)
         if not good.all():
             row, code_ = _first(codes, ~good)
-            raise DataError(
-                wrong(_not_a_number(texts(values)[code_].as_py(), attribute), row, attribute.name)
-            )
+            raise DataError(wrong(_not_a_number(texts(values)[code_].as_py(), attribute), row, attribute.name))
         plain = pc.replace_substring_regex(labels, "^[+]", "")
         all_whole = pc.all(pc.match_substring_regex(plain, _WHOLE)).as_py()
         numbers = _whole(plain) if all_whole else plain.cast(pa.float64()).to_numpy()
@@ -438,9 +419,7 @@ def _check_bounds(attribute: Attribute, codes: Codes, numbers: Numbers, wrong: W
         raise DataError(wrong(text, row, attribute.name))
 
 
-def _in_intervals(
-    attribute: Attribute, taxonomy: Taxonomy, codes: Codes, numbers: Numbers, wrong: Wrong
-) -> Column:
+def _in_intervals(attribute: Attribute, taxonomy: Taxonomy, codes: Codes, numbers: Numbers, wrong: Wrong) -> Column:
     assert taxonomy.edges is not None
     first, *inner, last = taxonomy.edges
     outside = (numbers < first) | (numbers >= last)

@@ -47,7 +47,5 @@ def database_scheme(source: str) -> str | None:
     scheme = match[1].lower()
     if scheme not in (*FILE_SCHEMES, "postgresql", "postgres"):
         # The rest of the URL may hold a password, so it is not repeated.
-        raise DataError(
-            f'a source cannot be a URL that begins with "{match[0]}"; allowed are {DATABASE_URLS}'
-        )
+        raise DataError(f'a source cannot be a URL that begins with "{match[0]}"; allowed are {DATABASE_URLS}')
     return scheme

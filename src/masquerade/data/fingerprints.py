@@ -67,9 +67,7 @@ def _bits(values: pa.Array) -> Fingerprints | None:
         return np.zeros(len(values), np.uint64)
     if pa.types.is_floating(kind):
         numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-        return np.where(np.isnan(numbers), np.nan, numbers).view(
-            np.uint64
-        )  # there are many ways to write "no number"
+        return np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)  # there are many ways to write "no number"
     if pa.types.is_decimal(kind):
         return None
     if pa.types.is_boolean(kind) or pa.types.is_date32(kind) or pa.types.is_time32(kind):

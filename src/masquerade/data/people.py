@@ -223,13 +223,9 @@ def generate_people(n: int, seed: int = 7, *, missing: float = 0.0) -> pa.Table:
     but ssn, that are missing: "?" in columns of text, null in the others.
     """
     if not 0 <= n <= MOST_PEOPLE:
-        raise ParameterError(
-            f"The n parameter of generate_people must be 0 to {MOST_PEOPLE}. Got {n!r} instead."
-        )
+        raise ParameterError(f"The n parameter of generate_people must be 0 to {MOST_PEOPLE}. Got {n!r} instead.")
     if seed < 0:
-        raise ParameterError(
-            f"The seed parameter of generate_people must be at least 0. Got {seed!r} instead."
-        )
+        raise ParameterError(f"The seed parameter of generate_people must be at least 0. Got {seed!r} instead.")
     if not 0 <= missing <= 1:
         raise ParameterError(
             f"The missing parameter of generate_people must be a share from 0 to 1. Got {missing!r} instead."
@@ -276,19 +272,14 @@ def generate_people(n: int, seed: int = 7, *, missing: float = 0.0) -> pa.Table:
 
 
 def split_people(
-    people: pa.Table,
-    holdings: Mapping[str, Sequence[str]] = ORGANISATIONS,
-    seed: int = 7,
-    known: float = 0.85,
+    people: pa.Table, holdings: Mapping[str, Sequence[str]] = ORGANISATIONS, seed: int = 7, known: float = 0.85
 ) -> dict[str, pa.Table]:
     """Split the people into one table per organisation, each with its own columns and the ssn.
 
     Each organisation knows its own random `known` share of the people, and lists them in its own order.
     """
     if not 0 <= known <= 1:
-        raise ParameterError(
-            f"The known parameter of split_people must be a share from 0 to 1. Got {known!r} instead."
-        )
+        raise ParameterError(f"The known parameter of split_people must be a share from 0 to 1. Got {known!r} instead.")
     dice = _Dice(people.num_rows, seed ^ _OTHER_STREAM)
     tables = {}
     for name, columns in holdings.items():

@@ -25,9 +25,7 @@ _ROWS = 1 << 18  # of a row group
 
 
 @contextmanager
-def staged_parquet(
-    file: TableFile, columns: Sequence[str] | None, also: Sequence[str] = ()
-) -> Iterator[PartedFiles]:
+def staged_parquet(file: TableFile, columns: Sequence[str] | None, also: Sequence[str] = ()) -> Iterator[PartedFiles]:
     """Copy these columns of a table, or all, into a private folder until the block ends.
 
     Columns in `also` are copied where the table has them.
@@ -64,10 +62,7 @@ def _write(batches: Iterator[pa.Table], path: Path, name: str) -> None:
 
 def mapped_columns(file: TableFile, columns: Sequence[str]) -> tuple[pa.Table, Origin]:
     """Copy these columns of a table to a private file; return it mapped, and how errors name its rows."""
-    with (
-        tempfile.NamedTemporaryFile(prefix="masquerade-", suffix=".arrow") as copy,
-        file.in_batches(columns) as opened,
-    ):
+    with tempfile.NamedTemporaryFile(prefix="masquerade-", suffix=".arrow") as copy, file.in_batches(columns) as opened:
         first = next(opened.batches, None)
         if first is None:
             raise DataError.about(opened.origin.name, "there is no row of data")

@@ -38,16 +38,12 @@ class SelectNames:
     def __init__(self, scope: Scope, followed: frozenset[int] = frozenset()) -> None:
         self.select = scope.expression
         self._scope, self._followed = scope, followed | {id(scope)}
-        self._given = {
-            each.alias.casefold(): each.this for each in self.select.expressions if each.alias and each.this
-        }
+        self._given = {each.alias.casefold(): each.this for each in self.select.expressions if each.alias and each.this}
 
     def gives(self, name: str) -> bool:
         """Return whether the SELECT itself gives this name to something else than a column of the same name."""
         given = self._given.get(name.casefold())
-        return given is not None and all(
-            each.casefold() != name.casefold() for each, _ in self.columns(given)
-        )
+        return given is not None and all(each.casefold() != name.casefold() for each, _ in self.columns(given))
 
     def column(self, node: exp.Expr) -> str | None:
         """Return the column of a table that a name in WHERE or ON stands for; None for anything else."""
@@ -111,9 +107,7 @@ class SelectNames:
         if id(scope) in self._followed or not isinstance(scope.expression, exp.Select):
             return None
         expressions = scope.expression.expressions
-        for name, expression in zip(
-            names or [each.alias_or_name for each in expressions], expressions, strict=False
-        ):
+        for name, expression in zip(names or [each.alias_or_name for each in expressions], expressions, strict=False):
             if name.casefold() == wanted.casefold():
                 return SelectNames(scope, self._followed), expression.unalias()
         return None
@@ -192,13 +186,7 @@ def condition_of(node: Any, column_of: ColumnOf) -> Condition:
     """Return the condition that a node of sqlglot's tree means; `column_of` names the column that a part of it is."""
     from sqlglot import exp
 
-    operators: dict[type, Operator] = {
-        exp.EQ: "=",
-        exp.LT: "<",
-        exp.LTE: "<=",
-        exp.GT: ">",
-        exp.GTE: ">=",
-    }
+    operators: dict[type, Operator] = {exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
     if isinstance(node, exp.Paren):
         return condition_of(node.this, column_of)
     if isinstance(node, exp.And | exp.Or):
@@ -379,12 +367,7 @@ def _check_dialect(dialect: str | None) -> None:
     known = sorted(each.value for each in sqlglot.Dialects if each.value)
     if dialect is not None and dialect not in known:
         raise ParameterError(
-            Problem(
-                parameter="dialect",
-                owner="weights",
-                allowed=f"one of {', '.join(known)}",
-                found=f'"{dialect}"',
-            )
+            Problem(parameter="dialect", owner="weights", allowed=f"one of {', '.join(known)}", found=f'"{dialect}"')
         )
 
 
@@ -456,9 +439,7 @@ def _query(statement: exp.Query, line: int) -> LoggedQuery:
             continue
         names, joins = SelectNames(scope), select.args.get("joins") or ()
         named = partial(_named, names, several, line)
-        if not isinstance(
-            select.parent, exp.Exists
-        ):  # which asks whether there is a record, not what it holds
+        if not isinstance(select.parent, exp.Exists):  # which asks whether there is a record, not what it holds
             features += named(select.expressions)
             everything = everything or any(map(names.reads_a_table, filter(_is_star, select.expressions)))
         features += named([select.args.get("group")], sees_given=True)

@@ -104,14 +104,10 @@ class TableFile:
             from masquerade.data.read_sql import hide_password, read_sql
 
             if query is None:
-                raise DataError.about(
-                    hide_password(source), 'a database needs a query; set query = "SELECT …"'
-                )
+                raise DataError.about(hide_password(source), 'a database needs a query; set query = "SELECT …"')
             return partial(read_sql, source, query, base)
         if query is not None:
-            raise DataError.about(
-                source, f"a query needs a database URL as its source; allowed are {DATABASE_URLS}"
-            )
+            raise DataError.about(source, f"a query needs a database URL as its source; allowed are {DATABASE_URLS}")
         path = base / source
         suffix = path.suffix.lower()
         if is_parted(source, base):
@@ -128,9 +124,7 @@ class TableFile:
             return partial(read_parquet, path)
         if suffix in EXCEL_SUFFIXES:
             raise DataError.about(source, EXCEL)
-        advice = (
-            f'; for SQLite write "sqlite:///{source}"' if suffix in (".db", ".sqlite", ".sqlite3") else ""
-        )
+        advice = f'; for SQLite write "sqlite:///{source}"' if suffix in (".db", ".sqlite", ".sqlite3") else ""
         advice = f'; for DuckDB write "duckdb:///{source}"' if suffix in (".duckdb", ".ddb") else advice
         ending = f'the ending "{path.suffix}"' if suffix else "a name without an ending"
         endings = ", ".join((*CSV_SUFFIXES, *PARQUET_SUFFIXES))
@@ -162,9 +156,7 @@ def _parquet_rows(path: Path) -> int | None:
         return None
 
 
-def _csv(
-    path: Path, separator: str | None, encoding: str, columns: Sequence[str] | None
-) -> Iterator[pa.Table]:
+def _csv(path: Path, separator: str | None, encoding: str, columns: Sequence[str] | None) -> Iterator[pa.Table]:
     """Yield the rows of a large CSV file. What is wrong with a row is Arrow's word, which names the row."""
     import pyarrow.csv
 
@@ -233,8 +225,6 @@ def _parquet(path: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
             for batch in opened.iter_batches(_BATCH_ROWS, columns=wanted):
                 yield plain_table(pa.Table.from_batches([batch]).select(wanted), name)
     except (pa.ArrowException, UnicodeError) as error:
-        raise DataError.about(
-            path, f"not a sound Parquet file ({str(error).partition(chr(10))[0]})"
-        ) from None
+        raise DataError.about(path, f"not a sound Parquet file ({str(error).partition(chr(10))[0]})") from None
     except OSError as error:
         raise why_unreadable(path, error) from None

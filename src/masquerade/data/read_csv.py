@@ -89,9 +89,7 @@ def rows(text: bytes, separator: bytes, start: int = 0) -> Iterator[Row]:
         position = after.end() if after is not None else len(text)
 
 
-def _quoted_row(
-    text: bytes, position: int, separator: bytes, cell: re.Pattern[bytes]
-) -> tuple[list[bytes], int, bool]:
+def _quoted_row(text: bytes, position: int, separator: bytes, cell: re.Pattern[bytes]) -> tuple[list[bytes], int, bool]:
     cells = []
     while True:
         match = cell.match(text, position)
@@ -153,9 +151,7 @@ def read_csv(
     wanted = chosen(str(path), names, columns)
     if not text[header.end : header.end + 4096].strip(b"\r\n") and not text[header.end :].strip(b"\r\n"):
         raise DataError.about(path, "there is a header but no row of data")
-    types = {
-        name: pa.dictionary(pa.int32(), pa.string()) if name in coded else pa.string() for name in wanted
-    }
+    types = {name: pa.dictionary(pa.int32(), pa.string()) if name in coded else pa.string() for name in wanted}
     table = _parse(text, header.end, names, types, separator) if separator.isascii() else None
     if table is None:
         table = _parse_slowly(text, start, names, types, cut, origin)
@@ -235,9 +231,7 @@ def _transcoded(path: Path, raw: bytes, encoding: str) -> bytes:
         raise DataError.about(path, text, line=line_at(before, len(before))) from None
 
 
-def _parse(
-    text: bytes, start: int, names: list[str], types: dict[str, pa.DataType], separator: str
-) -> pa.Table | None:
+def _parse(text: bytes, start: int, names: list[str], types: dict[str, pa.DataType], separator: str) -> pa.Table | None:
     """Parse the requested columns with Arrow; return None on any error that it finds."""
     body = pa.py_buffer(text).slice(start)
     quoted = text.find(b'"', start) >= 0

@@ -55,9 +55,7 @@ def is_listed(file: Path, source: Path) -> bool:
         is_below = names[: len(whole)] == whole
         return is_below and file.suffix.lower() in PARQUET_SUFFIXES and not _hidden(names[len(whole) :])
     if "**" in whole:
-        return names[: whole.index("**")] == whole[: whole.index("**")] and fnmatchcase(
-            file.name, source.name
-        )
+        return names[: whole.index("**")] == whole[: whole.index("**")] and fnmatchcase(file.name, source.name)
     return len(names) == len(whole) and all(map(fnmatchcase, names, whole)) and not _hidden(names[-1:])
 
 
@@ -107,9 +105,7 @@ class Part:
                 file.seek(0)
                 texts = [name for name in columns if name in coded and is_text(schema.field(name).type)]
                 opened = pyarrow.parquet.ParquetFile(file, read_dictionary=texts)
-                table = opened.read_row_groups(
-                    list(self.row_groups), columns=list(columns), use_threads=False
-                )
+                table = opened.read_row_groups(list(self.row_groups), columns=list(columns), use_threads=False)
         except (OSError, pa.ArrowException, UnicodeError) as error:
             raise _unreadable(path, error) from None
         return plain_table(table.select(columns), self.path, coded).unify_dictionaries()
@@ -186,9 +182,7 @@ def _looked_at(path: Path) -> tuple[FileMetaData, pa.Schema]:
         raise _unreadable(path, error) from None
 
 
-def _check_same(
-    path: Path, schema: pa.Schema, first_path: Path, first: pa.Schema, columns: Sequence[str]
-) -> None:
+def _check_same(path: Path, schema: pa.Schema, first_path: Path, first: pa.Schema, columns: Sequence[str]) -> None:
     if not columns and (other := [name for name in schema.names if name not in first.names]):
         raise DataError.about(first_path, f'no column "{other[0]}", which {path.name} has')
     for name in columns or first.names:

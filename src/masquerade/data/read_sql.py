@@ -124,12 +124,7 @@ _READ_ONLY = "SET TRANSACTION READ ONLY"
 
 
 def read_sql(
-    url: str,
-    query: str,
-    base: Path,
-    *,
-    columns: Sequence[str] | None = None,
-    coded: Container[str] = (),
+    url: str, query: str, base: Path, *, columns: Sequence[str] | None = None, coded: Container[str] = ()
 ) -> RawTable:
     """Run `query` on the database at `url` (the path of a file is relative to `base`)."""
     scheme = database_scheme(url)
@@ -149,9 +144,7 @@ def read_sql(
 
 
 @contextmanager
-def sql_batches(
-    url: str, query: str, base: Path, columns: Sequence[str] | None = None
-) -> Iterator[Iterator[pa.Table]]:
+def sql_batches(url: str, query: str, base: Path, columns: Sequence[str] | None = None) -> Iterator[Iterator[pa.Table]]:
     """Run `query`, and yield its rows a batch at a time; they must be read inside the context."""
     scheme, name = database_scheme(url), hide_password(url)
     check_query(name, query)
@@ -173,9 +166,7 @@ def sql_batches(
         raise DataError.about(name, line if parts is None else parts.scrub(line)) from None
 
 
-def _plain_batches(
-    name: str, reader: pa.RecordBatchReader, columns: Sequence[str] | None
-) -> Iterator[pa.Table]:
+def _plain_batches(name: str, reader: pa.RecordBatchReader, columns: Sequence[str] | None) -> Iterator[pa.Table]:
     result, rows = f"{name}: the query's result", 0
     check_names(result, reader.schema.names)
     wanted = chosen(result, reader.schema.names, columns)
@@ -199,9 +190,7 @@ def check_query(name: str, query: str) -> None:
         raise DataError.about(name, "the query holds a NUL character" if rest else "the query is empty")
     if _READS.match(rest) is None:  # such as ATTACH, which creates a file even in a read-only database
         word = rest.split(maxsplit=1)[0]
-        raise DataError.about(
-            name, f'the query begins with "{word}"; allowed are SELECT, WITH, VALUES and TABLE'
-        )
+        raise DataError.about(name, f'the query begins with "{word}"; allowed are SELECT, WITH, VALUES and TABLE')
 
 
 def _readable(url: str, base: Path) -> Path:
@@ -265,14 +254,10 @@ def _driver(system: str) -> Any:
     try:
         return importlib.import_module(f"adbc_driver_{system}.dbapi")
     except ImportError:
-        raise DataError(
-            f'reading from {system} needs the extra "sql": pip install "masquerade[sql]"'
-        ) from None
+        raise DataError(f'reading from {system} needs the extra "sql": pip install "masquerade[sql]"') from None
 
 
-def _run(
-    driver: Any, uri: str, query: str, options: Mapping[str, str], before: str | None = None
-) -> pa.Table:
+def _run(driver: Any, uri: str, query: str, options: Mapping[str, str], before: str | None = None) -> pa.Table:
     with _cursor(driver, uri, query, options, before) as cursor:
         table = cursor.fetch_arrow_table()
     try:
@@ -283,9 +268,7 @@ def _run(
 
 
 @contextmanager
-def _cursor(
-    driver: Any, uri: str, query: str, options: Mapping[str, str], before: str | None = None
-) -> Iterator[Any]:
+def _cursor(driver: Any, uri: str, query: str, options: Mapping[str, str], before: str | None = None) -> Iterator[Any]:
     with driver.connect(uri) as connection, connection.cursor(adbc_stmt_kwargs=dict(options)) as cursor:
         if before is not None:
             cursor.execute(before)
@@ -343,8 +326,7 @@ class QueryPart:
         table = read_sql(self.url, text, Path(self.base), columns=columns, coded=coded).table
         if table.num_rows != self.rows:
             raise DataError.about(
-                hide_password(self.url),
-                "rows came or went while the query's result was in use; run the job again",
+                hide_password(self.url), "rows came or went while the query's result was in use; run the job again"
             )
         return pa.table({name: self._typed(name, table.column(name)) for name in columns})
 
@@ -407,10 +389,7 @@ class PartedQuery:
         shared = any(before["hi"] == after["lo"] for before, after in pairwise(found))
         if shared or any(each["n"] != each["different"] for each in found):
             raise DataError(
-                Problem(
-                    f"column {self.key} must have another value in every row, and no missing one",
-                    key=_PARTITION,
-                )
+                Problem(f"column {self.key} must have another value in every row, and no missing one", key=_PARTITION)
             )
         ends = np.cumsum([each["n"] for each in found]).tolist()
         return [
@@ -442,9 +421,7 @@ def parted_query(url: str, query: str, base: Path, key: str, columns: Sequence[s
     counted = read_sql(url, f"SELECT count(*) AS n FROM {_result(query)}", base).table  # noqa: S608 # see _result
     schema = look.table.schema
     types = tuple((each.name, each.type) for each in schema if not pa.types.is_null(each.type))
-    return PartedQuery(
-        url, query, str(base.absolute()), key, look.all_columns, types, counted.column("n")[0].as_py()
-    )
+    return PartedQuery(url, query, str(base.absolute()), key, look.all_columns, types, counted.column("n")[0].as_py())
 
 
 def _result(query: str) -> str:

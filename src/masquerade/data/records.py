@@ -37,9 +37,7 @@ _NOBODY: NDArray[np.int32] = np.empty(0, np.int32)
 _LARGEST_KEY = 1 << 62
 _ROW, _CHUNK = "row", "chunk"  # where each gathered record came from
 _ROW_GROUP = 4  # times the rows of a chunk: most tables need less than is reckoned with
-_BYTES_PER_CELL = (
-    48  # while a chunk is encoded: Arrow's cells, their codes, and the 64-bit numbers on the way
-)
+_BYTES_PER_CELL = 48  # while a chunk is encoded: Arrow's cells, their codes, and the 64-bit numbers on the way
 
 
 class TablePart(Protocol):
@@ -232,9 +230,7 @@ def complete_rows(part: TablePart, wanted: Wanted) -> Table:
     return table.complete(wanted.used, wanted.missing, ranked=wanted.ranked)
 
 
-def rows_of_chunks(
-    files: Parted, n_columns: int, engine: Engine, bytes_per_cell: int = _BYTES_PER_CELL
-) -> int:
+def rows_of_chunks(files: Parted, n_columns: int, engine: Engine, bytes_per_cell: int = _BYTES_PER_CELL) -> int:
     """Return how many rows of `n_columns` a chunk may have; refuse files whose row groups do not fit the memory."""
     rows = engine.rows_at_once(bytes_per_cell * n_columns)
     most, path = files.largest_group
@@ -262,12 +258,7 @@ def parts_for(files: Parted, wanted: Wanted, engine: Engine) -> Sequence[TablePa
 
 
 def joined_chunks(
-    source: str,
-    wanted: Wanted,
-    engine: Engine,
-    parts: Sequence[TablePart],
-    chunks: Chunks,
-    told: Sequence[Told],
+    source: str, wanted: Wanted, engine: Engine, parts: Sequence[TablePart], chunks: Chunks, told: Sequence[Told]
 ) -> Records:
     """Return the table of loaded chunks: ranks and codes get the numbers that they have in the whole table."""
     merged = {
@@ -487,9 +478,7 @@ def gathered(table: Records, label: str, bin_of_group: Counts, names: Sequence[s
     return table.chunks.exchange(kernels, n_bins)
 
 
-def sent_back(
-    table: Records, groups: Chunks, firsts: Sequence[Sequence[int]], names: Sequence[str]
-) -> Chunks:
+def sent_back(table: Records, groups: Chunks, firsts: Sequence[Sequence[int]], names: Sequence[str]) -> Chunks:
     """Return the numbers that gathered records got, as arrays of these names, chunk by chunk of the table.
 
     `firsts` has for each gathered chunk, by name, what is added to its numbers.

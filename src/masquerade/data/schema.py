@@ -67,9 +67,7 @@ class Attribute:
         """Yield what is wrong with the boundaries, as far as no data are needed to see it."""
         names, widths = (("attributes", self.name, word) for word in ("max_generalization", "max_width"))
         if self.max_width is not None and (self.kind == "categorical" or self.taxonomy is not None):
-            text = (
-                "belongs to numbers and dates without a taxonomy; with one, name nodes in max_generalization"
-            )
+            text = "belongs to numbers and dates without a taxonomy; with one, name nodes in max_generalization"
             yield Problem(text, key=widths)
         if self.max_generalization and self.taxonomy is None:
             instead = ", or max_width instead" if self.kind != "categorical" else ""
@@ -82,9 +80,7 @@ class Attribute:
     def _unknown_nodes(self) -> Iterator[Problem]:
         names, widths = (("attributes", self.name, word) for word in ("min_generalization", "min_width"))
         if self.min_width is not None and (self.kind == "categorical" or self.taxonomy is not None):
-            text = (
-                "belongs to numbers and dates without a taxonomy; with one, name nodes in min_generalization"
-            )
+            text = "belongs to numbers and dates without a taxonomy; with one, name nodes in min_generalization"
             yield Problem(text, key=widths)
         elif self.min_width is not None and self.min_width <= 0:
             yield Problem(f"must be a number above 0; got {self.min_width}", key=widths)
@@ -132,9 +128,7 @@ class Attribute:
         names = self.max_generalization or domain.allowed
         if not names:
             return None
-        if self.min_generalization and isinstance(
-            self.taxonomy, Taxonomy
-        ):  # whose chains have lost their other names
+        if self.min_generalization and isinstance(self.taxonomy, Taxonomy):  # whose chains have lost their other names
             names = tuple(node.name for name in names if (node := self.taxonomy.called(name)) is not None)
         if problems := boundary_problems(domain, names):  # of a "flat" taxonomy: it is made of the data
             key = ("attributes", self.name, "max_generalization")
@@ -156,9 +150,7 @@ class Schema:
             raise ParameterError(f"attribute {name}: listed twice")
         for name in self.names:
             if name in self.identifiers:
-                raise ParameterError(
-                    f"attribute {name}: an identifier is never released; it cannot be an attribute"
-                )
+                raise ParameterError(f"attribute {name}: an identifier is never released; it cannot be an attribute")
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -82,10 +82,7 @@ def coded_product(name: str, members: Sequence[Coded]) -> Coded:
     keys, n_keys = group_rows(columns, members[0].codes.size)
     first = first_rows(keys, n_keys)
     labels = tuple(
-        Combination(
-            [member.labels[place] for member, place in zip(members, places, strict=True)],
-            places,
-        )
+        Combination([member.labels[place] for member, place in zip(members, places, strict=True)], places)
         for places in zip(*(member.codes[first].tolist() for member in members), strict=True)
     )
     return Coded(name, keys.astype(np.int32), labels)
@@ -130,9 +127,7 @@ class Table:
         origin: Origin | None = None,
     ) -> None:
         if schema is not None and taxonomies is not None:
-            raise ParameterError(
-                "A schema has its own taxonomies: give Table a schema or taxonomies, not both."
-            )
+            raise ParameterError("A schema has its own taxonomies: give Table a schema or taxonomies, not both.")
         self.origin = origin or Origin()
         self.arrow = _arrow(frame)
         # Arrow makes a new list of all names each time that it is asked for them.
@@ -198,9 +193,7 @@ class Table:
             return cells
         return standard_cells(self.schema[name], cells, self.problem, keep_missing=self.keeps_missing)
 
-    def complete(
-        self, names: Iterable[str], missing: Missing = "drop", *, ranked: Container[str] = ()
-    ) -> Table:
+    def complete(self, names: Iterable[str], missing: Missing = "drop", *, ranked: Container[str] = ()) -> Table:
         """Drop the rows in which one of the named columns is null, or a text that means a missing cell.
 
         With `missing = "error"`, the first such row is an error instead; with "keep", a missing cell is a value of its
@@ -214,19 +207,13 @@ class Table:
 
         columns = dict(zip(names := tuple(names), self._all(cells, names), strict=True))
         words = self.origin.missing_values
-        holes = {
-            name: empty
-            for name, cells in columns.items()
-            if (empty := missing_rows(cells, words)) is not None
-        }
+        holes = {name: empty for name, cells in columns.items() if (empty := missing_rows(cells, words)) is not None}
         if not holes:
             return self
         if missing == "keep":
             return self._with_marked(holes)
         if missing == "mean":
-            numbers = {
-                name for name in holes if name in self.schema and self.schema[name].kind == "continuous"
-            }
+            numbers = {name for name in holes if name in self.schema and self.schema[name].kind == "continuous"}
             kept = self.complete([name for name in holes if name not in numbers])
             return kept.complete(numbers, "keep")
         bad: NDArray[np.bool_] = np.logical_or.reduce(list(holes.values()))
@@ -271,9 +258,7 @@ class Table:
             attribute, taken = self.schema[name], self._taken.pop(name, None)
             found = encoded_rows(attribute, *taken) if taken is not None else None
             if found is None:
-                found = encode(
-                    attribute, self._dictionary(name), self.problem, keep_missing=self.keeps_missing
-                )
+                found = encode(attribute, self._dictionary(name), self.problem, keep_missing=self.keeps_missing)
             self._columns[name] = found
         return self._columns[name]
 

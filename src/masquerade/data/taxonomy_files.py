@@ -54,9 +54,7 @@ class Outline:
     root: str
     children: Mapping[str, Sequence[str]]  # of inner nodes, in the order of the file
     lines: Mapping[str, int]  # the first line of each name
-    marked: Sequence[
-        str
-    ] = ()  # as maximal allowed generalisations: *name*, as "Constrained k-Anonymity" draws them
+    marked: Sequence[str] = ()  # as maximal allowed generalisations: *name*, as "Constrained k-Anonymity" draws them
 
     @property
     def leaves(self) -> tuple[str, ...]:
@@ -234,11 +232,7 @@ _MAX_BYTES = 256 << 20  # a larger file is probably the table, named by mistake
 
 
 def read_taxonomy(
-    path: str | Path,
-    kind: AttributeKind = "categorical",
-    *,
-    source: str | None = None,
-    text: str | None = None,
+    path: str | Path, kind: AttributeKind = "categorical", *, source: str | None = None, text: str | None = None
 ) -> Taxonomy:
     """Read the taxonomy in a file, for an attribute of that kind; `text` is that of a file that is not written.
 
@@ -267,13 +261,9 @@ def _marked(taxonomy: Taxonomy) -> Taxonomy:
 def find_taxonomies(folder: Path) -> dict[str, Path]:
     """Map each attribute to its taxonomy file in a folder: the one named after it, plus an extension."""
     try:
-        files = sorted(
-            path for path in folder.iterdir() if path.suffix.lower() in _FORMATS and path.is_file()
-        )
+        files = sorted(path for path in folder.iterdir() if path.suffix.lower() in _FORMATS and path.is_file())
     except OSError as error:
-        raise TaxonomyError.about(
-            folder, f"{error.strerror or error}; expected is a folder of taxonomies"
-        ) from None
+        raise TaxonomyError.about(folder, f"{error.strerror or error}; expected is a folder of taxonomies") from None
     found: dict[str, Path] = {}
     for path in files:
         if path.stem in found:
@@ -296,9 +286,7 @@ def _text(path: Path, source: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise TaxonomyError.about(
-            source, "the text is not UTF-8; save the file as UTF-8", line=line
-        ) from None
+        raise TaxonomyError.about(source, "the text is not UTF-8; save the file as UTF-8", line=line) from None
 
 
 def with_taxonomies(schema: Schema, taxonomies: Taxonomies) -> Schema:
@@ -517,10 +505,7 @@ def _strange_leaves(
     strange = [leaf for leaf in tree.leaves if leaf not in intervals and leaf not in numbers]
     if strange:
         return [
-            Problem(
-                f"leaf {shown(leaf)} is neither an interval such as {example} nor {one}",
-                line=tree.lines[leaf],
-            )
+            Problem(f"leaf {shown(leaf)} is neither an interval such as {example} nor {one}", line=tree.lines[leaf])
             for leaf in strange
         ]
     if intervals and numbers:
@@ -540,9 +525,7 @@ def _of_numbers(tree: Outline, numbers: dict[str, Number], kind: Kind, source: s
     written = {name: leaf for leaf, name in names.items()}
     for inner in tree.children:
         if inner in written:
-            problems.append(
-                Problem(f"{tree.place(inner)} and the leaf {tree.place(written[inner])} have one name")
-            )
+            problems.append(Problem(f"{tree.place(inner)} and the leaf {tree.place(written[inner])} have one name"))
     refuse(source, problems)
     allowed = tuple(names.get(name, name) for name in tree.marked)
     return Taxonomy(_renamed(tree.branch(), names), source, allowed=allowed)

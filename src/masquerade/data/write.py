@@ -81,14 +81,10 @@ def write_release(
     secret = os.urandom(32)
     marked = tuple(missing_values) if table.missing == "keep" else None
     hidden = tuple(withheld)
-    kernels = [
-        _Cells(part, at, (*published, *hidden), outcome, marked) for at, part in enumerate(table.parts)
-    ]
+    kernels = [_Cells(part, at, (*published, *hidden), outcome, marked) for at, part in enumerate(table.parts)]
     names = [str(folder / part_name(at)) for at in range(len(kernels))]
     if not shuffle:
-        return table.chunks.each(
-            [_Write(cells, name, hidden) for cells, name in zip(kernels, names, strict=True)]
-        )
+        return table.chunks.each([_Write(cells, name, hidden) for cells, name in zip(kernels, names, strict=True)])
     n_files = len(kernels)
     scattered = [str(folder / f".scattered-{at:05}.arrow") for at in range(n_files)]
     ends = table.chunks.each(
@@ -359,9 +355,7 @@ def csv_lines(table: pa.Table, separator: str = ",") -> Iterator[memoryview]:
     # Arrow's own writer quotes every text. Here each distinct cell of a dictionary is quoted once, where
     # needed, and one kernel joins the columns into lines, whose buffer holds the bytes of the file.
     columns = [_CsvCells(separator, alone=table.num_columns == 1) for _ in table.column_names]
-    yield memoryview(
-        separator.join(_header_cell(name, separator) for name in table.column_names).encode() + b"\n"
-    )
+    yield memoryview(separator.join(_header_cell(name, separator) for name in table.column_names).encode() + b"\n")
     for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
         if batch.num_rows:
             cells = [column.of(array) for column, array in zip(columns, batch.columns, strict=True)]
@@ -381,9 +375,7 @@ class _CsvCells:
     """Writes the cells of one column; remembers the last dictionary, which batches of a table share."""
 
     def __init__(self, separator: str, *, alone: bool) -> None:
-        self._special = (
-            '["\r\n' + ("\\" if separator.isascii() and not separator.isalnum() else "") + separator + "]"
-        )
+        self._special = '["\r\n' + ("\\" if separator.isascii() and not separator.isalnum() else "") + separator + "]"
         self._empty = '""' if alone else ""
         self._dictionary: pa.Array | None = None
         self._written: pa.Array | None = None
@@ -430,11 +422,7 @@ def _as_text(values: pa.Array) -> pa.Array:
 
 def _same_memory(one: pa.Array, other: pa.Array) -> bool:
     def key(array: pa.Array) -> tuple[object, ...]:
-        return (
-            array.offset,
-            len(array),
-            *(None if buffer is None else buffer.address for buffer in array.buffers()),
-        )
+        return (array.offset, len(array), *(None if buffer is None else buffer.address for buffer in array.buffers()))
 
     return key(one) == key(other)
 
@@ -501,10 +489,7 @@ def _joined(sign: str, texts: pa.Array) -> pa.Array:
 
 
 def _changed(table: pa.Table, change: Callable[[pa.Array], pa.Array]) -> pa.Table:
-    columns = [
-        pa.chunked_array([_of(each, change) for each in column.chunks], column.type)
-        for column in table.columns
-    ]
+    columns = [pa.chunked_array([_of(each, change) for each in column.chunks], column.type) for column in table.columns]
     return pa.table(columns, names=table.column_names) if columns else table
 
 
@@ -512,7 +497,5 @@ def _of(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         if not is_text(array.type.value_type):
             return array
-        return pa.DictionaryArray.from_arrays(
-            array.indices, change(array.dictionary), ordered=array.type.ordered
-        )
+        return pa.DictionaryArray.from_arrays(array.indices, change(array.dictionary), ordered=array.type.ordered)
     return change(array) if is_text(array.type) else array

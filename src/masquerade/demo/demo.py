@@ -260,9 +260,7 @@ class LocalServices(Supervisor):
         """Start several at once; return each one's report that it is ready."""
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = {
-                    name: group.create_task(self.start(name, *words)) for name, words in commands.items()
-                }
+                tasks = {name: group.create_task(self.start(name, *words)) for name, words in commands.items()}
         except BaseExceptionGroup as failures:  # the others were stopped because of the first
             raise failures.exceptions[0] from None
         return {name: task.result() for name, task in tasks.items()}
@@ -288,9 +286,7 @@ class LocalServices(Supervisor):
     def death(self, child: Child, code: int) -> PeerUnreachable:
         """Return how a service ended, with the last line of its log if it ended by itself."""
         how = "; ".join(super().death(child, code).reasons)
-        return PeerUnreachable(
-            child.name, f"{how}{_last_line(child.log) if code > 0 else ''}; its log is {child.log}"
-        )
+        return PeerUnreachable(child.name, f"{how}{_last_line(child.log) if code > 0 else ''}; its log is {child.log}")
 
 
 def _last_line(log: Path) -> str:

@@ -224,10 +224,7 @@ HOLDINGS: Mapping[str, PartyDataset] = {
         class_name="approved",
     ),
     "insurer": _holding(
-        "insured",
-        "insured.parquet",
-        ["town", "hours"],
-        "\n[price]\nper_attribute = 300\nper_record = 1\n",
+        "insured", "insured.parquet", ["town", "hours"], "\n[price]\nper_attribute = 300\nper_record = 1\n"
     ),
     "clinic": _holding(
         "patients",

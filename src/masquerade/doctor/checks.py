@@ -98,14 +98,10 @@ def identity_checks(folder: Path, name: str | None) -> tuple[Identity | None, li
         identity = Identity.load(folder)
     except ParameterError as caught:
         known = {check.detail for check in checks if check.status == "error"}
-        readable = [
-            line for line in problems("identity", caught) if not (known and "others may read" in line.detail)
-        ]
+        readable = [line for line in problems("identity", caught) if not (known and "others may read" in line.detail)]
         return None, [*checks, *readable]
     if name is not None and identity.name != name:
-        detail = (
-            f'{folder}: the certificate is for "{identity.name}", and the configuration\'s name is "{name}"'
-        )
+        detail = f'{folder}: the certificate is for "{identity.name}", and the configuration\'s name is "{name}"'
         checks.append(error("identity", detail, "correct the name, or take the folder that belongs to it"))
     else:
         checks.append(fine("identity", f"{identity.name}, certificate and key belong together"))
@@ -128,11 +124,7 @@ def trust_checks(folder: Path, needed: Iterable[str]) -> tuple[TrustStore | None
         if name not in trust.names:
             known = ", ".join(trust.names) or "nobody"
             checks.append(
-                error(
-                    "trust",
-                    f"{name} is not in {folder}, which knows {known}",
-                    trusting("FILE", folder, name),
-                )
+                error("trust", f"{name} is not in {folder}, which knows {known}", trusting("FILE", folder, name))
             )
     checks += [
         _dated(f"certificate of {name}", "pinned", trust.pin(name), trusting("FILE --replace", folder, name))
@@ -157,9 +149,7 @@ def mode_checks(name: str, path: Path) -> Iterator[CheckResult]:
     except OSError:
         return  # a missing file is reported by the check that needs it
     if mode & 0o007:
-        yield error(
-            name, f"{path}: everybody on this machine may read it (mode {mode:04o})", f"chmod 600 {path}"
-        )
+        yield error(name, f"{path}: everybody on this machine may read it (mode {mode:04o})", f"chmod 600 {path}")
     elif mode & 0o070:
         yield warning(name, f"{path}: its group may read it (mode {mode:04o})", f"chmod 600 {path}")
     else:

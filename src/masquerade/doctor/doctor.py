@@ -185,9 +185,7 @@ def _coordinator(settings: ClientSettings, path: Path) -> Iterator[CheckResult]:
             if settings.request is not None:
                 yield from _request(client, path, away)
     except NotAllowed as caught:
-        yield error(
-            "coordinator", f"{settings.url}: {caught}", "make a new token, and put it in place of the old one"
-        )
+        yield error("coordinator", f"{settings.url}: {caught}", "make a new token, and put it in place of the old one")
     except PeerError as caught:
         yield unreachable("coordinator", words_of(caught))
     except MasqueradeError as caught:

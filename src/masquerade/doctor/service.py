@@ -74,9 +74,7 @@ _TELLING = (
 )
 
 
-async def peer_checks(
-    addresses: Mapping[str, str], identity: Identity, trust: TrustStore
-) -> list[CheckResult]:
+async def peer_checks(addresses: Mapping[str, str], identity: Identity, trust: TrustStore) -> list[CheckResult]:
     """Check each peer at its address, all concurrently."""
     known = {name: address for name, address in addresses.items() if name in trust.names}
     found = await asyncio.gather(*(_peer(name, address, identity, trust) for name, address in known.items()))
@@ -152,9 +150,7 @@ def _heard(name: str, address: str, health: Health, before: float, after: float)
     if health.protocol != PROTOCOL_VERSION:
         older = "we" if health.protocol > PROTOCOL_VERSION else name
         told = f"{name} speaks protocol {health.protocol}, we speak {PROTOCOL_VERSION}"
-        advice = (
-            "update Masquerade here" if older == "we" else f"ask the steward of {name} to update Masquerade"
-        )
+        advice = "update Masquerade here" if older == "we" else f"ask the steward of {name} to update Masquerade"
         checks.append(error(f"version {name}", told, advice))
     elif health.version != __version__:
         told = f"{name} has Masquerade {health.version}, we have {__version__}, with the same protocol"
@@ -209,11 +205,7 @@ def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -
     yield from _coordinator_file(path, content)
     parties = content.get("parties")
     parties = parties if isinstance(parties, dict) else {}
-    peers = {
-        str(name): _text(section, "address", "")
-        for name, section in parties.items()
-        if isinstance(section, dict)
-    }
+    peers = {str(name): _text(section, "address", "") for name, section in parties.items() if isinstance(section, dict)}
     identity, trust, checks = _who(path.parent, content, peers)
     yield from checks
     on_stage(Stage("reading the audit log"))
@@ -252,9 +244,7 @@ def _who(
     return identity, trust, checks + more
 
 
-def _peers(
-    peers: Mapping[str, str], identity: Identity | None, trust: TrustStore | None
-) -> Iterator[CheckResult]:
+def _peers(peers: Mapping[str, str], identity: Identity | None, trust: TrustStore | None) -> Iterator[CheckResult]:
     if identity is None or trust is None:
         return  # what is missing was reported, and peers cannot be asked without it
     addresses = {}
@@ -303,14 +293,10 @@ def state_checks(folder: Path, identity: Identity | None, identity_folder: Path)
     if not folder.exists():
         yield warning("state", f"{folder}: is not there yet", "it is made at the first start")
     elif not folder.is_dir():
-        yield error(
-            "state", f"{folder}: a file, where a folder is expected", "correct state in the configuration"
-        )
+        yield error("state", f"{folder}: a file, where a folder is expected", "correct state in the configuration")
         return
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        yield error(
-            "state", f"{folder}: may not be read and written", "run doctor as the user that runs the service"
-        )
+        yield error("state", f"{folder}: may not be read and written", "run doctor as the user that runs the service")
     elif stat.S_IMODE(folder.stat().st_mode) & 0o007:
         yield warning("state", f"{folder}: everybody on this machine may look into it", f"chmod 700 {folder}")
     else:
@@ -379,9 +365,7 @@ def ledger_checks(folder: Path, datasets: Iterable[str]) -> Iterator[CheckResult
     try:
         ledger = Ledger.load(state.ledger)
     except MasqueradeError as caught:
-        advice = (
-            "keep it as it is, and find out who changed it; until it is restored nothing is offered or signed"
-        )
+        advice = "keep it as it is, and find out who changed it; until it is restored nothing is offered or signed"
         yield from (error("ledger", problem, advice) for problem in caught.lines)
     else:
         count = len(ledger.records)
@@ -423,9 +407,7 @@ def database_checks(url: str, base: Path) -> Iterator[CheckResult]:
             engine = create_engine("postgresql+psycopg://", creator=_postgres(address))
         elif not url.startswith("sqlite:"):  # the rest of the URL is not repeated
             told = f"{url.partition('://')[0]}://…: not a database for the service"
-            yield error(
-                "database", told, "allowed are sqlite:///file.db and postgresql://user:password@host/database"
-            )
+            yield error("database", told, "allowed are sqlite:///file.db and postgresql://user:password@host/database")
             return
         else:
             path = database_path(url, base)
@@ -443,9 +425,7 @@ def database_checks(url: str, base: Path) -> Iterator[CheckResult]:
     except DBAPIError as caught:
         reason = str(caught.orig).strip().partition("\n")[0]
         reason = reason if address is None else address.scrub(reason)
-        yield error(
-            "database", f"{name}: {one_line(reason)}", "start it, or correct database in the configuration"
-        )
+        yield error("database", f"{name}: {one_line(reason)}", "start it, or correct database in the configuration")
     finally:
         engine.dispose()
 

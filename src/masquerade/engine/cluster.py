@@ -20,17 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from masquerade.engine.chunks import (
-    Arrays,
-    Chunk,
-    Chunks,
-    Engine,
-    Kernel,
-    Loader,
-    concatenated,
-    one_for_each,
-    summed,
-)
+from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine, Kernel, Loader, concatenated, one_for_each, summed
 from masquerade.engine.local import MOST_ROWS
 from masquerade.errors import ClusterError, MasqueradeError, ParameterError, Problem, given
 
@@ -60,8 +50,7 @@ class DaskEngine(Engine):
         except ModuleNotFoundError:
             raise ParameterError(
                 Problem(
-                    'needs the extra dask; install "masquerade[dask]", or use name = "local"',
-                    key=("engine", "name"),
+                    'needs the extra dask; install "masquerade[dask]", or use name = "local"', key=("engine", "name")
                 )
             ) from None
         self.address = address
@@ -235,10 +224,7 @@ class DaskChunks(Chunks):
         submit = self._engine._submit
         with self._engine._explaining():
             scattered = self._submitted(kernels)
-            made = [
-                submit(concatenated, [submit(getitem, each, at) for each in scattered])
-                for at in range(n_chunks)
-            ]
+            made = [submit(concatenated, [submit(getitem, each, at) for each in scattered]) for at in range(n_chunks)]
         return DaskChunks(self._engine, made)
 
     def join(self, other: Chunks, kernel: Callable[[Chunk, Chunk], Arrays]) -> None:
@@ -316,10 +302,7 @@ def _quietly() -> Iterator[None]:
     import logging
     import warnings
 
-    known = [
-        "distributed",
-        *(name for name in logging.root.manager.loggerDict if name.startswith("distributed.")),
-    ]
+    known = ["distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))]
     levels = {logging.getLogger(name): logging.getLogger(name).level for name in known}
     for logger in levels:
         logger.setLevel(logging.CRITICAL)

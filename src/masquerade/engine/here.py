@@ -9,17 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from masquerade.engine.chunks import (
-    Arrays,
-    Chunk,
-    Chunks,
-    Engine,
-    Kernel,
-    Loader,
-    concatenated,
-    one_for_each,
-    summed,
-)
+from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine, Kernel, Loader, concatenated, one_for_each, summed
 
 Result = TypeVar("Result")
 

@@ -22,17 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.engine.chunks import (
-    Arrays,
-    Chunk,
-    Chunks,
-    Engine,
-    Kernel,
-    Loader,
-    concatenated,
-    one_for_each,
-    summed,
-)
+from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine, Kernel, Loader, concatenated, one_for_each, summed
 from masquerade.errors import ParameterError, Problem
 
 # --- allocation ---------------------------------------------------------------------------------------------
@@ -113,9 +103,7 @@ class LocalEngine(Engine):
         """`memory` in bytes is what this process may hold; the rest is written into a folder inside `folder`."""
         if memory < LEAST_MEMORY:
             text = f"at least {size_text(LEAST_MEMORY)}"
-            raise ParameterError(
-                Problem(allowed=text, found=f'"{size_text(memory)}"', key=("engine", "memory"))
-            )
+            raise ParameterError(Problem(allowed=text, found=f'"{size_text(memory)}"', key=("engine", "memory")))
         allocate_plainly()
         self.memory = memory
         self._rest = memory - _ITSELF
@@ -152,9 +140,7 @@ class LocalEngine(Engine):
     def insist_on_summing(self, needed: int, what: str) -> None:
         """Raise if `what` takes more bytes than may be held for what is added up."""
         if needed > self.summing_memory:
-            self.refuse_memory(
-                needed / self.summing_memory, f"; {what} take about {size_text(needed, whole=True)}"
-            )
+            self.refuse_memory(needed / self.summing_memory, f"; {what} take about {size_text(needed, whole=True)}")
 
     def insist_on_room(self, needed: int, what: str) -> None:
         """Raise if `what` takes more bytes than the chunks leave, while no kernel runs."""
@@ -168,9 +154,7 @@ class LocalEngine(Engine):
         """Raise, because it would take `times` the memory that Python leaves."""
         enough = size_text(_ITSELF + int(self._rest * times), whole=True)
         found = f'"{size_text(self.memory)}"'
-        raise ParameterError(
-            Problem(why, allowed=f"at least {enough} for this", found=found, key=("engine", "memory"))
-        )
+        raise ParameterError(Problem(why, allowed=f"at least {enough} for this", found=found, key=("engine", "memory")))
 
     def rows_at_once(self, bytes_per_row: int) -> int:
         """Return how many rows a chunk may have so that one for each thread fits what kernels may make."""
@@ -195,9 +179,7 @@ class LocalChunks(Chunks):
     def each(self, kernel: Kernel[Result] | Sequence[Kernel[Result]]) -> list[Result]:
         """Run the kernel on every chunk."""
         kernels = one_for_each(kernel, len(self))
-        return self._engine.run(
-            [_Bound(each, chunk) for each, chunk in zip(kernels, self._chunks, strict=True)]
-        )
+        return self._engine.run([_Bound(each, chunk) for each, chunk in zip(kernels, self._chunks, strict=True)])
 
     def only(self, at: int, kernel: Kernel[Result]) -> Result:
         """Run the kernel on one chunk."""

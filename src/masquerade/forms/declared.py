@@ -103,9 +103,7 @@ def _parameters(declared: type) -> tuple[Parameter, ...]:
     )
 
 
-def read_declared(
-    declared: type[Made], table: Mapping[str, Any], **given: Any
-) -> tuple[Made | None, list[Problem]]:
+def read_declared(declared: type[Made], table: Mapping[str, Any], **given: Any) -> tuple[Made | None, list[Problem]]:
     """Create an object from a table of its parameters; return it, or None, and the problems of the table.
 
     `given` are arguments that the table cannot contain. Decimals may be strings, as in canonical JSON.
@@ -124,21 +122,13 @@ def read_declared(
             try:
                 values[each.name] = each.rule.check(numbers_of(value) if each.rule.decimal else value)
             except ValueError as error:
-                advice = (
-                    hint(value, each.rule.choices) if isinstance(value, str) and each.rule.choices else ""
-                )
+                advice = hint(value, each.rule.choices) if isinstance(value, str) and each.rule.choices else ""
                 problems.append(
-                    Problem(
-                        advice, key=(word,), allowed=str(error) or each.rule.words, found=shown_value(value)
-                    )
+                    Problem(advice, key=(word,), allowed=str(error) or each.rule.words, found=shown_value(value))
                 )
     broken = {key for problem in problems for key in problem.key}
     for each in parameters_of(declared):
-        if (
-            each.required
-            and each.name not in {*values, *given}
-            and broken.isdisjoint((each.name, *each.aliases))
-        ):
+        if each.required and each.name not in {*values, *given} and broken.isdisjoint((each.name, *each.aliases)):
             whose = declared.title or declared.__name__
             problems.append(Problem(f"missing; {whose} needs it", key=(each.name,)))
     if problems:

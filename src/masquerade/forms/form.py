@@ -100,9 +100,7 @@ _ATTEMPTS = 8  # a list that has lost all its items is invalid in a new way
 
 def key(default: Any, *, description: str, alias: str | None = None, only: str | None = None) -> Any:
     """Declare a key with its default; the description completes "… must be …". `only`: the one kind of form with it."""
-    return Field(
-        default, alias=alias, description=description, json_schema_extra={"only": only} if only else None
-    )
+    return Field(default, alias=alias, description=description, json_schema_extra={"only": only} if only else None)
 
 
 def kinds_of_keys(form: type[BaseModel]) -> dict[str, str]:
@@ -216,8 +214,7 @@ def _explain(form: type[BaseModel], where: Key, kind: str, value: Any, problems:
     place = f" at place {rest[0] + 1}" if rest and isinstance(rest[0], int) else ""
     must_be = model.model_fields[field].description or "something else"
     problems.broken(
-        where[: len(where) - len(rest)],
-        Problem(advice, allowed=must_be, found=f"{shown_value(value)}{place}"),
+        where[: len(where) - len(rest)], Problem(advice, allowed=must_be, found=f"{shown_value(value)}{place}")
     )
 
 
@@ -226,8 +223,7 @@ def _field(form: type[BaseModel], where: Key) -> tuple[type[BaseModel], str | No
     model, position = form, 0
     while True:
         field = next(
-            (name for name, each in model.model_fields.items() if (each.alias or name) == where[position]),
-            None,
+            (name for name, each in model.model_fields.items() if (each.alias or name) == where[position]), None
         )
         rest = where[position + 1 :]
         inner = _section(model.model_fields[field].annotation) if field is not None else None

@@ -56,11 +56,7 @@ def whole(least: int = 1, most: int = MOST_WHOLE) -> Rule:
             raise ValueError(f"a whole number of at most {most}" if is_immense else "")
         return int(value)
 
-    words = (
-        f"a whole number of at least {least}"
-        if most == MOST_WHOLE
-        else f"a whole number from {least} to {most}"
-    )
+    words = f"a whole number of at least {least}" if most == MOST_WHOLE else f"a whole number from {least} to {most}"
     return Rule(words, check, {"type": "integer", "minimum": least, "maximum": most})
 
 
@@ -83,9 +79,7 @@ def number(low: float, high: float | None = None, *, open_low: bool = False, ope
     if high is not None:
         bounds.append(f"below {high}" if open_high else f"at most {high}")
         schema["exclusiveMaximum" if open_high else "maximum"] = high
-    return Rule(
-        f"a {'finite ' if high is None else ''}number {' and '.join(bounds)}", check, schema, decimal=True
-    )
+    return Rule(f"a {'finite ' if high is None else ''}number {' and '.join(bounds)}", check, schema, decimal=True)
 
 
 def choice(*words: str) -> Rule:

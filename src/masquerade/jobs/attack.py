@@ -151,9 +151,7 @@ def _scene_of_files(
     parted_files(files.name, Path(), qid)  # that is, it has these
     empty = Table(pa.table({name: pa.array([], pa.string()) for name in files.columns}), schema)
     target = plan.job.roles.class_
-    scene = _scene(
-        empty, schema, plan.requirement, sensitive, target, provider=plan.provider, population=population
-    )
+    scene = _scene(empty, schema, plan.requirement, sensitive, target, provider=plan.provider, population=population)
     named = [*scene.learnable, *([scene.provider] if scene.provider is not None else [])]
     with opened_engine(plan.job.engine, plan) as engine:
         engine.check_files([str(path) for path in files.paths])

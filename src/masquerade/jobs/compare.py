@@ -49,9 +49,7 @@ class Contest(SideBySide):
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        best = ", ".join(
-            f"{described(row.method)}{'' if row.k is None else f' for k = {row.k}'}" for row in self.best
-        )
+        best = ", ".join(f"{described(row.method)}{'' if row.k is None else f' for k = {row.k}'}" for row in self.best)
         of = f" of {self.source}: {len(self.rows)} releases, best by {self.measure.replace('_', ' ')}: "
         return f"<{type(self).__name__}{of}{best or 'none'}>"
 
@@ -161,10 +159,7 @@ def sizes_of(ks: Sequence[int], requirement: Requirement) -> tuple[int, ...]:
     if len({str(requirement.with_k(k)) for k in (1, 2)}) == 1 and sizes:
         raise ParameterError(
             Problem(
-                parameter="k",
-                owner="compare",
-                allowed="left out where no requirement has a k",
-                found=given(sizes[0]),
+                parameter="k", owner="compare", allowed="left out where no requirement has a k", found=given(sizes[0])
             )
         )
     return sizes

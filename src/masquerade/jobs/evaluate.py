@@ -69,11 +69,7 @@ def evaluate(
     published = release if isinstance(release, Table) else Table(release)
     qid = checked_requirement(requirement).qid_attributes
     _check_numbers(
-        queries=queries,
-        folds=folds,
-        seed=seed,
-        clusters=clusters,
-        **({} if train is None else {"train": train}),
+        queries=queries, folds=folds, seed=seed, clusters=clusters, **({} if train is None else {"train": train})
     )
     special = [name for name in requirement.special_columns if name not in requirement.provider_columns]
     published_too = names_of("sensitive", sensitive)
@@ -87,9 +83,7 @@ def evaluate(
     comparison = compare(complete, published, qid, target)
     refuse_other_order(complete, published, (name for name in used if name not in qid))
     scene = Scene(published, complete.schema, tuple(qid), tuple(special), target, complete)
-    asked = _Asked(
-        queries, train, folds, sources, workload, names_of("predict", predict), clusters, seed, on_stage
-    )
+    asked = _Asked(queries, train, folds, sources, workload, names_of("predict", predict), clusters, seed, on_stage)
     return _figures(comparison, scene, complete.rows_read, complete.dropped_rows, asked)
 
 
@@ -230,6 +224,5 @@ def _check_numbers(**numbers: object) -> None:
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
             raise ParameterError(
-                f"The {name} parameter of evaluate must be a whole number of at least 0. "
-                f"Got {given(number)} instead."
+                f"The {name} parameter of evaluate must be a whole number of at least 0. Got {given(number)} instead."
             )

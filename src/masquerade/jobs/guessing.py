@@ -29,9 +29,7 @@ def names_of(parameter: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return names of columns: several, or just one."""
     listed = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else (names,)
     if not all(isinstance(name, str) and name for name in listed):
-        raise ParameterError(
-            f"The {parameter} parameter must list names of columns. Got {given(names)} instead."
-        )
+        raise ParameterError(f"The {parameter} parameter must list names of columns. Got {given(names)} instead.")
     return listed
 
 
@@ -63,9 +61,7 @@ class Table(tables.Table):
         origin = replace(given.origin, missing_values=(*MISSING_VALUES, *columns.missing_words))
         as_they_are = columns.named("sensitive")
         trees, words = _drafted(
-            columns,
-            [name for name in columns.profiles if name not in {*left_out, *as_they_are, target}],
-            target,
+            columns, [name for name in columns.profiles if name not in {*left_out, *as_they_are, target}], target
         )
         kept = [trees.get(each.name, each) for each in given.schema if each.name not in left_out]
         identifiers = [name for name in left_out if columns.roles[name].role == "identifier"]
@@ -103,9 +99,7 @@ def table_of(
         if name not in named and len(columns.profiles[name].cells) > 1  # one value alone tells nothing
     }
     bare = [
-        each.name
-        for each in given.schema
-        if each.kind == "categorical" and each.name in qid and each.taxonomy is None
+        each.name for each in given.schema if each.kind == "categorical" and each.name in qid and each.taxonomy is None
     ]
     schema = Schema(
         (
@@ -122,9 +116,7 @@ def table_of(
         unchanged = [name for name in schema.names if name not in named]
         if unchanged:
             note.append(f"published as they are, being in no QID: {_listed(unchanged)}")
-        _warn(
-            f"{'; '.join(note)}. mq.Table.guess(frame) makes taxonomies; mq.Table(frame, schema) says what they are."
-        )
+        _warn(f"{'; '.join(note)}. mq.Table.guess(frame) makes taxonomies; mq.Table(frame, schema) says what they are.")
     return given.with_schema(schema)
 
 
@@ -157,9 +149,7 @@ def _drafted(
     lines, words, job = list[str](), dict[str, str](), Path("job.toml")
     taxonomies = dict[Path, str]()  # which are never written
     for name in names:
-        made = attribute_text(
-            columns.profiles[name], None, job, set(taxonomies), likeness(columns, name, target)
-        )
+        made = attribute_text(columns.profiles[name], None, job, set(taxonomies), likeness(columns, name, target))
         lines += [f"[attributes.{key(name)}]", *made.lines]
         words[name] = made.tree
         if made.file is not None:

@@ -41,9 +41,7 @@ class JointKeysFound:
     precision: float | None
     sampled: int | None  # common records that were compared; None if all were
     common_records: int
-    asked: tuple[
-        tuple[tuple[str, ...], float], ...
-    ]  # every set of columns that was asked about, with its ratio
+    asked: tuple[tuple[tuple[str, ...], float], ...]  # every set of columns that was asked about, with its ratio
     keys: tuple[tuple[tuple[str, ...], float], ...] | None
     seconds: Mapping[str, float]
     bytes_sent: Mapping[str, int]
@@ -100,9 +98,7 @@ def joint_keys(
     """
     asked = None if columns is None else names_of("columns", columns)
     if all != (beta is not None):
-        raise ParameterError(
-            "all and beta belong together between parties: all sets that reach the ratio beta"
-        )
+        raise ParameterError("all and beta belong together between parties: all sets that reach the ratio beta")
     if beta is not None:
         checked(joint_keys, "beta", number(0, 1, open_low=True), beta)
     checked(joint_keys, "max_size", whole(1), max_size)
@@ -157,9 +153,7 @@ def _minimal(
     reaching = [each for each in ratios if each[1] >= beta]
     minimal = [each for each in reaching if not any({*other} < {*each[0]} for other, _ in reaching)]
     order = {each: at for at, (each, _) in enumerate(ratios)}
-    return tuple(
-        sorted(minimal, key=lambda each: (sum(cost[name] for name in each[0]), -each[1], order[each[0]]))
-    )
+    return tuple(sorted(minimal, key=lambda each: (sum(cost[name] for name in each[0]), -each[1], order[each[0]])))
 
 
 def _listed(sets: tuple[tuple[tuple[str, ...], float], ...]) -> list[dict[str, Any]]:

@@ -29,9 +29,7 @@ from masquerade.risk.masking import (
     choose_columns,
     weights_of,
 )
-from masquerade.risk.masking import (
-    fuzzy_duplicates as collisions,
-)
+from masquerade.risk.masking import fuzzy_duplicates as collisions
 from masquerade.risk.sampling import HELD_BYTES, RowSample, SampleSize
 from masquerade.risk.separation import MEASURES, CodedRows, Measure, read_rows
 
@@ -143,9 +141,7 @@ def fuzzy_duplicates(
 def _check(function: str, measure: object, seed: object) -> None:
     if measure not in MEASURES:
         words = " or ".join(f'"{each}"' for each in MEASURES)
-        raise ParameterError(
-            f"The measure parameter of {function} must be {words}. Got {given(measure)} instead."
-        )
+        raise ParameterError(f"The measure parameter of {function} must be {words}. Got {given(measure)} instead.")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ParameterError(
             f"The seed parameter of {function} must be a whole number of at least 0. Got {given(seed)} instead."
@@ -220,16 +216,12 @@ def opened_engine(name: str | None, memory: str | None) -> Iterator[Engine | Non
 
 
 @contextmanager
-def _files(
-    file: TableFile, asked: tuple[str, ...] | None, engine: Engine, on_stage: OnStage
-) -> Iterator[PartedFiles]:
+def _files(file: TableFile, asked: tuple[str, ...] | None, engine: Engine, on_stage: OnStage) -> Iterator[PartedFiles]:
     if file.is_parquet:
         yield parted_files(file.source, file.base, asked or ())
         return
     if engine.name != "local":
-        raise ParameterError(
-            f"{file.source}: a cluster reads Parquet where it lies: a file, a folder, or a pattern"
-        )
+        raise ParameterError(f"{file.source}: a cluster reads Parquet where it lies: a file, a folder, or a pattern")
     from masquerade.data.private_copy import staged_parquet
 
     on_stage(Stage("copying the table", detail="to be read in chunks"))

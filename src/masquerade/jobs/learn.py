@@ -54,9 +54,7 @@ from masquerade.protocol.learn.site import cells_of, own_codes
 # The file of a model, as `masquerade learn`, a coordinator or `save` has written it; and what a site keeps
 # of it.
 
-SITE_KEY = (
-    ".site-key.json"  # the ending of what predicting by a model of mapped records needs, beside the model
-)
+SITE_KEY = ".site-key.json"  # the ending of what predicting by a model of mapped records needs, beside the model
 
 
 def read_model_file(path: str | Path) -> Learned:
@@ -252,9 +250,7 @@ def _deliver(
 
 # --- predicting ---------------------------------------------------------------------------------------------
 
-Inputs = Mapping[
-    str, tuple[str, ...] | None
-]  # by attribute: the values that the model knows; None for numbers
+Inputs = Mapping[str, tuple[str, ...] | None]  # by attribute: the values that the model knows; None for numbers
 
 
 @dataclass(frozen=True)
@@ -284,9 +280,7 @@ class Predictions:
         if "prediction" not in self.predicted:
             return {}
         counted = self.table["prediction"].drop_null().value_counts().to_pylist()
-        return {
-            each["values"]: each["counts"] for each in sorted(counted, key=lambda each: str(each["values"]))
-        }
+        return {each["values"]: each["counts"] for each in sorted(counted, key=lambda each: str(each["values"]))}
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -297,12 +291,7 @@ class Predictions:
             "incomplete_rows": self.incomplete,
             "unseen_rows": self.unseen_rows,
             "unseen": [
-                {
-                    "column": each.column,
-                    "rows": each.rows,
-                    "first_row": each.first_row,
-                    "values": list(each.values),
-                }
+                {"column": each.column, "rows": each.rows, "first_row": each.first_row, "values": list(each.values)}
                 for each in self.unseen
             ],
             "warnings": list(self.warnings),
@@ -349,9 +338,7 @@ def predict(
     if lacking := [name for name in (*inputs, *keep) if name not in names]:
         first = lacking[0]
         text = f'no column "{first}", which {"the model needs" if first in inputs else "is to be kept"}'
-        raise DataError.about(
-            source.origin.name, f"{text}{hint(first, names)}; the columns are: {', '.join(names)}"
-        )
+        raise DataError.about(source.origin.name, f"{text}{hint(first, names)}; the columns are: {', '.join(names)}")
     whole = Table(source.arrow, schema, origin=replace(source.origin, missing_values=words))
     fills = isinstance(learned.model, MappedSpaceModel)  # its sites keep the means
     rows = whole.complete(inputs, "mean" if fills else "drop")
@@ -419,10 +406,7 @@ def _missing_words(
 
 def _schema(inputs: Inputs, plan: LearningPlan | None) -> Schema:
     """Return what the columns mean: by the job, or else texts and numbers. Bounds are about what is released."""
-    plain = {
-        name: Attribute(name, "continuous" if each is None else "categorical")
-        for name, each in inputs.items()
-    }
+    plain = {name: Attribute(name, "continuous" if each is None else "categorical") for name, each in inputs.items()}
     if plan is not None:
         known = plan.schema()
         plan.settle()
@@ -432,10 +416,7 @@ def _schema(inputs: Inputs, plan: LearningPlan | None) -> Schema:
 
 def _cells(table: Table, inputs: Inputs) -> Cells:
     """Return the columns as models take them: categories as texts, numbers as numbers."""
-    return {
-        name: cells_of(table, name) if values is None else _labels(table, name)
-        for name, values in inputs.items()
-    }
+    return {name: cells_of(table, name) if values is None else _labels(table, name) for name, values in inputs.items()}
 
 
 def _labels(table: Table, name: str) -> NDArray[np.object_]:

@@ -105,9 +105,7 @@ def question_contract(
             "for every ratio tells something; name fewer columns, or a smaller max_size"
         )
     if not sets:
-        raise ParameterError(
-            "a set of columns of several parties has 2 columns or more; name a larger max_size"
-        )
+        raise ParameterError("a set of columns of several parties has 2 columns or more; name a larger max_size")
     question = JointKeys(
         sets=tuple(sets),
         measure=measure,
@@ -127,12 +125,7 @@ def question_contract(
 
 def _spread(columns: ColumnSet, holder: dict[str, str], sizes: range) -> list[ColumnSet]:
     """Return the sets of columns that no single party holds, the smaller ones first."""
-    return [
-        each
-        for size in sizes
-        for each in combinations(columns, size)
-        if len({holder[name] for name in each}) > 1
-    ]
+    return [each for size in sizes for each in combinations(columns, size) if len({holder[name] for name in each}) > 1]
 
 
 # --- learning -----------------------------------------------------------------------------------------------
@@ -228,11 +221,7 @@ class LearningPlan(Plan):
         schema = Schema([each for each in self.schema() if each.name in attributes])
         fills = any(section.missing == "mean" for _, section in self._sections())
         proposal = LearningProposal(
-            parties=tuple(self.job.parties),
-            schema=schema,
-            arrangement=arrangement,
-            roles=self.roles,
-            fills_means=fills,
+            parties=tuple(self.job.parties), schema=schema, arrangement=arrangement, roles=self.roles, fills_means=fills
         )
         for problem in self.method.refusals(proposal):
             if problem.key == ("missing",):
@@ -303,9 +292,7 @@ class LearningPlan(Plan):
             return holders[0] if holders else None
         if len(holders) < len(parties) or named:
             verb = "are named for it" if named else "have it, and not all parties"
-            text = (
-                f'"{target}": {" and ".join(holders)} {verb}; name one contributor in parties.NAME.attributes'
-            )
+            text = f'"{target}": {" and ".join(holders)} {verb}; name one contributor in parties.NAME.attributes'
             self.problems.add(("roles", "class"), text)
         return None
 
@@ -335,6 +322,4 @@ class LearningPlan(Plan):
         if len(ways) > 1:
             text = f"normalize must be the same for all parties; got {', '.join(sorted(ways))}"
             self.problems.add(("parties",), text)
-        return [
-            found for name, role in self._with_roles() for found in contributions(self, headers, [name], role)
-        ]
+        return [found for name, role in self._with_roles() for found in contributions(self, headers, [name], role)]

@@ -37,9 +37,7 @@ class Mashup:
     messages: Mapping[str, int]
     rounds: int
     dropped_rows: Mapping[str, int]  # for missing cells, by party; peers do not learn it
-    gains: Mapping[str, Gain] = field(
-        default_factory=dict
-    )  # by party, where there is a class; peers do not learn it
+    gains: Mapping[str, Gain] = field(default_factory=dict)  # by party, where there is a class; peers do not learn it
     engine: Mapping[str, str] = field(default_factory=dict)  # by party: how its engine got its rows
     labels: Path | None = None
 

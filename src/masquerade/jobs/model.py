@@ -44,12 +44,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def _number(
-    low: float,
-    high: float = math.inf,
-    *,
-    open_low: bool = False,
-    open_high: bool = False,
-    whole: bool = False,
+    low: float, high: float = math.inf, *, open_low: bool = False, open_high: bool = False, whole: bool = False
 ) -> PlainValidator:
     """Validate a finite number in `[low, high]`, kept as an integer or decimal as written."""
 
@@ -80,9 +75,7 @@ def _report(value: object) -> str | Literal[False]:
 def _date_format(value: object) -> str:
     """Validate a format that reads the dates it writes."""
     day = datetime.datetime(1987, 11, 23, tzinfo=datetime.UTC)
-    if isinstance(value, str) and (
-        value == ISO_TIMES or read_date(day.strftime(value), value) == days(day.date())
-    ):
+    if isinstance(value, str) and (value == ISO_TIMES or read_date(day.strftime(value), value) == days(day.date())):
         return value
     raise ValueError
 
@@ -251,13 +244,9 @@ class Job(Form):
     """A whole job file."""
 
     data: DataSection | None = _key("a table, written [data]")
-    attributes: dict[Text, AttributeSection] = _empty(
-        dict, "tables, written [attributes.NAME] for each column"
-    )
+    attributes: dict[Text, AttributeSection] = _empty(dict, "tables, written [attributes.NAME] for each column")
     roles: RolesSection = _empty(RolesSection, "a table, written [roles]")
-    privacy: list[PrivacyEntry] = _empty(
-        list, "a list of tables, each written [[privacy]] in double brackets"
-    )
+    privacy: list[PrivacyEntry] = _empty(list, "a list of tables, each written [[privacy]] in double brackets")
     algorithm: dict[str, Any] = _empty(dict, "a table, written [algorithm]")  # see masquerade.methods
     parties: dict[Text, PartySection] = _empty(dict, "tables, written [parties.NAME] for each party")
     engine: EngineSection | None = _key("a table, written [engine]")
@@ -269,11 +258,7 @@ class Job(Form):
 
 
 def schema_of(
-    job: Job,
-    qid: Container[str],
-    base: Path,
-    problems: Problems,
-    taxonomies: Mapping[Path, str] = MappingProxyType({}),
+    job: Job, qid: Container[str], base: Path, problems: Problems, taxonomies: Mapping[Path, str] = MappingProxyType({})
 ) -> Schema:
     """Return the attributes in the job's order; invalid ones are added to `problems` and left out.
 
@@ -288,12 +273,7 @@ def schema_of(
 
 
 def _attribute(
-    name: str,
-    section: AttributeSection,
-    in_qid: bool,
-    base: Path,
-    problems: Problems,
-    taxonomies: Mapping[Path, str],
+    name: str, section: AttributeSection, in_qid: bool, base: Path, problems: Problems, taxonomies: Mapping[Path, str]
 ) -> Attribute:
     key: Key = ("attributes", name)
     lower = _checked_bound((*key, "min"), section.min, section.type, problems)
@@ -308,17 +288,13 @@ def _attribute(
         ("unit", "continuous"),
     ):
         if word in section.model_fields_set and section.type != kind:
-            problems.add(
-                (*key, word), f'belongs to attributes of type = "{kind}"; this one is {section.type}'
-            )
+            problems.add((*key, word), f'belongs to attributes of type = "{kind}"; this one is {section.type}')
     if section.thousands == section.decimal:
         problems.add((*key, "thousands"), f'must be another sign than decimal; both are "{section.decimal}"')
     taxonomy: Any = section.taxonomy
     if taxonomy is None:
         if section.type == "categorical" and in_qid:
-            problems.add(
-                key, 'a categorical attribute of a QID needs taxonomy = "file.csv", "file.yaml" or "flat"'
-            )
+            problems.add(key, 'a categorical attribute of a QID needs taxonomy = "file.csv", "file.yaml" or "flat"')
     elif taxonomy != "flat":
         with problems.collecting((*key, "taxonomy")):
             # An invalid taxonomy is reported with its own file and lines.
@@ -362,9 +338,7 @@ def _checked_bound(key: Key, bound: object, kind: AttributeKind, problems: Probl
     if bound is None or problems.about(key[:2]):
         return None
     if kind == "categorical":
-        problems.add(
-            key, 'bounds belong to attributes of type = "continuous" or "date"; this one is categorical'
-        )
+        problems.add(key, 'bounds belong to attributes of type = "continuous" or "date"; this one is categorical')
     elif kind == "date":
         try:
             date = datetime.date.fromisoformat(bound) if isinstance(bound, str) else bound

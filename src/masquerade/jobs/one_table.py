@@ -56,15 +56,11 @@ def read(
     if schema is None:
         schema = guess_schema(found, taxonomies, names_of("identifiers", identifiers))
     elif taxonomies is not None or tuple(identifiers):
-        raise ParameterError(
-            "A schema has its own taxonomies and identifiers: give those or a schema, not both."
-        )
+        raise ParameterError("A schema has its own taxonomies and identifiers: give those or a schema, not both.")
     return Table(found.table, schema, origin=found.origin)
 
 
-def guess_schema(
-    source: RawTable, taxonomies: Taxonomies | None, identifiers: tuple[str, ...] = ()
-) -> Schema:
+def guess_schema(source: RawTable, taxonomies: Taxonomies | None, identifiers: tuple[str, ...] = ()) -> Schema:
     """What the columns of a table probably mean."""
     for name in identifiers:
         if name not in source.all_columns:  # spelled wrongly, it would be released
@@ -73,9 +69,7 @@ def guess_schema(
                 f'The identifiers parameter of read must name columns. Got "{name}" instead'
                 f"{hint(name, source.all_columns)}; the columns are: {known}."
             )
-    guesses = (
-        _guess(each, source.table, source.origin.missing_values) for each in infer_schema(source.table)
-    )
+    guesses = (_guess(each, source.table, source.origin.missing_values) for each in infer_schema(source.table))
     schema = Schema((each for each in guesses if each.name not in identifiers), identifiers)
     return schema if taxonomies is None else with_taxonomies(schema, taxonomies)
 
@@ -148,11 +142,7 @@ def anonymize(
 
 
 def roll_up(
-    release: Any,
-    requirement: Requirement,
-    *,
-    columns: Iterable[str] | None = None,
-    target: str | None = None,
+    release: Any, requirement: Requirement, *, columns: Iterable[str] | None = None, target: str | None = None
 ) -> Release:
     """Make a coarser release from an earlier one alone: fewer columns, a stricter requirement, merged groups.
 
@@ -209,6 +199,4 @@ def checked_requirement(requirement: object, sensitive: Sequence[str] = ()) -> R
 def _check_word(parameter: str, word: object, allowed: tuple[str, ...]) -> None:
     if word not in allowed:
         choices = " or ".join(f'"{each}"' for each in allowed)
-        raise ParameterError(
-            f"The {parameter} parameter of anonymize must be {choices}. Got {given(word)} instead."
-        )
+        raise ParameterError(f"The {parameter} parameter of anonymize must be {choices}. Got {given(word)} instead.")

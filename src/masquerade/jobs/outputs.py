@@ -54,24 +54,16 @@ def model_outputs_of(job: Job, path: Path, problems: Problems) -> Outputs:
     return _outputs(job, path, "model", job.output.model or DEFAULT_MODEL, _MODELS, problems)
 
 
-def _outputs(
-    job: Job, path: Path, key: str, file: str, endings: tuple[str, ...] | None, problems: Problems
-) -> Outputs:
+def _outputs(job: Job, path: Path, key: str, file: str, endings: tuple[str, ...] | None, problems: Problems) -> Outputs:
     """Check the files; without endings the first is a folder."""
     base, section = path.parent, job.output
     table = base / file
     labels = table.with_name(f"{table.stem}-labels.csv") if section.labels and table.name else None
     outputs = Outputs(
-        table,
-        base / section.report if section.report else None,
-        section.escape_formulas,
-        labels,
-        tuple(section.labels),
+        table, base / section.report if section.report else None, section.escape_formulas, labels, tuple(section.labels)
     )
     if section.escape_formulas and outputs.table.suffix.lower() != ".csv":
-        problems.add(
-            ("output", "escape_formulas"), f"is for CSV files; no spreadsheet runs {outputs.table.name}"
-        )
+        problems.add(("output", "escape_formulas"), f"is for CSV files; no spreadsheet runs {outputs.table.name}")
     read = dict(_read(job, path))
     if endings is None:
         _check_folder(("output", key), outputs.table, read, problems)
@@ -96,9 +88,7 @@ def _check_labelled(job: Job, problems: Problems) -> None:
     for at, name in enumerate(job.output.labels):
         section = job.attributes.get(name)
         if section is None:
-            problems.add(
-                ("output", "labels", at), f'there is no attribute "{name}"{hint(name, job.attributes)}'
-            )
+            problems.add(("output", "labels", at), f'there is no attribute "{name}"{hint(name, job.attributes)}')
         elif section.type != "categorical" or section.taxonomy in (None, "flat"):
             problems.add(("output", "labels", at), f"{name} has no taxonomy of categories")
 
@@ -145,8 +135,7 @@ def _read(job: Job, path: Path) -> Iterator[tuple[Path, str]]:
 def _check_folder(key: Key, path: Path, read: dict[Path, str], problems: Problems) -> None:
     if path.suffix.lower() not in ("", ".parquet"):
         problems.add(
-            key,
-            f'with an engine the release is a folder of Parquet files, such as "{FOLDER}"; got "{path.name}"',
+            key, f'with an engine the release is a folder of Parquet files, such as "{FOLDER}"; got "{path.name}"'
         )
     elif not path.parent.is_dir():
         problems.add(key, f"there is no folder {path.parent}")
@@ -193,10 +182,5 @@ def _same(one: Path, other: Path) -> bool:
 def section_file(section: TableSection, base: Path) -> TableFile:
     """Return where a section's table is; relative to the folder `base`, the job's."""
     return TableFile(
-        section.source,
-        section.query,
-        section.separator,
-        section.encoding,
-        base,
-        tuple(section.missing_values),
+        section.source, section.query, section.separator, section.encoding, base, tuple(section.missing_values)
     )

@@ -12,14 +12,7 @@ from masquerade.jobs.plan import FOR_PROVIDERS, Plan, entry_of
 from masquerade.methods import askable_methods, written_method
 from masquerade.net.identity import check_name
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
-from masquerade.protocol.contract import (
-    EVERYBODY,
-    Contract,
-    Contribution,
-    Role,
-    terms_of,
-    written_requirement,
-)
+from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, Role, terms_of, written_requirement
 from masquerade.protocol.method import ASSEMBLER, AskedMethod, Proposal
 from masquerade.protocol.providers.domains import KEEP_AMONG_PROVIDERS
 
@@ -114,9 +107,7 @@ def check_parties(plan: Plan) -> None:
     if isinstance(plan.method, AskedMethod):
         check_providers(plan, plan.method) if plan.is_collaboration else _check_mashup(plan, plan.method)
     if plan.job.output.order == "input":
-        plan.problems.add(
-            ("output", "order"), '"input" is refused in a mashup: positions would point at people'
-        )
+        plan.problems.add(("output", "order"), '"input" is refused in a mashup: positions would point at people')
 
 
 def check_sources(plan: Plan) -> None:
@@ -130,9 +121,7 @@ def check_sources(plan: Plan) -> None:
         with problems.collecting(("parties", name)):
             check_name(name)  # it goes into a certificate
         if name == ASSEMBLER:
-            problems.add(
-                ("parties", name), f'"{ASSEMBLER}" is the name of the one who joins the columns; take another'
-            )
+            problems.add(("parties", name), f'"{ASSEMBLER}" is the name of the one who joins the columns; take another')
         if not section.source:
             problems.add(("parties", name, "source"), "missing; name a file or a database URL")
 
@@ -177,9 +166,7 @@ def check_headers(plan: Plan, headers: Headers) -> None:
                     f'{name} has no column "{column}"{hint(column, known)}; it has {", ".join(known)}',
                 )
         if section.attributes and section.id in section.attributes:
-            problems.add(
-                ("parties", name, "attributes"), f'"{section.id}" identifies people; it is never released'
-            )
+            problems.add(("parties", name, "attributes"), f'"{section.id}" identifies people; it is never released')
 
 
 def contract_of(plan: Plan, headers: Headers) -> Contract | None:
@@ -193,9 +180,7 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
     sensitive = [name for name in plan.published if name not in (job.roles.class_, job.roles.provider)]
     columns = [
         *contributions(plan, headers, list(job.attributes), "attribute"),
-        *contributions(
-            plan, headers, [name for name in sensitive if name not in job.attributes], "sensitive"
-        ),
+        *contributions(plan, headers, [name for name in sensitive if name not in job.attributes], "sensitive"),
     ]
     class_from = _class_from(plan, headers)
     holder = {column.name: column.holder for column in columns}
@@ -246,8 +231,7 @@ def contributions(plan: Plan, headers: Headers, names: Sequence[str], role: Role
         if len(holders) > 1:
             verb = "are named for it" if named else "have it"
             plan.problems.add(
-                key,
-                f'"{name}": {" and ".join(holders)} {verb}; name one contributor in parties.NAME.attributes',
+                key, f'"{name}": {" and ".join(holders)} {verb}; name one contributor in parties.NAME.attributes'
             )
         elif not holders:
             plan.problems.add(key, f'no party contributes "{name}"{_why_nobody(plan, headers, name)}')

@@ -141,11 +141,7 @@ def own_records(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple
 
 
 def _read(
-    plan: Plan,
-    section: TableSection,
-    needed: tuple[str, ...],
-    identifier: str,
-    qid: frozenset[str] | set[str],
+    plan: Plan, section: TableSection, needed: tuple[str, ...], identifier: str, qid: frozenset[str] | set[str]
 ) -> tuple[RawTable, Table]:
     """Read the columns that a contract needs of a section's table, and the identifiers."""
     schema = schema_for(plan, needed, qid)
@@ -168,9 +164,7 @@ def schema_for(plan: Plan, needed: tuple[str, ...], qid: frozenset[str] | set[st
 
 
 @contextmanager
-def own_seat(
-    job: Path, name: str, contract: Contract, on_stage: OnStage = silent
-) -> Iterator[tuple[Seat, str]]:
+def own_seat(job: Path, name: str, contract: Contract, on_stage: OnStage = silent) -> Iterator[tuple[Seat, str]]:
     """Open the engine and read the table. Yield the seat, and how the engine got its rows, if the job names one."""
     on_stage(Stage("reading"))
     with own_engine(job) as engine:
@@ -188,9 +182,7 @@ def own_seat(
         if (dashboard := getattr(engine, "dashboard", None)) is not None:
             on_stage(Stage("connected", detail=f"the cluster shows its work at {dashboard}"))
         with _parts(section, plan.base, _used(section, name, contract)) as files:
-            engine.on_chunk = lambda done, total: on_stage(
-                Stage("reading", detail=f"{done} of {total} chunks")
-            )
+            engine.on_chunk = lambda done, total: on_stage(Stage("reading", detail=f"{done} of {total} chunks"))
             seat = _seated(plan, name, contract, engine, files)
             engine.on_chunk = None
             yield seat, "the table was read in chunks"
@@ -226,9 +218,7 @@ def _seated(plan: Plan, name: str, contract: Contract, engine: Engine, files: Pa
     qid = {column.name for column in contract.qid_columns}
     no_rows = pa.table({each: pa.array([], pa.string()) for each in _used(section, name, contract)})
     table = Table(no_rows, schema_for(plan, needed, qid), origin=Origin(files.name))
-    wanted, how = wanted_of_party(
-        name, contract, table.schema, section.id, section.missing, section.missing_values
-    )
+    wanted, how = wanted_of_party(name, contract, table.schema, section.id, section.missing, section.missing_values)
     records, ids = read_own_records(files, wanted, engine, how)
     try:
         refuse_unknown_to(name, contract, records.coded.__getitem__)

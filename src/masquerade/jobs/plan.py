@@ -55,9 +55,7 @@ class Providers:
 
     column: str | None = None
     verification: str = "exact"
-    missing: str | None = (
-        None  # the problem to report if there is no column; None: another is reported already
-    )
+    missing: str | None = None  # the problem to report if there is no column; None: another is reported already
 
 
 def requirement_of(
@@ -113,9 +111,7 @@ def _wrapped(
     for position in more:
         problems.add(("privacy", position, "model"), f'"{M_PRIVACY}" wraps all other entries; give it once')
     key = ("privacy", first)
-    table = _own_keys(
-        key, MPrivateGroups, ({} if entry.qid is None else {"qid": entry.qid}) | entry.given(), problems
-    )
+    table = _own_keys(key, MPrivateGroups, ({} if entry.qid is None else {"qid": entry.qid}) | entry.given(), problems)
     m: int | None = None
     if "m" not in table:
         problems.add((*key, "m"), f"missing; {M_PRIVACY} needs it")
@@ -127,9 +123,7 @@ def _wrapped(
     provider = providers.column
     if provider is None and not problems.about(("roles", "provider")):
         if not job.parties:
-            problems.add(
-                ("roles", "provider"), f"missing; {M_PRIVACY} needs the column of each record's provider"
-            )
+            problems.add(("roles", "provider"), f"missing; {M_PRIVACY} needs the column of each record's provider")
         elif providers.missing is not None:
             problems.add(("privacy", first), providers.missing)
     taken = {*joined.qid_attributes, *joined.special_columns}
@@ -169,9 +163,7 @@ def _parts(
             yield made
 
 
-def _own_keys(
-    key: Key, model: type[GroupRequirement], given: dict[str, Any], problems: Problems
-) -> dict[str, Any]:
+def _own_keys(key: Key, model: type[GroupRequirement], given: dict[str, Any], problems: Problems) -> dict[str, Any]:
     """Return the keys that the model declares; report any other, naming the model that has it."""
     own = words_of(model)
     for name in (name for name in given if name not in own):
@@ -214,16 +206,14 @@ def check_roles(job: Job, problems: Problems, *, needs_provider: bool) -> None:
     for name in dict.fromkeys(roles.identifiers):
         for other in parts.get(name, ()):
             problems.add(
-                ("roles", "identifiers"),
-                f'"{name}" is never released, but {other} asks for it; drop one of them',
+                ("roles", "identifiers"), f'"{name}" is never released, but {other} asks for it; drop one of them'
             )
     if roles.provider is not None:
         others = [*parts.get(roles.provider, ())]
         others += ["roles.identifiers"] if roles.provider in roles.identifiers else []
         for other in others:
             problems.add(
-                ("roles", "provider"),
-                f'"{roles.provider}" is the provider, but {other} names it too; drop one of them',
+                ("roles", "provider"), f'"{roles.provider}" is the provider, but {other} names it too; drop one of them'
             )
     elif job.output.keep_provider and needs_provider and not problems.about(("roles", "provider")):
         problems.add(("output", "keep_provider"), "true, but roles.provider names no column")
@@ -231,9 +221,7 @@ def check_roles(job: Job, problems: Problems, *, needs_provider: bool) -> None:
         known = {*job.attributes, *parts, *roles.identifiers}
         for name in section.attributes or ():
             if name not in known and not problems.about(("attributes", name)):
-                problems.add(
-                    ("parties", party, "attributes"), f'"{name}" is not among [attributes]{hint(name, known)}'
-                )
+                problems.add(("parties", party, "attributes"), f'"{name}" is not among [attributes]{hint(name, known)}')
 
 
 def _check_qids(job: Job, problems: Problems) -> None:
@@ -245,10 +233,7 @@ def _check_qids(job: Job, problems: Problems) -> None:
         published += [((*here[:2], "sensitive"), entry.sensitive)] if entry.sensitive is not None else []
         for key, name in published:
             if name in (entry.qid or ()):
-                problems.add(
-                    key,
-                    f'"{name}" is inside {written(here)}; it is published as it is: take it out of one',
-                )
+                problems.add(key, f'"{name}" is inside {written(here)}; it is published as it is: take it out of one')
         for name in entry.qid or ():
             if name not in job.attributes and not problems.about(("attributes", name)):
                 problems.add(here, f'"{name}" is not among [attributes]{hint(name, job.attributes)}')
@@ -310,11 +295,7 @@ class Changes:
         """Return the keys of `[algorithm]` that the named method has, too."""
         name, _ = full_name(known_method(str(self.method)))
         known = {*words_of(table_methods()[name]), *words_of(CommonKeys)}
-        return (
-            {key: value for key, value in section.items() if key in known}
-            if isinstance(section, dict)
-            else {}
-        )
+        return {key: value for key, value in section.items() if key in known} if isinstance(section, dict) else {}
 
     def _with_k(self, entries: object) -> object:
         """Return the requirements, each that has a k with this one."""
@@ -351,9 +332,7 @@ class Plan:
         self.method = self._method()
         self.requirement = self._requirement()
         self._check_engine()
-        check_roles(
-            self.job, self.problems, needs_provider=self.is_method_known and not self.is_collaboration
-        )
+        check_roles(self.job, self.problems, needs_provider=self.is_method_known and not self.is_collaboration)
         self._check_command()
 
     def settle(self) -> None:
@@ -371,9 +350,7 @@ class Plan:
         data = self.job.data
         if data is not None and data.partition is not None:
             if database_scheme(data.source) is None:
-                self.problems.add(
-                    ("data", "partition"), "belongs to a database, which source names by its URL"
-                )
+                self.problems.add(("data", "partition"), "belongs to a database, which source names by its URL")
             elif self.job.engine is None:
                 text = "belongs to jobs with an [engine], which reads ranges of it; leave it out, or name one"
                 self.problems.add(("data", "partition"), text)
@@ -384,9 +361,7 @@ class Plan:
         if isinstance(self.method, AskedMethod):
             reason = self.method.off_engine(without_redundant(self.requirement.parts))
             if reason is not None:
-                self.problems.add(
-                    ("engine",), f"{reason}: name another method in [algorithm], or leave [engine] out"
-                )
+                self.problems.add(("engine",), f"{reason}: name another method in [algorithm], or leave [engine] out")
 
     def _check_command(self) -> None:
         """Report keys that belong to jobs for models."""
@@ -458,9 +433,7 @@ class Plan:
         """Return the section of the table to read."""
         section = self.job.data
         if section is None:
-            kind = (
-                "[parties] belongs to mashup; one table needs [data]" if self.job.parties else "give [data]"
-            )
+            kind = "[parties] belongs to mashup; one table needs [data]" if self.job.parties else "give [data]"
             self.problems.add(("data",), f'missing; {kind} with source = "table.csv"')
         elif not section.source:
             self.problems.add(("data", "source"), "missing; name a file or a database URL")

@@ -191,11 +191,7 @@ def start_afresh() -> None:
         binary = open(number, mode, buffering, closefd=False)  # noqa: SIM115 - open as long as we live
         by_lines = not old.write_through and (name == "stderr" or os.isatty(number))
         new = io.TextIOWrapper(
-            cast(IO[bytes], binary),
-            old.encoding,
-            old.errors,
-            line_buffering=by_lines,
-            write_through=old.write_through,
+            cast(IO[bytes], binary), old.encoding, old.errors, line_buffering=by_lines, write_through=old.write_through
         )
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)
@@ -305,9 +301,7 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         with theirs:
             self.send(StartProcess(number, module, [*map(str, words)]), theirs.fileno(), theirs.fileno(), log)
-        return ForkedProcess(
-            number, self, ended, await asyncio.open_connection(sock=ours, limit=_LONGEST_LINE)
-        )
+        return ForkedProcess(number, self, ended, await asyncio.open_connection(sock=ours, limit=_LONGEST_LINE))
 
     def send(self, message: StartProcess | Signal, *streams: int) -> None:
         """Send a request. A server that has died needs none: its processes die with it."""
@@ -413,12 +407,7 @@ class Supervisor:
     """
 
     def __init__(
-        self,
-        logs: Path,
-        *,
-        loads: tuple[str, ...] = (),
-        grace: float = 10.0,
-        ended_first: tuple[str, ...] = (),
+        self, logs: Path, *, loads: tuple[str, ...] = (), grace: float = 10.0, ended_first: tuple[str, ...] = ()
     ) -> None:
         self._logs, self._loads, self._grace, self._ended_first = logs, loads, grace, ended_first
         self._server: ForkServer | None = None

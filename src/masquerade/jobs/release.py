@@ -41,9 +41,7 @@ class Release(VerifiedRelease):
             column = known.get(name)
             if column is None or not isinstance(column.domain, Taxonomy) or column.domain.edges is not None:
                 continue
-            nodes = {
-                (lo, hi): label for label, lo, hi in zip(column.labels, column.lo, column.hi, strict=True)
-            }
+            nodes = {(lo, hi): label for label, lo, hi in zip(column.labels, column.lo, column.hi, strict=True)}
             for (lo, hi), label in sorted(nodes.items()):
                 if 1 < hi - lo < column.domain.size:
                     values = column.domain.leaves[lo:hi]

@@ -65,9 +65,7 @@ def _check_chunks(plan: Plan, algorithm: TableMethod) -> None:
         text = "missing; name a column that tells all rows apart: the workers of a cluster read ranges of it"
         plan.problems.add(("data", "partition"), text)
     else:
-        text = (
-            "a cluster reads Parquet where it lies (a file, a folder, or a pattern such as people/*.parquet)"
-        )
+        text = "a cluster reads Parquet where it lies (a file, a folder, or a pattern such as people/*.parquet)"
         plan.problems.add(("data", "source"), f"{text}, or a database")
 
 
@@ -206,9 +204,7 @@ def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: On
         try:
             yield parted_query(data.source, data.query, plan.base, data.partition, columns)
         except DataError as error:
-            raise (
-                error.within(str(plan.path)) if error.problems[0].key[:1] == ("data",) else error
-            ) from None
+            raise (error.within(str(plan.path)) if error.problems[0].key[:1] == ("data",) else error) from None
         return
     on_stage(Stage(f"copying {bare_source(data.source)}", detail="to be read in chunks"))
     from masquerade.data.private_copy import staged_parquet  # with what writes Parquet

@@ -33,14 +33,7 @@ from masquerade.jobs.model import DataSection, EngineSection
 from masquerade.jobs.outputs import Outputs, section_file
 from masquerade.jobs.plan import Changes, Plan, bare_source
 from masquerade.jobs.release import Release
-from masquerade.jobs.rows import (
-    beyond_memory,
-    check_compared,
-    check_rows,
-    opened_engine,
-    opened_records,
-    refuse_rows,
-)
+from masquerade.jobs.rows import beyond_memory, check_compared, check_rows, opened_engine, opened_records, refuse_rows
 from masquerade.progress import OnStage, Stage, silent
 from masquerade.utility.comparison import WORKLOAD
 
@@ -110,9 +103,7 @@ def deliver(
             labels = release.labels(outputs.labelled)
             with opened(outputs.labels) as file:
                 encode_table(
-                    escape_formulas(labels) if outputs.escape_formulas else labels,
-                    file,
-                    outputs.labels.suffix,
+                    escape_formulas(labels) if outputs.escape_formulas else labels, file, outputs.labels.suffix
                 )
         if into is not None:
             make_folder(into)
@@ -230,9 +221,7 @@ def verify_job(release: str | Path, job: str | Path, *, sql: bool = False) -> Ve
     if not sql:
         return found
     memory = (plan.job.engine or EngineSection()).memory_bytes
-    return found.with_sql(
-        Path(release), memory=memory, unescape=plan.job.output.escape_formulas, name=found.name
-    )
+    return found.with_sql(Path(release), memory=memory, unescape=plan.job.output.escape_formulas, name=found.name)
 
 
 @contextmanager
@@ -318,11 +307,7 @@ def evaluate_job(
 
 
 def compare_job(
-    path: str | Path,
-    *,
-    methods: Sequence[str] = (),
-    ks: Sequence[int] = (),
-    on_stage: OnStage = silent,
+    path: str | Path, *, methods: Sequence[str] = (), ks: Sequence[int] = (), on_stage: OnStage = silent
 ) -> Contest:
     """Run the methods that fit a job, or those named, side by side; see `compare`. Nothing is written."""
     from masquerade.jobs.compare import contest, methods_named, sizes_of
@@ -388,9 +373,7 @@ def _identifier(plan: Plan, data: DataSection) -> list[str]:
     return [name for name in plan.job.roles.identifiers if name in header][:1]
 
 
-def _read(
-    source: str, data: DataSection, base: Path, columns: Sequence[str], coded: Container[str]
-) -> RawTable:
+def _read(source: str, data: DataSection, base: Path, columns: Sequence[str], coded: Container[str]) -> RawTable:
     """Read a table as `[data]` describes it, from its source or another one."""
     in_database = database_scheme(source) is not None or source == data.source
     query = data.query if in_database else None

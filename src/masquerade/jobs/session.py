@@ -20,17 +20,7 @@ from masquerade.errors import JobError, MasqueradeError, PeerUnreachable
 from masquerade.files import FileError, FileLock
 from masquerade.forms.decoders import json_decoder
 from masquerade.jobs.outputs import section_file
-from masquerade.jobs.party_process import (
-    STOPPED,
-    Book,
-    Doing,
-    Failed,
-    Gained,
-    Listening,
-    Said,
-    SessionFiles,
-    Setup,
-)
+from masquerade.jobs.party_process import STOPPED, Book, Doing, Failed, Gained, Listening, Said, SessionFiles, Setup
 from masquerade.jobs.plan import Plan
 from masquerade.jobs.processes import Child, Supervisor
 from masquerade.jobs.release import Release
@@ -93,9 +83,7 @@ class PartiesRun(ABC, Generic[Result]):
             for name in self.contract.parties:
                 await parties.spawn(name, _PARTY)
             listening = {name: asyncio.get_running_loop().create_future() for name in self.contract.parties}
-            hearing = [
-                asyncio.create_task(self._hear(parties.children[name], listening[name])) for name in listening
-            ]
+            hearing = [asyncio.create_task(self._hear(parties.children[name], listening[name])) for name in listening]
             try:
                 work, may_die = self._assembled(parties, listening), self.method.outlives_parties
                 assembled = await (work if may_die else parties.watched(work, may_end=True))
@@ -119,9 +107,7 @@ class PartiesRun(ABC, Generic[Result]):
         async with listen(identities[ASSEMBLER], trust) as listener:
             for name in names:
                 await _tell(parties.children[name], self._setup(name, identities[name], certificates))
-            addresses = dict(
-                zip(names, await asyncio.gather(*(listening[name] for name in names)), strict=True)
-            )
+            addresses = dict(zip(names, await asyncio.gather(*(listening[name] for name in names)), strict=True))
             for name in names:
                 others = {other: address for other, address in addresses.items() if other != name}
                 await _tell(parties.children[name], Book({**others, ASSEMBLER: listener.address}))
@@ -225,10 +211,7 @@ def sent_by(run: PartiesRun[Any], parties: Sequence[str] | None = None) -> dict[
     """Return the messages that each party sent, from its transcript; by default of all parties."""
     names = run.contract.parties if parties is None else parties
     transcripts = {name: read_transcript(SessionFiles(run.folder, name).transcript) for name in names}
-    return {
-        name: [entry for entry in entries if entry.direction == "sent"]
-        for name, entries in transcripts.items()
-    }
+    return {name: [entry for entry in entries if entry.direction == "sent"] for name, entries in transcripts.items()}
 
 
 # --- mashup run ---------------------------------------------------------------------------------------------

@@ -37,12 +37,8 @@ class Verification:
     verdicts: tuple[Verdict, ...]
     name: str = "table"
     identifiers: tuple[str, ...] = ()  # columns of the table that no release may hold
-    violations: Violations = field(
-        default_factory=Violations
-    )  # of boundaries, as far as a release alone tells
-    sql: tuple[
-        SqlVerdict, ...
-    ] = ()  # what a count of its own says of each requirement, where it was asked for
+    violations: Violations = field(default_factory=Violations)  # of boundaries, as far as a release alone tells
+    sql: tuple[SqlVerdict, ...] = ()  # what a count of its own says of each requirement, where it was asked for
 
     @property
     def holds(self) -> bool:
@@ -92,9 +88,7 @@ class Verification:
         """Return the same with what SQL says; see `check_in_sql`."""
         from masquerade.privacy.sql import check_in_sql
 
-        return replace(
-            self, sql=check_in_sql(source, self.verdicts, memory=memory, unescape=unescape, name=name)
-        )
+        return replace(self, sql=check_in_sql(source, self.verdicts, memory=memory, unescape=unescape, name=name))
 
     def insist(self) -> None:
         """Raise `RequirementViolated`: identifiers, and the first violating group of each requirement.
@@ -104,17 +98,14 @@ class Verification:
         if differing := [each for each in self.sql if each.differs]:
             raise Bug(*(f"{self.name}: {each.requirement}: SQL {each.differs}" for each in differing))
         problems = [
-            f"{self.name}: column {column} is an identifier; a release never holds one"
-            for column in self.identifiers
+            f"{self.name}: column {column} is an identifier; a release never holds one" for column in self.identifiers
         ]
         problems += [verdict.violation for verdict in self.verdicts if verdict.violation is not None]
         if problems:
             raise RequirementViolated(*problems)
 
 
-def verify(
-    frame: Any, requirement: Requirement, *, sensitive: Iterable[str] = (), sql: bool = False
-) -> Verification:
+def verify(frame: Any, requirement: Requirement, *, sensitive: Iterable[str] = (), sql: bool = False) -> Verification:
     """Does this table, as it is, satisfy the requirement? `sensitive` is for requirements that name none.
 
     Boundaries are those of the table's schema; for a release it is that of its original. With `sql`, DuckDB counts the

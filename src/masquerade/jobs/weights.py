@@ -75,9 +75,7 @@ def from_queries(log: QueryLog, names: Sequence[str], known: Sequence[str]) -> W
     meant = log.check_columns(known)
     read, selected = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for query in log.queries:
-        features = (
-            set(names) if query.reads_everything else {meant.get(each.name, "") for each in query.features}
-        )
+        features = set(names) if query.reads_everything else {meant.get(each.name, "") for each in query.features}
         selections = {meant.get(each.name, "") for each in query.selections}
         for counts, found in ((read, features), (selected, selections)):
             for name in found & counts.keys():
@@ -85,9 +83,7 @@ def from_queries(log: QueryLog, names: Sequence[str], known: Sequence[str]) -> W
     total = len(log.queries)
     amounts = {name: float(read[name] + selected[name]) for name in names}
     if not any(amounts.values()):
-        raise ParameterError(
-            f"{log.source}: no query asks about an attribute of a QID; those are {', '.join(names)}"
-        )
+        raise ParameterError(f"{log.source}: no query asks about an attribute of a QID; those are {', '.join(names)}")
     of = f"of {total} queries" if total != 1 else "of 1 query"
     reasons = {name: f"read by {read[name]} {of}, selected by in {selected[name]}" for name in names}
     return Weights.of(amounts, reasons)
@@ -136,9 +132,7 @@ def from_accuracy(table: Table, target: str, names: Sequence[str], seed: int = 7
     splits = training_splits(len(table), None, folds, seed)
     most = int(classes.histogram().max()) / len(table)
     found = {
-        name: naive_bayes_accuracy(
-            [raw_feature(table, name)], classes.codes, max(len(classes.labels), 1), splits
-        )
+        name: naive_bayes_accuracy([raw_feature(table, name)], classes.codes, max(len(classes.labels), 1), splits)
         for name in names
     }
     told = {
@@ -201,12 +195,7 @@ def weights_job(
     way = _way(source, by)
     if not 0 <= owner_share <= 1:
         raise ParameterError(
-            Problem(
-                parameter="owner_share",
-                owner="weights",
-                allowed="a number from 0 to 1",
-                found=given(owner_share),
-            )
+            Problem(parameter="owner_share", owner="weights", allowed="a number from 0 to 1", found=given(owner_share))
         )
     plan = Plan(Path(job))
     schema = plan.schema()
@@ -309,13 +298,7 @@ def _combined(users: Weights, owned: dict[str, float], share: float) -> dict[str
             name: f"{reason}: {users.weights[name]:g}; the owner's weight: {owner[name]:g}, counted {share:g}"
             for name, reason in reasons.items()
         }
-    return {
-        "weights": weights,
-        "reasons": reasons,
-        "users": dict(users.weights),
-        "owner": owner,
-        "owner_share": share,
-    }
+    return {"weights": weights, "reasons": reasons, "users": dict(users.weights), "owner": owner, "owner_share": share}
 
 
 def _warnings(plan: Plan) -> list[str]:

@@ -153,9 +153,7 @@ DEFAULT = "auto"  # the method that chooses: on one table by trying, between par
 class CommonKeys(Declared):
     """Keys of `[algorithm]` that every method has."""
 
-    seed: int = parameter(
-        whole(0, 2**32 - 1), 7, help="sampling and cross-validation; never shuffles, keys or masks"
-    )
+    seed: int = parameter(whole(0, 2**32 - 1), 7, help="sampling and cross-validation; never shuffles, keys or masks")
     verification: str = parameter(
         choice(*VERIFICATIONS), "exact", help="how m-privacy is verified; all ways give the same verdict"
     )
@@ -323,11 +321,7 @@ def written_method(method: SessionMethod) -> dict[str, Any]:
 def plain_method(written: Mapping[str, Any]) -> dict[str, Any]:
     """The inverse of `written_method`, for people: decimals as numbers; what is not known stays as it is."""
     name = str(written.get("name"))
-    between: list[Mapping[str, type[Method]]] = [
-        *map(askable_methods, ARRANGEMENTS),
-        learning_methods(),
-        questions(),
-    ]
+    between: list[Mapping[str, type[Method]]] = [*map(askable_methods, ARRANGEMENTS), learning_methods(), questions()]
     named = [available[name] for available in between if name in available]
     decimals = {each.name for method in named for each in parameters_of(method) if each.rule.decimal}
     return {key: numbers_of(value) if key in decimals else value for key, value in written.items()}
@@ -387,9 +381,7 @@ def _where(home: type[Method], method: type[Method]) -> str:
 
 def _foreign(key: str, method: type[Method], own: set[str]) -> str:
     """Why a key does not belong to a method, and to which it does."""
-    homes = [
-        each for each in methods() if any(key in (own.name, *own.aliases) for own in parameters_of(each))
-    ]
+    homes = [each for each in methods() if any(key in (own.name, *own.aliases) for own in parameters_of(each))]
     named = " and ".join(dict.fromkeys(each.name for each in homes))
     on_table = kind_of(method) == "table"
     beside = [each for each in homes if (kind_of(each) == "table") == on_table]

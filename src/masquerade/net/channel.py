@@ -110,13 +110,9 @@ def blame(messenger: str, leave: LeaveMessage, peers: Collection[str]) -> PeerEr
         case Cause.UNREACHABLE:
             return PeerUnreachable(leave.culprit, "cannot be reached any more", reported_by=messenger)
         case Cause.REFUSED:
-            return PeerRefused(
-                leave.culprit, f"and party {messenger} do not accept each other", reported_by=messenger
-            )
+            return PeerRefused(leave.culprit, f"and party {messenger} do not accept each other", reported_by=messenger)
         case Cause.BROKE_PROTOCOL:
-            return PeerBrokeProtocol(
-                leave.culprit, "sent what the protocol does not allow", reported_by=messenger
-            )
+            return PeerBrokeProtocol(leave.culprit, "sent what the protocol does not allow", reported_by=messenger)
         case _:
             return PeerError(leave.culprit, "gave up", reported_by=messenger)
 

@@ -21,15 +21,7 @@ import msgspec
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused
 from masquerade.forms.decoders import msgpack_decoder
-from masquerade.net.channel import (
-    Agreement,
-    Channel,
-    LeaveMessage,
-    PartyAddress,
-    Timings,
-    blame,
-    leave_message,
-)
+from masquerade.net.channel import Agreement, Channel, LeaveMessage, PartyAddress, Timings, blame, leave_message
 from masquerade.net.identity import Identity, TrustStore, out_of_date
 from masquerade.net.probe import Diagnosis, ProbeResult, explain, probe
 from masquerade.net.stream_channel import FrameStream, StreamBroke, StreamChannel
@@ -100,9 +92,7 @@ def misfit(hello: Hello, agreement: Agreement) -> Reason | None:
     return None
 
 
-def refused(
-    peer: PartyAddress, reason: Reason, agreement: Agreement, version: int, *, by_peer: bool
-) -> PeerRefused:
+def refused(peer: PartyAddress, reason: Reason, agreement: Agreement, version: int, *, by_peer: bool) -> PeerRefused:
     """Return the error that explains to a person, on either side, why two nodes did not connect."""
     match reason, by_peer:
         case Reason.VERSION, _:
@@ -120,9 +110,7 @@ def refused(
                 " compare the fingerprints with its steward"
             )
         case Reason.NOT_INVITED, True:
-            problem = (
-                "says that we are not among the parties of its session; compare the jobs of the two parties"
-            )
+            problem = "says that we are not among the parties of its session; compare the jobs of the two parties"
         case Reason.NOT_INVITED, False:
             problem = "is not among the parties of this session, and yet it connects to us"
         case Reason.WRONG_WAY, True:
@@ -165,9 +153,7 @@ class Gathering:
         self.peers = {peer.name: peer for peer in peers}
         self._n_peers = len(peers)
         loop = asyncio.get_running_loop()
-        self.joined: dict[str, asyncio.Future[StreamChannel]] = {
-            name: loop.create_future() for name in self.peers
-        }
+        self.joined: dict[str, asyncio.Future[StreamChannel]] = {name: loop.create_future() for name in self.peers}
         self.trouble: asyncio.Future[Exception] = loop.create_future()
         self.last_word: LeaveMessage | None = None
         self._greetings: set[asyncio.Task[None]] = set()
@@ -216,9 +202,7 @@ class Gathering:
         for name in self.peers:
             problem = out_of_date(self.trust.pin(name))
             if problem is not None:
-                raise PeerRefused(
-                    name, f"has a certificate in our trust store that {problem}; get its new one"
-                )
+                raise PeerRefused(name, f"has a certificate in our trust store that {problem}; get its new one")
 
     async def _dial(self, peer: PartyAddress) -> None:
         loop = asyncio.get_running_loop()
@@ -312,9 +296,7 @@ class Gathering:
             await stream.ended.wait()
             return
         try:
-            await stream.write(
-                encode(HelloRefused(reason or Reason.GAVE_UP, self.agreement.version, self.last_word))
-            )
+            await stream.write(encode(HelloRefused(reason or Reason.GAVE_UP, self.agreement.version, self.last_word)))
         finally:  # even if it has hung up, we know why it does not join
             if invited and reason not in (None, Reason.TWICE):  # those do no harm to joined peers
                 assert reason is not None
@@ -406,11 +388,7 @@ class Listener:
 
 @asynccontextmanager
 async def listen(
-    identity: Identity,
-    trust: TrustStore,
-    address: str = "127.0.0.1:0",
-    *,
-    transport: Transport = TLS,
+    identity: Identity, trust: TrustStore, address: str = "127.0.0.1:0", *, transport: Transport = TLS
 ) -> AsyncIterator[Listener]:
     """Listen on an address (`host:port`; port 0 takes a free one, which `Listener.address` then holds)."""
     if not trust.names:
@@ -442,10 +420,7 @@ async def connect(
     timings: Timings | None = None,
 ) -> AsyncIterator[dict[str, Channel]]:
     """Listen on our address, connect to all peers, and yield the channels by peer name."""
-    async with (
-        listen(identity, trust, address) as listener,
-        listener.connect(peers, agreement, timings) as channels,
-    ):
+    async with listen(identity, trust, address) as listener, listener.connect(peers, agreement, timings) as channels:
         yield channels
 
 

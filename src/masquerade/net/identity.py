@@ -30,16 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from masquerade.errors import ParameterError, PeerRefused, hint, shown
-from masquerade.files import (
-    PRIVATE,
-    FolderLook,
-    look_at,
-    make_folder,
-    read_file,
-    read_secret,
-    write_new,
-    write_whole,
-)
+from masquerade.files import PRIVATE, FolderLook, look_at, make_folder, read_file, read_secret, write_new, write_whole
 
 CERTIFICATE_FILE = "identity.pem"
 KEY_FILE = "key.pem"
@@ -103,9 +94,7 @@ class Identity:
         write_new(folder / KEY_FILE, self.key, PRIVATE)
         try:
             write_new(folder / CERTIFICATE_FILE, self.certificate)
-        except (
-            BaseException
-        ):  # a full disk: a key without its certificate would be in the way of the next try
+        except BaseException:  # a full disk: a key without its certificate would be in the way of the next try
             (folder / KEY_FILE).unlink()
             raise
 
@@ -126,9 +115,7 @@ def make_authority(name: str = "masquerade-trials", days: int = 30) -> Authority
     """Make an authority with a fresh key, valid for `days` days."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(check_name(name))
-    builder = _builder(subject, key, subject, days).add_extension(
-        x509.BasicConstraints(True, 0), critical=True
-    )
+    builder = _builder(subject, key, subject, days).add_extension(x509.BasicConstraints(True, 0), critical=True)
     builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
     return Authority(_pem(builder.sign(key, hashes.SHA256())), _key_pem(key))
 
@@ -217,16 +204,11 @@ def _identity(
         builder.add_extension(x509.BasicConstraints(False, None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(
-            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
-            critical=False,
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
         )
         .add_extension(
             x509.SubjectAlternativeName(
-                [
-                    x509.DNSName(name),
-                    x509.DNSName("localhost"),
-                    x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-                ]
+                [x509.DNSName(name), x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
             ),
             critical=False,
         )
@@ -390,9 +372,7 @@ def add_to_store(
     pem = _checked(pem, name, str(certificate))
     found, path = fingerprint(pem), store / f"{name}{SUFFIX}"
     if expected is not None and _digits(expected) != _digits(found):
-        raise ParameterError(
-            f"{certificate}: the fingerprint is {found}, not the expected one; do not trust it"
-        )
+        raise ParameterError(f"{certificate}: the fingerprint is {found}, not the expected one; do not trust it")
     make_folder(store)
     if path.exists() and (before := read_file(path)) != pem and not replace:
         text = f"{path}: holds another certificate, {fingerprint(_checked(before, name, str(path)))}"

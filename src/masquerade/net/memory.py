@@ -50,9 +50,7 @@ def run_together(scripts: Mapping[str, Script[Any]], wire: Wire | None = None) -
     queues: dict[tuple[str, str], deque[bytes]] = {}
     waiting: dict[str, Receive] = {}
     results: dict[str, Any] = {}
-    untold: dict[str, list[str]] = {
-        name: [] for name in scripts
-    }  # who has vanished, by whom it is to be told
+    untold: dict[str, list[str]] = {name: [] for name in scripts}  # who has vanished, by whom it is to be told
 
     def advance(name: str, heard: Any) -> None:
         """Run a party until it waits or ends."""

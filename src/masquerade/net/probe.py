@@ -38,16 +38,11 @@ from masquerade.net.tls import looking
 # one blames, first-hand reports before hearsay; a party that gave up.
 
 _OWN = (BadInput, AnswerIsNo, ClusterError, Bug)
-_OF_ALL_RECORDS = (
-    RequirementUnreachable,
-    NoCommonRecords,
-)  # true of everybody, whoever was the first to find out
+_OF_ALL_RECORDS = (RequirementUnreachable, NoCommonRecords)  # true of everybody, whoever was the first to find out
 _SILENT = "gave up; its own log says why"
 
 
-def first_cause(
-    ended: Mapping[str, MasqueradeError | None], ours: MasqueradeError | None = None
-) -> MasqueradeError:
+def first_cause(ended: Mapping[str, MasqueradeError | None], ours: MasqueradeError | None = None) -> MasqueradeError:
     """Return the error to end a session with.
 
     `ended` maps each party to the error it ended with, None if it did not fail, or a PeerUnreachable about itself if it
@@ -197,11 +192,7 @@ async def _shake_hands(
 
 
 def explain(
-    peer: PartyAddress,
-    diagnosis: Diagnosis,
-    identity: Identity,
-    trust: TrustStore,
-    seconds: float | None = None,
+    peer: PartyAddress, diagnosis: Diagnosis, identity: Identity, trust: TrustStore, seconds: float | None = None
 ) -> PeerError:
     """Return the error for a diagnosis that is final or came after `seconds` of trying (None: a single attempt)."""
     at = f"at {peer.address}"

@@ -441,9 +441,7 @@ class ScriptThread:
 class _Lane:
     """What is to be sent to one peer, in order."""
 
-    def __init__(
-        self, channel: Channel, sent: Callable[[int], None], failed: Callable[[BaseException], None]
-    ) -> None:
+    def __init__(self, channel: Channel, sent: Callable[[int], None], failed: Callable[[BaseException], None]) -> None:
         self._channel, self._sent, self._failed = channel, sent, failed
         self._waiting: deque[bytes] = deque()
         self.sending: asyncio.Task[None] | None = None

@@ -129,9 +129,7 @@ class Inbound:
 
     def _piece(self, kind: bytes, chunk: bytes, wire_bytes: int) -> Arrived | None:
         if (kind == _FIRST) != (self._length < 0):
-            raise FrameError(
-                "sent a message in the middle of another" if kind == _FIRST else "sent a stray piece"
-            )
+            raise FrameError("sent a message in the middle of another" if kind == _FIRST else "sent a stray piece")
         if kind == _FIRST:
             if len(chunk) < _LENGTH.size:
                 raise FrameError("sent a message without a length")
@@ -289,8 +287,7 @@ class StreamChannel:
     def impatience(self) -> PeerUnreachable:
         """Return the error for a peer that is waited for in vain."""
         return PeerUnreachable(
-            self.peer,
-            f"at {self._node.address} is alive, but has said nothing for {self._timings.patience:g} s",
+            self.peer, f"at {self._node.address} is alive, but has said nothing for {self._timings.patience:g} s"
         )
 
     async def failure(self) -> PeerError:
@@ -348,8 +345,7 @@ class StreamChannel:
         except TimeoutError:
             self._fail(
                 PeerUnreachable(
-                    self.peer,
-                    f"at {self._node.address} is alive, but has read nothing for {self.patience:g} s",
+                    self.peer, f"at {self._node.address} is alive, but has read nothing for {self.patience:g} s"
                 )
             )
             self._check_open()

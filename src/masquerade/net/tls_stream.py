@@ -271,9 +271,7 @@ class TlsServer:
             # it, the second of two messages in a row waits for the peer's acknowledgement of the first: 40 ms.
             with suppress(OSError):
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with suppress(
-                OSError
-            ):  # no TLS, or a certificate that is not pinned: the caller finds out by itself
+            with suppress(OSError):  # no TLS, or a certificate that is not pinned: the caller finds out by itself
                 await asyncio.get_running_loop().connect_accepted_socket(
                     lambda: stream,
                     connection,
@@ -306,9 +304,7 @@ async def serve(address: str, identity: Identity, trust: TrustStore, talk: Handl
     sockets: list[socket.socket] = []
     try:
         for family, *_, place in dict.fromkeys(found):
-            listening = socket.create_server(
-                (place[0], port or int(place[1])), family=family, backlog=_BACKLOG
-            )
+            listening = socket.create_server((place[0], port or int(place[1])), family=family, backlog=_BACKLOG)
             listening.setblocking(False)
             sockets.append(listening)
             port = listening.getsockname()[1]

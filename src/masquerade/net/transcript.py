@@ -71,9 +71,7 @@ class Transcript:
             try:
                 self._file.write(msgspec.json.encode(entry) + b"\n")
             except OSError as error:
-                raise ParameterError(
-                    f"{self._path}: the transcript cannot be written: {error.strerror}"
-                ) from None
+                raise ParameterError(f"{self._path}: the transcript cannot be written: {error.strerror}") from None
         if self._on_entry is not None:
             self._on_entry(entry)
 

@@ -130,11 +130,7 @@ class Reading:
     """A table as its reader sees it: each column read, and each QID grouped, once."""
 
     def __init__(
-        self,
-        table: Table,
-        names: Sequence[str],
-        times: Counts | None = None,
-        whole: WholeTable | None = None,
+        self, table: Table, names: Sequence[str], times: Counts | None = None, whole: WholeTable | None = None
     ) -> None:
         """`times` is how often each row occurs, without it once; see `verify`."""
         self.name = table.origin.name
@@ -155,9 +151,7 @@ class Reading:
         key = frozenset(qid)
         if key not in self._groups:
             columns = (self._columns[name] for name in qid)
-            self._groups[key] = group_rows(
-                ((codes, len(values)) for codes, values in columns), len(self._table)
-            )
+            self._groups[key] = group_rows(((codes, len(values)) for codes, values in columns), len(self._table))
         return self._groups[key]
 
     def counts(self, numbers: Ints, bound: int, rows: Rows | Flags | None = None) -> Counts:
@@ -229,9 +223,7 @@ def _verdict(reading: Reading, part: GroupRequirement, bind: bool) -> Verdict:
     return Verdict(part, False, value, n_groups, group, violation, row=row)
 
 
-def _complaint(
-    reading: Reading, part: GroupRequirement, figure: float, members: Flags, coded: Coded | None
-) -> str:
+def _complaint(reading: Reading, part: GroupRequirement, figure: float, members: Flags, coded: Coded | None) -> str:
     """What is wrong with the group of these records."""
     whole = reading.whole(coded)
     if coded is None:
@@ -302,9 +294,7 @@ class Violations:
     """The cells of a release that are beyond a boundary, by attribute."""
 
     certain: Mapping[str, int] = field(default_factory=dict)
-    possible: Mapping[str, int] = field(
-        default_factory=dict
-    )  # beyond that of some value, and allowed for others
+    possible: Mapping[str, int] = field(default_factory=dict)  # beyond that of some value, and allowed for others
     unchecked: tuple[str, ...] = ()  # attributes whose boundaries follow from the original
     finer: Mapping[str, int] = field(default_factory=dict)  # than a release may show
 
@@ -387,9 +377,7 @@ def _coarse_enough(attribute: Attribute, label: str) -> bool:
     interval = read_interval(label, "date" if attribute.kind == "date" else "continuous")
     outer = (-inf, inf, attribute.lower, attribute.upper)
     width = attribute.min_width
-    return label == ANYTHING or (
-        interval is not None and all(end in outer or end % width == 0 for end in interval)
-    )
+    return label == ANYTHING or (interval is not None and all(end in outer or end % width == 0 for end in interval))
 
 
 def _beyond(attribute: Attribute, labels: Sequence[str], release: Table) -> tuple[set[int], set[int]]:
@@ -401,9 +389,7 @@ def _beyond(attribute: Attribute, labels: Sequence[str], release: Table) -> tupl
         if covered is None:
             column = release.coded(attribute.name)
             row = int((column.codes == code).argmax())
-            text = (
-                f"{shown(label)} is no value of the attribute; allowed are {allowed_cells(boundary.domain)}"
-            )
+            text = f"{shown(label)} is no value of the attribute; allowed are {allowed_cells(boundary.domain)}"
             raise DataError(release.problem(text, row, attribute.name))
         if boundary.possibly_exceeded(*covered):
             maybe.add(code)
@@ -428,9 +414,7 @@ def _boundary(attribute: Attribute, labels: Sequence[str]) -> Boundary:
     return found
 
 
-def with_violations(
-    verdicts: Sequence[Verdict], cells: Mapping[str, int], source: str
-) -> tuple[Verdict, ...]:
+def with_violations(verdicts: Sequence[Verdict], cells: Mapping[str, int], source: str) -> tuple[Verdict, ...]:
     """Return the verdicts, where a requirement that is about boundaries holds only without cells beyond them."""
     return tuple(_judged_by_cells(verdict, cells, source) for verdict in verdicts)
 
@@ -444,9 +428,7 @@ def _judged_by_cells(verdict: Verdict, cells: Mapping[str, int], source: str) ->
     if not total:
         return replace(verdict, violations=0)
     listed = ", ".join(f"{plural(count, 'cell')} of {name}" for name, count in beyond.items())
-    text = verdict.violation or one_line(
-        f"{source}: {part} does not hold: beyond their boundary are {listed}"
-    )
+    text = verdict.violation or one_line(f"{source}: {part} does not hold: beyond their boundary are {listed}")
     return replace(verdict, holds=False, violations=total, violation=text)
 
 
@@ -480,9 +462,7 @@ Complete = Callable[[Table, Sequence[Verdict], Counts | None, WholeTable | None]
 class ReleasedRows:
     """All rows of a finished release, each of which a person can read."""
 
-    def __init__(
-        self, name: str, columns: Sequence[str], rows: Table | tuple[Engine, Sequence[ReleasePart]]
-    ) -> None:
+    def __init__(self, name: str, columns: Sequence[str], rows: Table | tuple[Engine, Sequence[ReleasePart]]) -> None:
         """`rows` is a table at hand, which needs no counting beforehand, or parts and the engine that counts them."""
         self.name, self.columns = name, tuple(columns)
         self._table = rows if isinstance(rows, Table) else None
@@ -559,11 +539,7 @@ class _Judge:
     complete: Complete | None
 
     def __call__(
-        self,
-        table: Table,
-        requirement: Requirement,
-        times: Counts | None = None,
-        whole: WholeTable | None = None,
+        self, table: Table, requirement: Requirement, times: Counts | None = None, whole: WholeTable | None = None
     ) -> tuple[Verdict, ...]:
         verdicts = verify(table, requirement, bind=self.bind, times=times, whole=whole)
         return verdicts if self.complete is None else self.complete(table, verdicts, times, whole)
@@ -592,16 +568,13 @@ def _judged_by_counts(
 def _located(verdicts: Sequence[Verdict], firsts: Counts) -> tuple[Verdict, ...]:
     """Return verdicts whose row is that of the whole release."""
     return tuple(
-        verdict if verdict.row is None else replace(verdict, row=int(firsts[verdict.row]))
-        for verdict in verdicts
+        verdict if verdict.row is None else replace(verdict, row=int(firsts[verdict.row])) for verdict in verdicts
     )
 
 
 def _put_together(several: Sequence[tuple[Verdict, ...]]) -> tuple[Verdict, ...]:
     """Return one verdict on all groups, of those on each share of them; for each requirement."""
-    return tuple(
-        _of_all([each for each in own if each.groups] or own[:1]) for own in zip(*several, strict=True)
-    )
+    return tuple(_of_all([each for each in own if each.groups] or own[:1]) for own in zip(*several, strict=True))
 
 
 def _of_all(verdicts: Sequence[Verdict]) -> Verdict:
@@ -660,16 +633,12 @@ class _Rows:
             return several[0]
         cells = pa.concat_tables([each.cells for each in several]).unify_dictionaries()
         return cls.of(
-            cells,
-            np.concatenate([each.times for each in several]),
-            np.concatenate([each.firsts for each in several]),
+            cells, np.concatenate([each.times for each in several]), np.concatenate([each.firsts for each in several])
         )
 
     def table(self, columns: Sequence[str], name: str, schema: Schema | None = None) -> tuple[Table, Counts]:
         """Return the rows as a table whose errors name their places in the release, and how often each occurs."""
-        return Table(
-            self.cells.select(list(columns)), schema, origin=_Places(name, rows=self.firsts)
-        ), self.times
+        return Table(self.cells.select(list(columns)), schema, origin=_Places(name, rows=self.firsts)), self.times
 
 
 @dataclass(frozen=True, eq=False)
@@ -688,9 +657,7 @@ class _Counting:
     """Counts the different rows of all parts."""
 
     def __init__(self, engine: Engine, parts: Sequence[ReleasePart]) -> None:
-        self.secret = secrets.randbits(
-            64
-        )  # so that nobody can write a release whose groups are all in one share
+        self.secret = secrets.randbits(64)  # so that nobody can write a release whose groups are all in one share
         self._engine, self._parts = engine, tuple(part for part in parts if part.rows)
         self._sizes = [part.rows for part in self._parts]
         self._starts = np.cumsum([0, *self._sizes]).tolist()
@@ -703,9 +670,7 @@ class _Counting:
         """Return the different rows of all parts, or those of a share of the groups."""
         return self.some_rows(columns, sum(self._sizes), share)[0]
 
-    def some_rows(
-        self, columns: tuple[str, ...], most: int, share: _Share | None = None
-    ) -> tuple[_Rows, float]:
+    def some_rows(self, columns: tuple[str, ...], most: int, share: _Share | None = None) -> tuple[_Rows, float]:
         """Return the different rows of all parts, or of the first that have too many; and the share that was read."""
         found: list[_Rows] = []
         done, at_once = 0, 1
@@ -800,7 +765,5 @@ def reidentification_risk(group_sizes: Counts) -> ReidentificationRisk:
     if not group_sizes.size:
         return ReidentificationRisk(0.0, 0.0, 0)
     return ReidentificationRisk(
-        1 / int(group_sizes.min()),
-        group_sizes.size / int(group_sizes.sum()),
-        int(np.count_nonzero(group_sizes == 1)),
+        1 / int(group_sizes.min()), group_sizes.size / int(group_sizes.sum()), int(np.count_nonzero(group_sizes == 1))
     )

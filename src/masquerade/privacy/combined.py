@@ -88,9 +88,7 @@ class SizeAndValues(GroupRequirement):
     def complaint(self, figure: float, size: int) -> str:
         """Which of the two is broken, or both."""
         beside = zip(self.conjuncts, (size, figure), strict=True)
-        return "; and ".join(
-            each.complaint(its, size) for each, its in beside if not each.allows(np.array(its))
-        )
+        return "; and ".join(each.complaint(its, size) for each, its in beside if not each.allows(np.array(its)))
 
 
 # --- alpha k anonymity --------------------------------------------------------------------------------------
@@ -144,11 +142,7 @@ class PSensitiveKAnonymity(SizeAndValues):
 
     qid: Sequence[str] = qid()
     p: int = limit(
-        whole(),
-        stricter="larger",
-        symbol="p",
-        example=2,
-        help="different sensitive values in each group, at least",
+        whole(), stricter="larger", symbol="p", example=2, help="different sensitive values in each group, at least"
     )
     k: int = limit(whole(), stricter="larger", symbol="k", example=5, help="records in each group, at least")
     sensitive: str = sensitive(default=GIVEN_ONCE)

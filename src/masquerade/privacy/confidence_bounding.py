@@ -19,12 +19,7 @@ from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number
-from masquerade.privacy.m_privacy.constraint import (
-    Constraint,
-    largest_contributors,
-    least_left,
-    least_left_of_groups,
-)
+from masquerade.privacy.m_privacy.constraint import Constraint, largest_contributors, least_left, least_left_of_groups
 from masquerade.privacy.m_privacy.search import MPrivacyOutcome
 from masquerade.privacy.requirement import (
     GIVEN_ONCE,
@@ -163,9 +158,7 @@ class ConfidenceBounding(GroupRequirement):
 
         most = largest_share(self.confidence, counts.most_records)
         total = words.total(build, counts.cells, shallow=True)
-        return build.all_of(
-            [at_most(build, counts.cells[at], total, most, shallow=True) for at in counts.bounded]
-        )
+        return build.all_of([at_most(build, counts.cells[at], total, most, shallow=True) for at in counts.bounded])
 
     def worst_share(self, most_records: int) -> tuple[int, int]:
         """The confidence."""

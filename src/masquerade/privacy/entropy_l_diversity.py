@@ -62,11 +62,7 @@ class EntropyLDiversity(GroupRequirement):
 
     qid: Sequence[str] = qid()
     l: float = limit(  # noqa: E741 # the papers' name
-        number(1),
-        stricter="larger",
-        symbol="ℓ",
-        example=2,
-        help="a group is as mixed as ℓ equally frequent values",
+        number(1), stricter="larger", symbol="ℓ", example=2, help="a group is as mixed as ℓ equally frequent values"
     )
     sensitive: str = sensitive(default=GIVEN_ONCE)
 
@@ -129,9 +125,7 @@ class EntropyLDiversity(GroupRequirement):
     def complaint(self, figure: float, size: int) -> str:
         """Its effective number of values, and how many it needs."""
         shown = beside(figure, self.l)
-        return (
-            f"has an effective number of {shown} values of {self.sensitive}; at least {self.l} are required"
-        )
+        return f"has an effective number of {shown} values of {self.sensitive}; at least {self.l} are required"
 
 
 def _fixed_entropies(histogram: Counts, bound: int) -> Counts:

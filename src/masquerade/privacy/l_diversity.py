@@ -93,11 +93,7 @@ class LDiversity(GroupRequirement):
 
     qid: Sequence[str] = qid()
     l: int = limit(  # noqa: E741 # the papers' name
-        whole(),
-        stricter="larger",
-        symbol="ℓ",
-        example=2,
-        help="different sensitive values in each group, at least",
+        whole(), stricter="larger", symbol="ℓ", example=2, help="different sensitive values in each group, at least"
     )
     sensitive: str = sensitive(default=GIVEN_ONCE)
 

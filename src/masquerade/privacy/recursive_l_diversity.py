@@ -93,11 +93,7 @@ class RecursiveLDiversity(GroupRequirement):
         help="the most frequent value's records are fewer than c times those of the rarer ones",
     )
     l: int = limit(  # noqa: E741 # the papers' name
-        whole(),
-        stricter="larger",
-        symbol="ℓ",
-        example=2,
-        help="the rarer ones are those from the ℓ-th on",
+        whole(), stricter="larger", symbol="ℓ", example=2, help="the rarer ones are those from the ℓ-th on"
     )
     sensitive: str = sensitive(default=GIVEN_ONCE)
 
@@ -178,9 +174,7 @@ class RecursiveLDiversity(GroupRequirement):
         """Its ratio, and below what it must be."""
         if np.isinf(figure):
             least = self.l
-            return (
-                f"has fewer than {least} different values of {self.sensitive}; at least {least} are required"
-            )
+            return f"has fewer than {least} different values of {self.sensitive}; at least {least} are required"
         return (
             f"has a most frequent value of {self.sensitive} with {figure:.4g} times the records "
             f"of its values from number {self.l} on; less than {self.c} times is required"

@@ -273,17 +273,13 @@ class GroupRequirement(Requirement, Declared):
 
     # --- how it behaves ---
     monotone: bool = True  # under specialization; see above
-    monotone_in_records: bool = (
-        False  # more records never break it (EG-monotone, Definition 2.3 of m-privacy)
-    )
+    monotone_in_records: bool = False  # more records never break it (EG-monotone, Definition 2.3 of m-privacy)
     hereditary: ClassVar[bool] = False  # when a group violates, so does every part of it, and not just one
     compares_with_whole: bool = False  # a group's verdict depends on the records of other groups
     within_boundaries: bool = False  # no value may be generalised beyond its attribute's boundary
 
     # --- against colluding providers ---
-    constraint: ClassVar[type[Constraint] | None] = (
-        None  # what they can make of its counts, where that is known
-    )
+    constraint: ClassVar[type[Constraint] | None] = None  # what they can make of its counts, where that is known
     colluding: int = 0  # how many of them it withstands
     provider_column: str | None = None  # the column that names each record's provider, where that matters
 
@@ -411,9 +407,7 @@ class GroupRequirement(Requirement, Declared):
         more = f" and {len(labels) - _LISTED} more" if len(labels) > _LISTED else ""
         known = ", ".join(f'"{label}"' for label in labels[:_LISTED]) + more
         rule = f"The values parameter of {type(self).__name__} must list values of {self.sensitive}: {known}."
-        raise ParameterError(
-            *(one_line(f'{rule} Got "{value}" instead{hint(value, labels)}.') for value in unknown)
-        )
+        raise ParameterError(*(one_line(f'{rule} Got "{value}" instead{hint(value, labels)}.') for value in unknown))
 
     @abstractmethod
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[Any]:
@@ -518,9 +512,7 @@ def covers_against_insiders(one: GroupRequirement, other: GroupRequirement) -> b
     return (same_groups or one.monotone_in_records) and one.covers(other)
 
 
-def without_redundant(
-    parts: Iterable[GroupRequirement], covers: Covers = covers
-) -> tuple[GroupRequirement, ...]:
+def without_redundant(parts: Iterable[GroupRequirement], covers: Covers = covers) -> tuple[GroupRequirement, ...]:
     """The parts that no other part covers; of two that cover each other, the first."""
     kept: list[GroupRequirement] = []
     for part in parts:
@@ -531,9 +523,7 @@ def without_redundant(
     return tuple(kept)
 
 
-def settled(
-    holds: NDArray[np.bool_], close: NDArray[np.bool_], exactly: Callable[[int], bool]
-) -> NDArray[np.bool_]:
+def settled(holds: NDArray[np.bool_], close: NDArray[np.bool_], exactly: Callable[[int], bool]) -> NDArray[np.bool_]:
     """Decide anew, in exact numbers, the few groups whose figure is so close to its bound that rounding might."""
     for group in np.flatnonzero(close):
         holds[group] = exactly(int(group))

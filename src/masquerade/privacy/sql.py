@@ -62,9 +62,7 @@ class SqlWords:
     qid: str  # the columns of the group, such as "q1, q2"
     value: Mapping[str, str]  # the text of each sensitive column
 
-    def test(
-        self, figure: str, violates: str, relation: str = "counts", *, rounded: bool = False
-    ) -> GroupTest:
+    def test(self, figure: str, violates: str, relation: str = "counts", *, rounded: bool = False) -> GroupTest:
         """Return the test of a group with this figure, which it fails if it violates."""
         return GroupTest(figure, violates, relation, rounded)
 
@@ -124,13 +122,9 @@ class SqlWords:
         several = len(columns_of(sensitive)) > 1
         cells = [f"v[{at}]" for at in range(1, len(columns_of(sensitive)) + 1)] if several else ["v"]
         numeric = [
-            f"bool_and(regexp_full_match({cell}, '{_NUMBER}')) OVER () AS numeric_{at}"
-            for at, cell in enumerate(cells)
+            f"bool_and(regexp_full_match({cell}, '{_NUMBER}')) OVER () AS numeric_{at}" for at, cell in enumerate(cells)
         ]
-        keys = [
-            f"CASE WHEN numeric_{at} THEN TRY_CAST({cell} AS DOUBLE) END, {cell}"
-            for at, cell in enumerate(cells)
-        ]
+        keys = [f"CASE WHEN numeric_{at} THEN TRY_CAST({cell} AS DOUBLE) END, {cell}" for at, cell in enumerate(cells)]
         return ", ".join(numeric), ", ".join(keys)
 
 
@@ -176,9 +170,7 @@ class SqlVerdict:
         yield self.statement
         found = f"{self.violating} violate it" if self.violating else "it holds"
         first = (
-            ""
-            if self.group is None
-            else f"; first ({', '.join(f'{n} = {cell}' for n, cell in self.group.items())})"
+            "" if self.group is None else f"; first ({', '.join(f'{n} = {cell}' for n, cell in self.group.items())})"
         )
         yield one_line(f"-- {self.groups} groups: {found}{first}")
         yield f"-- {self.differs or 'the same as counted without SQL'}"
@@ -361,8 +353,7 @@ def _opened_csv(connection: Any, path: Path, unescape: bool) -> SqlTable:
         options = f"""header = false, all_varchar = true, delim = '{sign}', quote = '"', escape = '"'"""
         try:
             headers[sign] = _one_row(
-                connection,
-                f"SELECT * FROM read_csv({_literal(path)}, {options}, skip = 0, comment = '') LIMIT 1",
+                connection, f"SELECT * FROM read_csv({_literal(path)}, {options}, skip = 0, comment = '') LIMIT 1"
             )
         except duckdb.Error:  # rows of different lengths
             continue
@@ -395,9 +386,7 @@ def _cell(column: str, kind: str, unescape: bool) -> str:
     text = f"CAST({column} AS VARCHAR)"
     if kind in ("DOUBLE", "FLOAT") or kind.startswith("DECIMAL"):
         short = f"rtrim(rtrim({text}, '0'), '.')"
-        return (
-            f"coalesce(CASE WHEN regexp_matches({text}, '^[^e]*[.][^e]*$') THEN {short} ELSE {text} END, '')"
-        )
+        return f"coalesce(CASE WHEN regexp_matches({text}, '^[^e]*[.][^e]*$') THEN {short} ELSE {text} END, '')"
     if kind == "BOOLEAN":
         return f"CASE {column} WHEN true THEN 'True' WHEN false THEN 'False' ELSE '' END"
     if kind != "VARCHAR" and not kind.startswith("ENUM"):

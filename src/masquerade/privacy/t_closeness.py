@@ -124,14 +124,11 @@ def _edges(rows: Rows, labels: tuple[str, ...]) -> NDArray[np.float64]:
     tree = _tree(rows)
     height = max(tree.height, 1)
     lengths = [
-        (node.lo, node.hi, (tree.nodes[node.parent].height - node.height) / (2 * height))
-        for node in tree.nodes[1:]
+        (node.lo, node.hi, (tree.nodes[node.parent].height - node.height) / (2 * height)) for node in tree.nodes[1:]
     ]
     places = [tree.rank.get(label, -1) for label in labels]
     columns = [[length * (lo <= at < hi) for at in places] for lo, hi, length in lengths]
-    columns += [
-        [0.5 * (other == at) for other in range(len(labels))] for at, place in enumerate(places) if place < 0
-    ]
+    columns += [[0.5 * (other == at) for other in range(len(labels))] for at, place in enumerate(places) if place < 0]
     used = [column for column in columns if any(column)]
     return np.array(used, float).reshape(len(used), len(labels)).T
 
@@ -244,11 +241,7 @@ class TCloseness(GroupRequirement):
 
     qid: Sequence[str] = qid()
     t: float = limit(
-        number(0, 1),
-        stricter="smaller",
-        symbol="t",
-        example=0.3,
-        help="the distance from the whole table, at most",
+        number(0, 1), stricter="smaller", symbol="t", example=0.3, help="the distance from the whole table, at most"
     )
     sensitive: str = sensitive(default=GIVEN_ONCE)
     distance: Literal["equal", "ordered", "hierarchical"] = parameter(
@@ -264,9 +257,7 @@ class TCloseness(GroupRequirement):
         super().__post_init__()
         if self.distance == "hierarchical":
             if isinstance(self.sensitive, ProductColumn):
-                raise parameter_error(
-                    self, "distance", '"equal" for several sensitive attributes', self.distance
-                )
+                raise parameter_error(self, "distance", '"equal" for several sensitive attributes', self.distance)
             if self.taxonomy is None:
                 allowed = f'a taxonomy of {self.sensitive} for distance = "hierarchical"'
                 raise parameter_error(self, "taxonomy", allowed, None)
@@ -305,12 +296,7 @@ class TCloseness(GroupRequirement):
         scale = max(row.n_values - 1, 1) if self.distance == "ordered" else 1
         most = largest_within(self._exact_bound * row.n_records * scale, row.n_records)
         return row_close(
-            row.n_values,
-            row.width,
-            most,
-            row.n_records,
-            ordered=self.distance == "ordered",
-            together=row.together,
+            row.n_values, row.width, most, row.n_records, ordered=self.distance == "ordered", together=row.together
         )
 
     @property
@@ -465,17 +451,13 @@ def _distance_bound(low: Counts, high: Counts, whole: Counts, ordered: bool) -> 
     return bound
 
 
-def _bound_on_tree(
-    low: Counts, high: Counts, whole: Counts, edges: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _bound_on_tree(low: Counts, high: Counts, whole: Counts, edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same on a tree: what every edge carries is by itself as much as it can be; the equal distance is no less."""
     below = (edges > 0).astype(float)
     least, most, there = low @ below, high @ below, (whole / whole.sum()) @ below
     smallest = least / np.maximum(least + high.sum(axis=1, keepdims=True) - most, 1)
     largest = most / np.maximum(most + low.sum(axis=1, keepdims=True) - least, 1)
-    carried: NDArray[np.float64] = np.maximum(largest - there, there - smallest) @ edges.max(
-        axis=0, initial=0
-    )
+    carried: NDArray[np.float64] = np.maximum(largest - there, there - smallest) @ edges.max(axis=0, initial=0)
     return np.minimum(carried, _distance_bound(low, high, whole, ordered=False))
 
 

@@ -39,9 +39,7 @@ from masquerade.utility.queries import QueryError, joined_error
 # --- joined release -----------------------------------------------------------------------------------------
 # The release assembled from several parties' columns or rows: verified first, then measured and shuffled.
 
-_UNKNOWN = Continuum(
-    np.empty(0, np.int64)
-)  # nothing is measured here by a taxonomy, which an assembler may not have
+_UNKNOWN = Continuum(np.empty(0, np.int64))  # nothing is measured here by a taxonomy, which an assembler may not have
 
 
 def joined_release(
@@ -185,8 +183,7 @@ def side_by_side(contract: Contract, handed: Mapping[str, Columns]) -> pa.Table:
 def already_joined(contract: Contract, handed: Mapping[str, Columns]) -> pa.Table:
     """Return the table that every party handed in whole."""
     tables = [
-        read_columns(message, party, contract.release_order, contract.most_records)
-        for party, message in handed.items()
+        read_columns(message, party, contract.release_order, contract.most_records) for party, message in handed.items()
     ]
     if len({write_columns(table.combine_chunks()) for table in tables}) > 1:
         raise PeerBrokeProtocol("", f"{' or '.join(handed)} handed in another table than was joined")
@@ -237,9 +234,7 @@ def _suppressed(handed: dict[str, Columns]) -> int:
     first, *others = reported.items()
     for party, number in others:
         if number != first[1]:
-            raise PeerBrokeProtocol(
-                party, f"reported {number} suppressed records where {first[0]} reported {first[1]}"
-            )
+            raise PeerBrokeProtocol(party, f"reported {number} suppressed records where {first[0]} reported {first[1]}")
     return first[1]
 
 
@@ -258,6 +253,4 @@ def _histograms_by(handed: dict[str, Columns]) -> list[str]:
 def _steps(handed: dict[str, Columns]) -> tuple[Step, ...]:
     reported = [(step, party) for party, columns in handed.items() for step in columns.steps]
     reported.sort(key=lambda each: each[0].round)
-    return tuple(
-        Step(step.attribute, step.value, step.children, step.score, party) for step, party in reported
-    )
+    return tuple(Step(step.attribute, step.value, step.children, step.score, party) for step, party in reported)

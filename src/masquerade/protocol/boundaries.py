@@ -57,10 +57,7 @@ from masquerade.protocol.tds.instruction_code import pack, unpack
 
 
 def testers(
-    parties: Sequence[str],
-    holder: Mapping[str, str],
-    parts: Sequence[GroupRequirement],
-    bounded: Collection[str],
+    parties: Sequence[str], holder: Mapping[str, str], parts: Sequence[GroupRequirement], bounded: Collection[str]
 ) -> tuple[str, ...]:
     """Return the holders of bounded attributes, and of the sensitive ones, in the order of the contract.
 
@@ -121,9 +118,7 @@ def reachable_records(
     if name in deciding:
         columns = [common.own.column(each) for each in contract.bounded if holder[each] == name]
         if len(deciding) == 1:
-            rows = reachable_rows(
-                contract.parts, columns, common.sensitive, n_records, whole_columns=whole_columns
-            )
+            rows = reachable_rows(contract.parts, columns, common.sensitive, n_records, whole_columns=whole_columns)
         else:
             test = _Test(name, deciding, contract, common, columns, whole_columns)
             rows = yield from test.reachable(on_stage)
@@ -151,9 +146,7 @@ def _told(deciding: Sequence[str], n_records: int) -> Script[Rows]:
             raise PeerBrokeProtocol(each, f"told of other records than the {n_records} in common")
         heard[each] = message.bits
     if len(set(heard.values())) > 1:
-        raise PeerBrokeProtocol(
-            "", f"{' or '.join(heard)} told of other records that can be released than was found"
-        )
+        raise PeerBrokeProtocol("", f"{' or '.join(heard)} told of other records that can be released than was found")
     bits = np.unpackbits(np.frombuffer(heard[deciding[0]], np.uint8), count=n_records)
     return np.flatnonzero(bits)
 
@@ -199,8 +192,7 @@ class _Test:
         most = yield from self._agree_on_bounds()
         me = self.deciding.index(self.name)
         sides = [
-            self._groups(qid, parts, each[me])
-            for (qid, parts), each in zip(self.by_qid.items(), most, strict=True)
+            self._groups(qid, parts, each[me]) for (qid, parts), each in zip(self.by_qid.items(), most, strict=True)
         ]
         compared = any(part.compares_with_whole for part in self.contract.parts)
         left: Rows = np.arange(len(self.common.own))
@@ -230,12 +222,9 @@ class _Test:
     def _agree_on_bounds(self) -> Script[list[tuple[int, ...]]]:
         """Return, for each QID, how many groups each tester has at most."""
         n_records = len(self.common.own)
-        largest = [
-            most_groups(n_records, max(part.implied_size for part in parts)) for parts in self.by_qid.values()
-        ]
+        largest = [most_groups(n_records, max(part.implied_size for part in parts)) for parts in self.by_qid.values()]
         own = tuple(
-            min(most, self._values_at_boundaries(qid) or most)
-            for qid, most in zip(self.by_qid, largest, strict=True)
+            min(most, self._values_at_boundaries(qid) or most) for qid, most in zip(self.by_qid, largest, strict=True)
         )
         yield Send(tuple(each for each in self.deciding if each != self.name), MostGroups(own))
         found = []
@@ -343,9 +332,7 @@ def start_within_boundaries(
     return left, start
 
 
-def _exchanged(
-    name: str, contract: Contract, left: CommonRecords, *, whole_columns: bool
-) -> Script[BoundaryStart]:
+def _exchanged(name: str, contract: Contract, left: CommonRecords, *, whole_columns: bool) -> Script[BoundaryStart]:
     holder = {column.name: column.holder for column in contract.columns}
     found: dict[str, tuple[Counts, int]] = {}
     own = [each for each in contract.bounded if holder[each] == name]

@@ -41,13 +41,7 @@ from masquerade.protocol.pairs import BackEnd
 from masquerade.protocol.sensitive.checks import remote_parts
 from masquerade.utility.comparison import Answer, Comparison, Shown
 from masquerade.utility.losses import losses_of, shown_to_others
-from masquerade.utility.queries import (
-    Query,
-    error_of_holder,
-    estimated_answers,
-    queries_of_holder,
-    true_answers,
-)
+from masquerade.utility.queries import Query, error_of_holder, estimated_answers, queries_of_holder, true_answers
 
 # --- classes ------------------------------------------------------------------------------------------------
 # The class of the common records, which all parties of a mashup share.
@@ -292,13 +286,7 @@ def find_common_rows(seat: Seat) -> Script[Rows]:
     me = contract.parties.index(seat.name)
     return (
         yield from align(
-            me,
-            contract.parties,
-            seat.identifiers,
-            contract.hash,
-            contract.most_records,
-            work.more,
-            contract.aligned_by,
+            me, contract.parties, seat.identifiers, contract.hash, contract.most_records, work.more, contract.aligned_by
         )
     )
 
@@ -338,9 +326,7 @@ def find_common_records(seat: Seat, preparing: Stage) -> Script[CommonRecords]:
     if held is None and classes is not None:
         everybody = with_classes(everybody, classes)
         sensitive = known_sensitive(name, contract, everybody, classes)
-    return CommonRecords(
-        everybody, everybody, None, classes, sensitive, {"align": aligned - started}, aligned
-    )
+    return CommonRecords(everybody, everybody, None, classes, sensitive, {"align": aligned - started}, aligned)
 
 
 def records_of(name: str, contract: Contract, table: Table) -> Records:
@@ -418,9 +404,7 @@ class AlignProgress:
             self.on_stage(Stage("aligning", percent=percent))
 
 
-def known_sensitive(
-    name: str, contract: Contract, records: Records, classes: Coded | None
-) -> dict[str, Coded]:
+def known_sensitive(name: str, contract: Contract, records: Records, classes: Coded | None) -> dict[str, Coded]:
     """Return the sensitive columns that this party knows; RequirementUnreachable if all records in one group fail.
 
     Codes come along where requirements on them are tested under sharing, and where they are in this memory anyway.

@@ -24,12 +24,7 @@ from masquerade.forms.declared import read_declared, without_floats
 from masquerade.forms.form import read_json
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import (
-    Conjunction,
-    GroupRequirement,
-    Requirement,
-    without_redundant,
-)
+from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
 from masquerade.protocol.align.alignment_ways import BY_SIZE
 
 # --- attribute terms ----------------------------------------------------------------------------------------
@@ -119,9 +114,7 @@ def agreed_table(table: Table, terms: Iterable[AttributeTerms]) -> Table:
 def agreed_schema(own: Schema, terms: Iterable[AttributeTerms]) -> Schema:
     """Return a schema with the agreed terms in place of its own."""
     agreed = {each.name: each for each in terms}
-    return Schema(
-        (agreed.get(each.name, AttributeTerms(each.name)).applied(each) for each in own), own.identifiers
-    )
+    return Schema((agreed.get(each.name, AttributeTerms(each.name)).applied(each) for each in own), own.identifiers)
 
 
 def _text(number: Number | None) -> str | None:

@@ -110,8 +110,7 @@ def _columns(
                 f"{_cell(column.name, schema)} for each common record, "
                 f"no finer than every requirement over it allows{kept_to(contract, column.name)}",
                 over,
-                ({OTHERS: peers_see} if peers_see is not None else {})
-                | _shown("the released cells", shuffled_to),
+                ({OTHERS: peers_see} if peers_see is not None else {}) | _shown("the released cells", shuffled_to),
             )
         else:
             yield DisclosedColumn(
@@ -129,9 +128,7 @@ def kept_to(contract: Contract, name: str) -> str:
     if terms is None:
         return ""
     said = []
-    widths = [
-        None if width is None else f"intervals of {width}" for width in (terms.min_width, terms.max_width)
-    ]
+    widths = [None if width is None else f"intervals of {width}" for width in (terms.min_width, terms.max_width)]
     if finest := ", ".join(terms.min_generalization) or widths[0]:
         said.append(f"nor than {finest}")
     if coarsest := ", ".join(terms.max_generalization) or widths[1]:
@@ -184,9 +181,7 @@ def _boundaries(contract: Contract, party: str, others: str) -> Iterator[str]:
     if not contract.bounded:
         return
     limited = ", ".join(contract.bounded)
-    yield (
-        f"everybody: which of the common records, and so of their own people, the boundaries of {limited} leave out"
-    )
+    yield (f"everybody: which of the common records, and so of their own people, the boundaries of {limited} leave out")
     held = {column.name for column in contract.columns_of(party)}
     if own := [name for name in contract.bounded if name in held]:
         yield f"{others}: which of the others have the same most general allowed value of {', '.join(own)}"

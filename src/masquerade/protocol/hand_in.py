@@ -200,18 +200,14 @@ class Columns(Message, tag="columns", frozen=True):
     left_out: ColumnNames
     seconds: Seconds
     suppressed: int = 0  # common records that are not in the table
-    histograms_by: Annotated[
-        tuple[BackEnd, ...], Meta(max_length=2)
-    ] = ()  # the back ends it used for joint histograms
+    histograms_by: Annotated[tuple[BackEnd, ...], Meta(max_length=2)] = ()  # the back ends it used for joint histograms
     query_error: HoldersError | None = None  # of queries about its own columns
 
 
 class Received(Message, tag="received", frozen=True):
     """The assembler has everybody's columns, and the release satisfies its requirement."""
 
-    error: Annotated[int, Meta(ge=0, le=100)] | None = (
-        None  # of classifying by the release, in percent: hand_in.py
-    )
+    error: Annotated[int, Meta(ge=0, le=100)] | None = None  # of classifying by the release, in percent: hand_in.py
 
 
 def compact(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
@@ -242,9 +238,7 @@ def write_columns(columns: pa.Table) -> bytes:
     return write_stream(columns)
 
 
-def read_columns(
-    message: Columns, sender: str, names: Sequence[str], most_records: int = MOST_RECORDS
-) -> pa.Table:
+def read_columns(message: Columns, sender: str, names: Sequence[str], most_records: int = MOST_RECORDS) -> pa.Table:
     """Decode a party's columns, which must be those that it agreed to hand in."""
     try:
         table = read_stream(message.table, names, most_records)

@@ -298,25 +298,14 @@ def collect_ratios(question: JointKeys, contract: Contract) -> Script[JointRatio
             raise PeerBrokeProtocol("", f"{who}: one of them does not follow the protocol")
         compared = found.records if question.sample is None else min(question.sample, found.records)
         scale = RatioScale(compared, question.measure, question.steps)
-        possible = len(found.opened) == len(sets) and all(
-            0 <= number <= scale.most for number in found.opened
-        )
+        possible = len(found.opened) == len(sets) and all(0 <= number <= scale.most for number in found.opened)
         if not max(1, question.least_records) <= found.records <= contract.most_records or not possible:
             raise PeerBrokeProtocol(party, "reports ratios that no records have")
     yield Send(contract.parties, Received())
-    seconds = {
-        part: max(each.seconds.get(part, 0.0) for each in heard.values()) for part in ("align", "protocol")
-    }
+    seconds = {part: max(each.seconds.get(part, 0.0) for each in heard.values()) for part in ("align", "protocol")}
     ratios = tuple(scale.ratio(number) for number in first.opened)
     return JointRatios(
-        sets,
-        ratios,
-        question.measure,
-        question.precision,
-        first.records,
-        compared,
-        contract.parties,
-        seconds,
+        sets, ratios, question.measure, question.precision, first.records, compared, contract.parties, seconds
     )
 
 
@@ -426,9 +415,7 @@ class JointKeys(VerticalMethod):
             holders = {proposal.holder[name] for name in columns if name in proposal.holder}
             if len(holders) == 1:
                 (one,) = holders
-                text = (
-                    f"{', '.join(columns)}: all are {one}'s; a joint key has columns of two parties or more"
-                )
+                text = f"{', '.join(columns)}: all are {one}'s; a joint key has columns of two parties or more"
                 yield Problem(text, key=("sets",))
 
     def party(self, seat: Seat) -> Script[int]:
@@ -439,9 +426,7 @@ class JointKeys(VerticalMethod):
         """Hear the ratios of all parties, which must be the same."""
         return collect_ratios(self, assembly.contract)
 
-    def disclosure(
-        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
-    ) -> Disclosure:
+    def disclosure(self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool) -> Disclosure:
         """Who is common, and a ratio for each set; no column leaves."""
         joined = disclosed_by_join(contract, party, schema, [], {}, show_steps=False)
         others = ", ".join(name for name in contract.parties if name != party)

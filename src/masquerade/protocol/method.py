@@ -40,9 +40,7 @@ REPORTED_SETTINGS = (
     "third_party",
 )  # settings of a release that its summary reports, if present
 
-RoleName = Literal[
-    "class", "duration", "event"
-]  # of a column that a job or a request names apart from attributes
+RoleName = Literal["class", "duration", "event"]  # of a column that a job or a request names apart from attributes
 
 OnStep = Callable[[ReportedStep], None]
 Judge = Callable[[pa.Table, str], float | None]  # a release's classification error, given the class
@@ -227,9 +225,7 @@ class SessionMethod(AskedMethod):
         """Run one party's part from start to end. Return how many records it had in the session."""
 
     @abstractmethod
-    def disclosure(
-        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
-    ) -> Disclosure:
+    def disclosure(self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool) -> Disclosure:
         """Return what leaves a party, and who gets to see it."""
 
     def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
@@ -246,8 +242,7 @@ class SessionMethod(AskedMethod):
         for at, part in enumerate(proposal.parts):
             if part.within_boundaries:
                 yield Problem(
-                    f"{self.name} keeps to no boundaries between parties; ask for k-anonymity",
-                    key=("privacy", at),
+                    f"{self.name} keeps to no boundaries between parties; ask for k-anonymity", key=("privacy", at)
                 )
         for name in sorted(proposal.boundaries):
             text = f"{self.name} keeps to no boundaries between parties; leave out max_generalization, max_width "

@@ -78,12 +78,7 @@ def counted_columns(name: str, contract: Contract) -> tuple[tuple[str, ...], tup
 
 
 def wanted_of_party(
-    name: str,
-    contract: Contract,
-    schema: Schema,
-    identifier: str,
-    missing: Missing,
-    missing_values: Sequence[str],
+    name: str, contract: Contract, schema: Schema, identifier: str, missing: Missing, missing_values: Sequence[str]
 ) -> tuple[Wanted, Identified]:
     """Return what a contract asks of a party's rows; `schema` is the party's own, before anything was agreed."""
     needed = contract.columns_needed(name)
@@ -95,9 +90,7 @@ def wanted_of_party(
     return wanted, Identified(identifier, contract.normalize, released)
 
 
-def read_own_records(
-    files: Parted, wanted: Wanted, engine: Engine, how: Identified
-) -> tuple[Records, Identifiers]:
+def read_own_records(files: Parted, wanted: Wanted, engine: Engine, how: Identified) -> tuple[Records, Identifiers]:
     """Read the parts of a party's table into an engine's chunks; return them, and each row's identifier."""
     parts = parts_for(files, wanted, engine)
     chunks, told = engine.load([_ReadOwnPart(part, wanted, how) for part in parts])
@@ -162,9 +155,7 @@ class _Number:
 
 
 def _refuse_doubled(
-    ids: Identifiers,
-    parts: Sequence[tuple[NDArray[np.intp] | None, TablePart, Wanted]],
-    how: Identified,
+    ids: Identifiers, parts: Sequence[tuple[NDArray[np.intp] | None, TablePart, Wanted]], how: Identified
 ) -> None:
     """Refuse two rows with one identifier, which may be in different parts; the error does not show it."""
     if not ids.may_repeat():
@@ -174,14 +165,10 @@ def _refuse_doubled(
         if (first := place.setdefault(each, row)) != row:
             one, other = (_origin(at, parts) for at in (first, row))
             text = f"the same identifier as row {one[0].first_row + one[1] + 1} of {one[0].name}"
-            raise DataError(
-                other[0].problem(f"{text}; each identifier must stand in one row", other[1], how.column)
-            )
+            raise DataError(other[0].problem(f"{text}; each identifier must stand in one row", other[1], how.column))
 
 
-def _origin(
-    row: int, parts: Sequence[tuple[NDArray[np.intp] | None, TablePart, Wanted]]
-) -> tuple[Origin, int]:
+def _origin(row: int, parts: Sequence[tuple[NDArray[np.intp] | None, TablePart, Wanted]]) -> tuple[Origin, int]:
     """Return where a complete row came from: how errors name its part, and its place there."""
     for rows, part, wanted in parts:
         size = part.rows if rows is None else rows.size
@@ -224,9 +211,7 @@ def in_common_order(table: Records, rows: Rows) -> Records:
     columns: dict[str, Column] = {}
     numbers: dict[str, Counts] = {}
     for name, column in table.columns.items():
-        domain, numbers[ranks_of(name)] = narrowed(
-            table.schema[name], column.domain, counts[ranks_of(name)] > 0
-        )
+        domain, numbers[ranks_of(name)] = narrowed(table.schema[name], column.domain, counts[ranks_of(name)] > 0)
         columns[name] = replace(column, domain=domain)
     coded, whole = {}, {}
     for name, each in table.coded.items():

@@ -86,9 +86,7 @@ def exchange_nonces(me: int, parties: Sequence[str]) -> Script[tuple[bytes, ...]
             continue
         nonce = yield Receive(name, SessionNonce)
         if len(nonce.data) != _NONCE_BYTES:
-            raise PeerBrokeProtocol(
-                name, f"sent a nonce of {len(nonce.data)} bytes instead of {_NONCE_BYTES}"
-            )
+            raise PeerBrokeProtocol(name, f"sent a nonce of {len(nonce.data)} bytes instead of {_NONCE_BYTES}")
         nonces.append(nonce.data)
     return tuple(nonces)
 
@@ -199,12 +197,7 @@ class Pair:
         return garbling, GarbledCircuit(garbling.tables, garbling.seed, tags)
 
     def evaluate(
-        self,
-        circuit: Circuit,
-        size: int,
-        inputs: Mapping[str, Bits],
-        batch: ReceivedBatch,
-        heard: GarbledCircuit,
+        self, circuit: Circuit, size: int, inputs: Mapping[str, Bits], batch: ReceivedBatch, heard: GarbledCircuit
     ) -> Evaluation:
         """Run the evaluator's part on what the garbler sent."""
         if self._evaluator is None:
@@ -229,9 +222,7 @@ def prepare_pair(me: int, parties: Sequence[str], purpose: bytes) -> Script[Pair
     return pair
 
 
-def shared_outputs(
-    pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits]
-) -> Script[dict[str, Bits]]:
+def shared_outputs(pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits]) -> Script[dict[str, Bits]]:
     """Evaluate a circuit for `size` instances. Return this party's XOR shares of all outputs.
 
     Each party supplies the bits of its own inputs; together they must supply all of them.
@@ -241,11 +232,7 @@ def shared_outputs(
 
 
 def read_outputs(
-    pair: Pair,
-    circuit: Circuit,
-    size: int,
-    inputs: Mapping[str, Bits],
-    readers: frozenset[int] = frozenset((0, 1)),
+    pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits], readers: frozenset[int] = frozenset((0, 1))
 ) -> Script[dict[str, Bits]]:
     """Evaluate a circuit so that `readers` read all outputs; a party that is not among them gets nothing."""
     if not readers or not readers <= {0, 1}:
@@ -268,20 +255,14 @@ def _outputs(
 
 
 def _garbled(
-    pair: Pair,
-    circuit: Circuit,
-    parts: Sequence[slice],
-    inputs: Mapping[str, Bits],
-    readers: frozenset[int],
+    pair: Pair, circuit: Circuit, parts: Sequence[slice], inputs: Mapping[str, Bits], readers: frozenset[int]
 ) -> Script[list[dict[str, Bits]]]:
     found = []
     for part in parts:
         heard = yield Receive(pair.peer, CircuitInput)
         mine = {name: bits[:, part] for name, bits in inputs.items()}
         with blaming(pair.peer):
-            kept, message = pair.garble(
-                circuit, part.stop - part.start, mine, heard.columns, tagged=1 in readers
-            )
+            kept, message = pair.garble(circuit, part.stop - part.start, mine, heard.columns, tagged=1 in readers)
         yield Send((pair.peer,), message)
         if 0 in readers:
             answer = yield Receive(pair.peer, CircuitOutput)
@@ -293,11 +274,7 @@ def _garbled(
 
 
 def _evaluated(
-    pair: Pair,
-    circuit: Circuit,
-    parts: Sequence[slice],
-    inputs: Mapping[str, Bits],
-    readers: frozenset[int],
+    pair: Pair, circuit: Circuit, parts: Sequence[slice], inputs: Mapping[str, Bits], readers: frozenset[int]
 ) -> Script[list[dict[str, Bits]]]:
     found = []
     waiting: list[ReceivedBatch] = []

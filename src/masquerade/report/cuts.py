@@ -32,9 +32,7 @@ def is_flat(column: Generalised) -> bool:
     return isinstance(column.domain, Taxonomy) and column.domain.source == FLAT
 
 
-def cut_tree(
-    column: Generalised, steps: Sequence[Step], rows: int = 60, limits: Container[str] = ()
-) -> list[TreeNode]:
+def cut_tree(column: Generalised, steps: Sequence[Step], rows: int = 60, limits: Container[str] = ()) -> list[TreeNode]:
     """Return the nodes in preorder; at most about `rows` rows are drawn, the others only counted.
 
     `limits` names the nodes beyond which no value may be generalised.
@@ -68,9 +66,7 @@ def _of_taxonomy(column: Generalised, taxonomy: Taxonomy, rows: int) -> list[Tre
     return _drawn_taxonomy(taxonomy, released, above, below="leaf count")
 
 
-def _drawn_taxonomy(
-    taxonomy: Taxonomy, released: dict[int, int], above: set[int], below: str
-) -> list[TreeNode]:
+def _drawn_taxonomy(taxonomy: Taxonomy, released: dict[int, int], above: set[int], below: str) -> list[TreeNode]:
     drawn: list[TreeNode] = []
     index: dict[int, int] = {}  # taxonomy position → position among the drawn nodes
     for position, node in enumerate(taxonomy.nodes):
@@ -122,11 +118,7 @@ def _of_splits(column: Generalised, steps: Sequence[Step]) -> list[TreeNode] | N
 
 def _of_values(column: Generalised) -> list[TreeNode]:
     """Return the released values side by side, where no tree is known."""
-    used = [
-        (label, records)
-        for label, records in zip(column.labels, column.counts().tolist(), strict=True)
-        if records
-    ]
+    used = [(label, records) for label, records in zip(column.labels, column.counts().tolist(), strict=True) if records]
     if len(used) == 1:
         return [TreeNode(used[0][0], -1, "cut", used[0][1])]
     top = TreeNode(column.domain.label(0, column.domain.size), -1, "above")
@@ -193,8 +185,7 @@ def widths_section(column: Generalised, total: int, few: int) -> dict[str, Any] 
     values = value_counts(bins, len(edges) - 1).tolist()
     records = [int(weights[bins == position].sum()) for position in range(len(edges) - 1)]
     rows = [
-        _row(words, values[position], records[position], total)
-        for position, words in enumerate(_words(edges, kind))
+        _row(words, values[position], records[position], total) for position, words in enumerate(_words(edges, kind))
     ]
     while rows and rows[0]["values"] == "0":  # only the middle of the histogram may have gaps
         rows.pop(0)
@@ -220,9 +211,7 @@ def _kind(column: Generalised) -> Kind | None:
     if isinstance(column.domain, Continuum) and column.domain.size:
         return column.domain.kind
     kinds: tuple[Kind, ...] = ("continuous", "date")
-    readable = (
-        kind for kind in kinds if all(_interval_ends(label, kind) is not None for label in column.labels)
-    )
+    readable = (kind for kind in kinds if all(_interval_ends(label, kind) is not None for label in column.labels))
     return next(readable, None)
 
 

@@ -87,9 +87,7 @@ def model_contents(learned: Learned) -> dict[str, Any]:
     method = learning_methods().get(str(learned.algorithm["name"]))  # None: of a package that is not here
     return {
         "name": str(learned.algorithm["name"]),
-        "settings": described({**learned.algorithm, "name": "settings"})
-        if len(learned.algorithm) > 1
-        else "",
+        "settings": described({**learned.algorithm, "name": "settings"}) if len(learned.algorithm) > 1 else "",
         "parties": list(learned.parties),
         "dropped_out": list(learned.dropped_out),
         "of_records": method.of_records if method is not None else "",
@@ -185,26 +183,13 @@ def curves_of(curves: Mapping[str, Any]) -> Iterator[Section]:
         points = list(zip(roc["false_positive"], roc["true_positive"], strict=True))
         lines = [Series("model", points), Series("guessing", [(0.0, 0.0), (1.0, 1.0)])]
         chart = line_chart(
-            lines,
-            title="ROC curve",
-            x_name="false positives",
-            y_name="true positives",
-            from_zero=True,
-            write=percent,
+            lines, title="ROC curve", x_name="false positives", y_name="true positives", from_zero=True, write=percent
         )
         yield Section("ROC curve", "How many of each class score above a bound, for every bound.", chart)
     if survival := curves.get("survival"):
-        lines = [
-            Series(name, list(zip(own["times"], own["shares"], strict=True)))
-            for name, own in survival.items()
-        ]
+        lines = [Series(name, list(zip(own["times"], own["shares"], strict=True))) for name, own in survival.items()]
         chart = line_chart(
-            lines,
-            title="Survival curves",
-            x_name="time",
-            y_name="without the event",
-            from_zero=True,
-            write=percent,
+            lines, title="Survival curves", x_name="time", y_name="without the event", from_zero=True, write=percent
         )
         yield Section("Survival curves", "The share of people without the event, by time.", chart)
 

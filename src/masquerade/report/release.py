@@ -185,9 +185,7 @@ def _toml(content: Mapping[str, Any], name: str = "") -> Iterator[str]:
 
 
 def _is_list_of_tables(value: Any) -> bool:
-    return (
-        isinstance(value, list | tuple) and bool(value) and all(isinstance(each, Mapping) for each in value)
-    )
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(each, Mapping) for each in value)
 
 
 def _key(name: str) -> str:
@@ -233,8 +231,7 @@ def contents(release: VerifiedRelease, table_sha256: str = "") -> Section:
         "fold_trees": len(release.columns) > TREES_OPEN,
         "steps": _steps(release),
         "metrics": [
-            (name.replace("_", " "), figure(value), METRICS.get(name, ""))
-            for name, value in _metrics(release).items()
+            (name.replace("_", " "), figure(value), METRICS.get(name, "")) for name, value in _metrics(release).items()
         ],
         "choice": _choice(release.choice) if release.choice is not None else None,
         "settings": settings_section(release.settings),
@@ -315,9 +312,7 @@ def _requirement(verdict: Verdict) -> Section:
         "model": verdict.requirement.model,
         "qid": list(verdict.requirement.qid),
         "parameters": [
-            (name, plain(value))
-            for name, value in verdict.requirement.shown_parameters().items()
-            if name not in wraps
+            (name, plain(value)) for name, value in verdict.requirement.shown_parameters().items() if name not in wraps
         ],
         "value": figure(verdict.value),
         "meaning": verdict.requirement.figure_meaning,
@@ -367,9 +362,7 @@ def _attribute(column: Generalised, release: VerifiedRelease) -> Section:
         "name": column.name,
         "lost": percent(lost) if lost is not None else figure(None),
         "bar": share_bar(lost) if lost is not None else "",
-        "kept": percent(kept)
-        if (kept := release.attribute_information.get(column.name)) is not None
-        else figure(None),
+        "kept": percent(kept) if (kept := release.attribute_information.get(column.name)) is not None else figure(None),
         "values": count(values),
     }
 
@@ -486,9 +479,7 @@ class _CompiledBesideModules(FileSystemBytecodeCache):
     """
 
     def __init__(self) -> None:
-        super().__init__(
-            str(Path(cache_from_source(__file__)).parent), f"%s.{sys.implementation.cache_tag}.page"
-        )
+        super().__init__(str(Path(cache_from_source(__file__)).parent), f"%s.{sys.implementation.cache_tag}.page")
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Write a compiled template, unless Python is told to write none."""

@@ -25,8 +25,7 @@ def risks_section(release: VerifiedRelease, found: Sequence[Finding]) -> dict[st
     if not found:
         return None
     findings = [
-        {"name": attack_title(each.name), "value": figure(each.value), "meaning": each.meaning}
-        for each in found
+        {"name": attack_title(each.name), "value": figure(each.value), "meaning": each.meaning} for each in found
     ]
     return {"findings": findings, "chart": _by_attribute_set(release), "chart_title": _CHART_TITLE}
 
@@ -43,9 +42,7 @@ def attacks_on(release: VerifiedRelease) -> list[Finding]:
         counted = GroupCounts(release.group_sizes, release.group_values)
     qid = tuple(column.name for column in release.columns)
     providers = [name for each in release.verdicts for name in each.requirement.provider_columns]
-    colluding = [
-        each.requirement.m for each in release.verdicts if isinstance(each.requirement, MPrivateGroups)
-    ]
+    colluding = [each.requirement.m for each in release.verdicts if isinstance(each.requirement, MPrivateGroups)]
     scene = Scene(
         Table(release.table),
         Schema([]),
@@ -72,14 +69,10 @@ def _by_attribute_set(release: VerifiedRelease) -> Any:
         (codes, max(len(column.labels), 1))
         for codes, column in zip(of_groups or [each.codes for each in columns], columns, strict=True)
     ]
-    rows = CodedRows.of_codes(
-        names, coded, release.table.num_rows, release.group_sizes if of_groups else None
-    )
+    rows = CodedRows.of_codes(names, coded, release.table.num_rows, release.group_sizes if of_groups else None)
     separation = SeparatedRows.of(rows)
     everything = release.group_sizes.size
-    key = greedy_key(
-        separation, range(len(columns)), lambda extent: extent.groups == everything, [1.0] * len(columns)
-    )
+    key = greedy_key(separation, range(len(columns)), lambda extent: extent.groups == everything, [1.0] * len(columns))
     order = key or (0,)
     bars = []
     for known in range(1, min(len(order), _MOST_SETS) + 1):

@@ -124,9 +124,7 @@ def _says(n: int, bad: int) -> tuple[str, str]:
     if not n:
         return "No requirement was checked", "unknown"
     if not bad:
-        return {1: "The requirement holds", 2: "Both requirements hold"}.get(
-            n, f"All {n} requirements hold"
-        ), "good"
+        return {1: "The requirement holds", 2: "Both requirements hold"}.get(n, f"All {n} requirements hold"), "good"
     if n == 1:
         return "The requirement does not hold", "bad"
     return f"{bad} of {n} requirements {'does' if bad == 1 else 'do'} not hold", "bad"
@@ -144,10 +142,7 @@ def _sentences(release: VerifiedRelease) -> Iterator[str]:
     rows = release.released
     left_out = [
         f"{counted(n, 'row')} {'was' if n == 1 else 'were'} {why}"
-        for n, why in (
-            (release.dropped_rows, "dropped for missing cells"),
-            (release.suppressed, "suppressed"),
-        )
+        for n, why in ((release.dropped_rows, "dropped for missing cells"), (release.suppressed, "suppressed"))
         if n
     ]
     yield (

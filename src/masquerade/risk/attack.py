@@ -120,9 +120,7 @@ class Boxes:
         labels_of_rows, n_groups = group_rows(columns, len(table))
         first = first_rows(labels_of_rows, n_groups)
         lo, hi = (
-            np.stack(
-                [each[codes[first], end] for (codes, _), each in zip(columns, ranges, strict=True)], axis=1
-            )
+            np.stack([each[codes[first], end] for (codes, _), each in zip(columns, ranges, strict=True)], axis=1)
             if scales
             else np.zeros((n_groups, 0))
             for end in (0, 1)
@@ -141,9 +139,7 @@ class Boxes:
         everyone = np.arange(others.sizes.size)
         for lo, hi in zip(self.lo, self.hi, strict=True):
             met = everyone
-            for (their_lo, their_hi), low, high in zip(
-                ends, lo, hi, strict=True
-            ):  # ever fewer are left to look at
+            for (their_lo, their_hi), low, high in zip(ends, lo, hi, strict=True):  # ever fewer are left to look at
                 met = met[(their_lo[met] < high) & (their_hi[met] > low)]
             yield met
 
@@ -153,9 +149,7 @@ class Boxes:
         of_group, n_boxes = group_rows([(codes, found.size) for found, codes in ends], self.sizes.size)
         first = first_rows(of_group, n_boxes)
         sizes = weighted_counts(of_group, self.sizes, n_boxes).astype(np.int64)
-        merged = replace(
-            self, lo=self.lo[first], hi=self.hi[first], sizes=sizes, groups=of_group[self.groups]
-        )
+        merged = replace(self, lo=self.lo[first], hi=self.hi[first], sizes=sizes, groups=of_group[self.groups])
         return merged, of_group
 
 
@@ -244,10 +238,7 @@ class Scene:
     @cached_property
     def scales(self) -> dict[str, CellRanges]:
         """How the cells of each attribute are compared."""
-        return {
-            name: CellRanges(self.schema[name] if name in self.schema else Attribute(name))
-            for name in self.qid
-        }
+        return {name: CellRanges(self.schema[name] if name in self.schema else Attribute(name)) for name in self.qid}
 
     def boxes_of(self, table: Table, what: str) -> Boxes:
         """Group a table over those attributes of the QIDs that it has; refuse one that has none."""

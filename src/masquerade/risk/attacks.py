@@ -10,16 +10,7 @@ import numpy as np
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, Rows, value_counts, weighted_counts
 from masquerade.privacy.check import reidentification_risk
-from masquerade.risk.attack import (
-    MOST_RECORDS,
-    Boxes,
-    Finding,
-    Need,
-    Scene,
-    histograms,
-    people_of_groups,
-    share_of,
-)
+from masquerade.risk.attack import MOST_RECORDS, Boxes, Finding, Need, Scene, histograms, people_of_groups, share_of
 
 _HALVINGS = 64  # of 62 natural logarithms, to the last bit
 
@@ -40,10 +31,7 @@ ATTACKS: list[Attack] = []
 def attack(scene: Scene) -> list[Finding]:
     """Play every attack for which the scene has what it needs."""
     return [
-        finding
-        for each in ATTACKS
-        if all(getattr(scene, need) for need in each.needs)
-        for finding in each.run(scene)
+        finding for each in ATTACKS if all(getattr(scene, need) for need in each.needs) for finding in each.run(scene)
     ]
 
 
@@ -63,9 +51,7 @@ def _attack(name: str, summary: str, *needs: Need) -> Callable[[Run], Run]:
 # --- identity: whose record is it ---------------------------------------------------------------------------
 
 
-@_attack(
-    "prosecutor", "the highest chance of finding the record of a person who is known to be in the release"
-)
+@_attack("prosecutor", "the highest chance of finding the record of a person who is known to be in the release")
 def _prosecutor(scene: Scene) -> Iterator[Finding]:
     """Somebody who knows that a person is in the release looks for that person's record."""
     sizes = scene.sizes
@@ -76,20 +62,15 @@ def _prosecutor(scene: Scene) -> Iterator[Finding]:
 
 
 @_attack(
-    "journalist",
-    "the highest chance of finding the record of somebody of the outside table, or else as prosecutor",
+    "journalist", "the highest chance of finding the record of somebody of the outside table, or else as prosecutor"
 )
 def _journalist(scene: Scene) -> Iterator[Finding]:
     """Somebody looks for any person, among all people who might be in the release."""
     people, whose = people_of_groups(scene)
     highest = float((1 / people).max()) if people.size else 0.0
     fewest = int(people.min()) if people.size else 0
-    meaning = (
-        f"in the least protected group {fewest:,} people of {whose} fit a record, so a guess is right with "
-    )
-    yield Finding(
-        "journalist", highest, meaning + f"probability {highest:.4g}", scene.most_exposed(1 / people)
-    )
+    meaning = f"in the least protected group {fewest:,} people of {whose} fit a record, so a guess is right with "
+    yield Finding("journalist", highest, meaning + f"probability {highest:.4g}", scene.most_exposed(1 / people))
 
 
 @_attack("marketer", "the share of records that are linked rightly when everybody is linked")
@@ -104,8 +85,7 @@ def _marketer(scene: Scene) -> Iterator[Finding]:
 
 
 @_attack(
-    "population-uniqueness-zayatz",
-    "the share of records that are unique in the population, estimated by Zayatz (1991)",
+    "population-uniqueness-zayatz", "the share of records that are unique in the population, estimated by Zayatz (1991)"
 )
 def _zayatz_uniqueness(scene: Scene) -> Iterator[Finding]:
     """Population uniqueness by Zayatz' estimator."""
@@ -120,9 +100,7 @@ def _zayatz_uniqueness(scene: Scene) -> Iterator[Finding]:
         f"of {unique:,} records that are unique here, about {unique * chance:,.1f} are unique among "
         f"{population:,} people ({whence}), by Zayatz"
     )
-    yield Finding(
-        "population-uniqueness-zayatz", share, meaning, scene.most_exposed((scene.sizes == 1) * chance)
-    )
+    yield Finding("population-uniqueness-zayatz", share, meaning, scene.most_exposed((scene.sizes == 1) * chance))
 
 
 def zayatz(sizes: Counts, fraction: float) -> float:
@@ -136,8 +114,7 @@ def zayatz(sizes: Counts, fraction: float) -> float:
 
 
 @_attack(
-    "population-uniqueness-ewens",
-    "the share of the population that is unique, estimated by Ewens' sampling formula",
+    "population-uniqueness-ewens", "the share of the population that is unique, estimated by Ewens' sampling formula"
 )
 def _ewens_uniqueness(scene: Scene) -> Iterator[Finding]:
     """Population uniqueness by Ewens' sampling formula."""
@@ -229,8 +206,7 @@ def _skewness(scene: Scene) -> Iterator[Finding]:
         rise = (within - whole).max(axis=1, initial=0.0)
         highest = float(rise.max(initial=0.0))
         meaning = (
-            f"in the worst group one {name} value is {highest * 100:.1f} points more frequent "
-            "than in the whole release"
+            f"in the worst group one {name} value is {highest * 100:.1f} points more frequent than in the whole release"
         )
         yield Finding(SKEWNESS, highest, meaning, scene.most_exposed(rise), name)
 
@@ -245,9 +221,7 @@ def _background_knowledge(scene: Scene) -> Iterator[Finding]:
     for name, counts in histograms(scene, scene.sensitive):
         exposed = (counts > 0).sum(axis=1) <= 2
         share = share_of(scene, exposed)
-        meaning = (
-            f"whoever can rule out one value of {name} for a person knows it for {share:.2%} of the people"
-        )
+        meaning = f"whoever can rule out one value of {name} for a person knows it for {share:.2%} of the people"
         yield Finding("background-knowledge", share, meaning, scene.most_exposed(exposed.astype(float)), name)
 
 
@@ -302,9 +276,7 @@ def _intersection(scene: Scene) -> Iterator[Finding]:
             continue
         share, rows = _told(scene, name, with_it)
         who = "people" if scene.original is not None else "records, at most,"
-        meaning = (
-            f"for {share:.2%} of the {who} all releases together leave one value of {name}, each several"
-        )
+        meaning = f"for {share:.2%} of the {who} all releases together leave one value of {name}, each several"
         yield Finding("intersection", share, meaning, rows)
 
 
@@ -364,9 +336,7 @@ def _values(release: Table, name: str, boxes: Boxes) -> list[set[str]]:
 
 
 @_attack(
-    "difference",
-    "the highest chance of finding a record among those that two releases group differently",
-    "earlier",
+    "difference", "the highest chance of finding a record among those that two releases group differently", "earlier"
 )
 def _difference(scene: Scene) -> Iterator[Finding]:
     """The records that a group has beyond those of another release that must all be in it."""

@@ -283,10 +283,7 @@ def _unmark_later(rows: CodedRows) -> None:
             there = rows.chunks.only(at, partial(_which_are_there, names=rows.names, labels=several))
             owner[(owner < 0) & there] = at
         rows.chunks.change(
-            [
-                partial(_unmark, names=rows.names, labels=several[owner != at])
-                for at in range(len(rows.chunks))
-            ]
+            [partial(_unmark, names=rows.names, labels=several[owner != at]) for at in range(len(rows.chunks))]
         )
 
 
@@ -429,9 +426,7 @@ class Question:
         if (self.epsilon is None) != (self.delta is None):
             raise ParameterError("epsilon and delta belong together: give both, or none")
         if self.exact and (self.all or self.beta is not None or self.sampled):
-            raise ParameterError(
-                "exact looks for the smallest key: give it without beta, epsilon, delta and all"
-            )
+            raise ParameterError("exact looks for the smallest key: give it without beta, epsilon, delta and all")
         if self.all and (self.beta is None or self.sampled):
             raise ParameterError("all needs beta, the ratio to reach, and looks at all rows: give no epsilon")
         if self.sampled and self.beta is not None and self.measure == "distinct":
@@ -527,20 +522,14 @@ def _all(question: Question, separation: Separation, weights: list[float]) -> li
     goal = at_least(question.beta, separation.whole, question.measure)
     found = sorted(
         (sum(weights[at] for at in each.columns), -each.extent.of(question.measure), each.columns)
-        for each in minimal_quasi_identifiers(
-            separation, len(weights), question.measure, goal, question.max_size
-        )
+        for each in minimal_quasi_identifiers(separation, len(weights), question.measure, goal, question.max_size)
     )
     if not found:
-        raise AnswerIsNo(
-            f"no {question.max_size} columns or fewer reach a {question.measure} ratio of {question.beta}"
-        )
+        raise AnswerIsNo(f"no {question.max_size} columns or fewer reach a {question.measure} ratio of {question.beta}")
     return [columns for _, _, columns in found]
 
 
-def _greedy(
-    question: Question, separation: Separation, size: int | None, weights: list[float]
-) -> tuple[int, ...]:
+def _greedy(question: Question, separation: Separation, size: int | None, weights: list[float]) -> tuple[int, ...]:
     columns, everything = range(len(weights)), separation
     for column in columns:
         everything = everything.refined(column)

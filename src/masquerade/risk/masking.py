@@ -56,9 +56,7 @@ def fuzzy_duplicates(table: CodedRows, rate: float, max_size: int = 3) -> FuzzyD
     alike = SeparatedRows.of(table, found.columns).alike
     groups = [tuple(int(row) + 1 for row in each) for each in alike]
     return FuzzyDuplicates(
-        tuple(table.names[at] for at in found.columns),
-        found.extent.groups / table.rows,
-        tuple(sorted(groups)),
+        tuple(table.names[at] for at in found.columns), found.extent.groups / table.rows, tuple(sorted(groups))
     )
 
 
@@ -87,9 +85,7 @@ def _least(
     """Return the column that adds least for its weight and fits, the first of equals; forget those that do not fit."""
     already = separation.extent.of(measure)
     best: tuple[float, int] | None = None
-    order = sorted(
-        (max(0.0, (at_least - already) / weights[each]), each) for each, at_least in reached.items()
-    )
+    order = sorted((max(0.0, (at_least - already) / weights[each]), each) for each, at_least in reached.items())
     for bound, column in order:
         if best is not None and best <= (bound, column):
             break
@@ -251,9 +247,7 @@ def read_weights(path: Path) -> dict[str, float]:
         raise ParameterError(f"{path}: must be names of columns with a number each")
     if isinstance(found.get("attributes"), dict):
         sections = found["attributes"].items()
-        found = {
-            name: each["weight"] for name, each in sections if isinstance(each, dict) and "weight" in each
-        }
+        found = {name: each["weight"] for name, each in sections if isinstance(each, dict) and "weight" in each}
     elif isinstance(found.get("weights"), dict):
         found = found["weights"]
     return checked_weights(found, f"{path}: the weight of")
@@ -272,17 +266,13 @@ def weights_of(names: Sequence[str], weights: Weights | None) -> list[float]:
     """Return the weight of each column; a weight of no column is an error."""
     for name in weights or {}:
         if name not in names:
-            raise ParameterError(
-                f'weights: no column "{name}"{hint(name, names)}; the columns are: {", ".join(names)}'
-            )
+            raise ParameterError(f'weights: no column "{name}"{hint(name, names)}; the columns are: {", ".join(names)}')
     return [(weights or {}).get(name, 1.0) for name in names]
 
 
 def _csv(text: bytes) -> dict[str, Any]:
     text.decode()  # raises ValueError
-    found = [
-        [cell.decode().strip() for cell in row.cells] for row in rows(text, likely_separator(text).encode())
-    ]
+    found = [[cell.decode().strip() for cell in row.cells] for row in rows(text, likely_separator(text).encode())]
     if any(len(row) != 2 for row in found):
         raise ValueError("rows of a name and a number are expected")
     listed = found[1:] if found and found[0][1] == "weight" else found

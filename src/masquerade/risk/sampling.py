@@ -45,9 +45,7 @@ _MARGIN = 6.0  # standard deviations
 class RowSample:
     """Takes rows as they come, and holds those that the sample may need."""
 
-    def __init__(
-        self, size: SampleSize, seed: int, held_bytes: int = HELD_BYTES, expected: int | None = None
-    ) -> None:
+    def __init__(self, size: SampleSize, seed: int, held_bytes: int = HELD_BYTES, expected: int | None = None) -> None:
         """Prepare to take rows; `expected` is how many will come, if it is known: then nothing is held in vain."""
         self._size, self._held_bytes, self._expected = size, held_bytes, expected or 0
         self._random = np.random.default_rng(seed)
@@ -156,9 +154,7 @@ def share_below(size: int, rows: int) -> float:
     return (size + _MARGIN * math.sqrt(size) + _MARGIN) / rows
 
 
-def _below(
-    bound: float, table: pa.Table, numbers: NDArray[np.float64]
-) -> tuple[pa.Table, NDArray[np.float64]]:
+def _below(bound: float, table: pa.Table, numbers: NDArray[np.float64]) -> tuple[pa.Table, NDArray[np.float64]]:
     kept = np.flatnonzero(numbers < bound)
     return table.take(pa.array(kept)), numbers.take(kept)
 
@@ -236,10 +232,7 @@ class SampledPairs:
     @classmethod
     def of(cls, rows: CodedRows, first: Rows, second: Rows) -> SampledPairs:
         """Compare the rows `first[i]` and `second[i]` of one chunk, for each i."""
-        return cls(
-            rows.chunks.only(0, partial(_apart, names=rows.names, first=first, second=second)),
-            int(first.size),
-        )
+        return cls(rows.chunks.only(0, partial(_apart, names=rows.names, first=first, second=second)), int(first.size))
 
     @property
     def whole(self) -> Extent:

@@ -104,9 +104,7 @@ class CodedRows:
     engine: Engine
     chunks: Chunks
     sizes: tuple[int, ...]  # the rows of each chunk
-    drawn_from: int | None = (
-        None  # how many rows these are a sample of, in random order; None where they are all
-    )
+    drawn_from: int | None = None  # how many rows these are a sample of, in random order; None where they are all
 
     @classmethod
     def of(cls, table: Table, columns: Sequence[str] | None = None) -> CodedRows:
@@ -116,11 +114,7 @@ class CodedRows:
 
     @classmethod
     def of_codes(
-        cls,
-        names: Sequence[str],
-        columns: Iterable[tuple[Ints, int]],
-        rows: int,
-        times: Counts | None = None,
+        cls, names: Sequence[str], columns: Iterable[tuple[Ints, int]], rows: int, times: Counts | None = None
     ) -> CodedRows:
         """Hold columns of codes, each with the bound of its codes; a row may stand for several (`times`)."""
         arrays: Arrays = {} if times is None else {_TIMES: times}
@@ -165,9 +159,7 @@ class CodedRows:
         for name in self.names:
             values = np.concatenate([np.empty(0, np.uint64), *(each[_values_in(name)] for each in pieces)])
             starts = np.cumsum([0, *(each[_values_in(name)].size for each in pieces)])
-            codes = [
-                each[_codes_in(name)] + start for each, start in zip(pieces, starts.tolist(), strict=False)
-            ]
+            codes = [each[_codes_in(name)] + start for each, start in zip(pieces, starts.tolist(), strict=False)]
             found, numbers = distinct_values(values)
             own = numbers.take(np.concatenate([np.empty(0, np.int64), *codes]))
             columns.append((own.astype(np.int32), int(found.size)))

@@ -153,9 +153,7 @@ LONGEST_PASSWORD = 1024
 USUAL_SCOPES = (Scope.READ, Scope.REQUEST, Scope.DOWNLOAD)  # of a token for a program
 USUAL_LIFETIME, LONGEST_LIFETIME = timedelta(days=90), timedelta(days=366)
 HERE = SignInSource("")  # of whoever says nothing of where the guess comes from
-_WRONG = (
-    "the name or the password is wrong, the account is disabled, or too many wrong guesses came from here"
-)
+_WRONG = "the name or the password is wrong, the account is disabled, or too many wrong guesses came from here"
 _MOST_TOKENS = 100  # of a user, besides sign-ins
 _MOST_SIGN_INS = 100
 _WRONG_TOKEN = "the token is not valid: unknown, expired or revoked, or its account is disabled"  # noqa: S105
@@ -308,9 +306,7 @@ class Accounts:
         has signed in, ends no later.
         """
         if not timedelta(0) < lifetime <= LONGEST_LIFETIME:
-            raise ParameterError(
-                f"a token's lifetime must be above 0 and at most {LONGEST_LIFETIME.days} days"
-            )
+            raise ParameterError(f"a token's lifetime must be above 0 and at most {LONGEST_LIFETIME.days} days")
         if not scopes:
             raise ParameterError(f"a token needs at least one scope; there are {', '.join(Scope)}")
         expires = self._store.clock() + lifetime

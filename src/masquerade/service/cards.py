@@ -69,9 +69,7 @@ class ColumnCard(_Card):
             " duration and event are for models of survival, and never released"
         ),
     ] = "attribute"
-    taxonomy: Annotated[TaxonomyCard | None, Field(description="its taxonomy; null: none is published")] = (
-        None
-    )
+    taxonomy: Annotated[TaxonomyCard | None, Field(description="its taxonomy; null: none is published")] = None
 
 
 @dataclass(frozen=True)
@@ -80,14 +78,10 @@ class SchemaCard(_Card):
 
     party: Annotated[str, Field(description="whose it is", examples=["bank"])]
     dataset: Annotated[str, Field(description="its name", examples=["customers"])]
-    identifier: Annotated[
-        str, Field(description="the column that identifies people, which is never released")
-    ]
+    identifier: Annotated[str, Field(description="the column that identifies people, which is never released")]
     columns: Annotated[tuple[ColumnCard, ...], Field(description="what can be asked for")]
     schema: Annotated[str, Field(description="a digest of how the columns are generalised, bounds included")]
-    records: Annotated[
-        int | None, Field(description="the number of records, rounded up; null: not published")
-    ] = None
+    records: Annotated[int | None, Field(description="the number of records, rounded up; null: not published")] = None
     snapshot: Annotated[
         str | None, Field(description="the commitment to the table as it stands; null: not read yet")
     ] = None

@@ -170,9 +170,7 @@ def record_of(deal: Deal, party: str, time: int, session: str = "", contract: st
     terms = deal.terms
     provision = terms.provision(party)
     assert provision is not None  # only parties hand columns in
-    return ReleaseRecord(
-        provision.dataset, provision.snapshot, terms, deal.recipients, time, session, contract
-    )
+    return ReleaseRecord(provision.dataset, provision.snapshot, terms, deal.recipients, time, session, contract)
 
 
 def _write(path: Path, event: str, told: ReleaseRecord | Declined) -> None:

@@ -22,9 +22,7 @@ def configure(*, as_json: bool) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     # The trace of an exception may hold values: only its kind is logged.
-    rendering: Any = (
-        structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=False)
-    )
+    rendering: Any = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=False)
     structlog.configure(
         processors=[*shared, rendering],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

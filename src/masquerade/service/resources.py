@@ -102,9 +102,7 @@ class UserDetails(User):
 class SignedIn(Resource):
     """A token for twelve hours, with all scopes."""
 
-    token: str = Field(
-        repr=False, description="the token; it is shown here and never again", examples=["mq_3q2-…"]
-    )
+    token: str = Field(repr=False, description="the token; it is shown here and never again", examples=["mq_3q2-…"])
     expires: datetime = Field(description="until when it opens anything")
     user: str = Field(description="the user's name", examples=["ana"])
     role: Role = Field(description="what the user may do")
@@ -129,9 +127,7 @@ class Token(Resource):
 class IssuedToken(Token):
     """A new token."""
 
-    token: str = Field(
-        repr=False, description="the token; it is shown here and never again", examples=["mq_3q2-…"]
-    )
+    token: str = Field(repr=False, description="the token; it is shown here and never again", examples=["mq_3q2-…"])
 
 
 # --- what can be requested ---
@@ -152,8 +148,7 @@ class Provider(Resource):
         description="by when 95 % of its answers to the coordinator came lately, in seconds; null: not known yet",
     )
     availability: float | None = Field(
-        default=None,
-        description="the share of the coordinator's calls that it answered lately; null: not known yet",
+        default=None, description="the share of the coordinator's calls that it answered lately; null: not known yet"
     )
 
 
@@ -172,37 +167,28 @@ class RequestPreview(Resource):
     """What would come of a request; nothing is stored."""
 
     contributors: dict[str, tuple[str, ...]] = Field(
-        default={},
-        description="for each column that is wanted, the parties that hold it",
-        examples=[{"age": ["bank"]}],
+        default={}, description="for each column that is wanted, the parties that hold it", examples=[{"age": ["bank"]}]
     )
-    parties: tuple[str, ...] = Field(
-        default=(), description="who would take part", examples=[["bank", "clinic"]]
-    )
+    parties: tuple[str, ...] = Field(default=(), description="who would take part", examples=[["bank", "clinic"]])
     requirement: tuple[str, ...] = Field(default=(), description="the requirement that is wished, in words")
     price: int = Field(
         default=0, description="what it costs at most, in cents, by the parties' price lists", examples=[1500]
     )
     budget: int = Field(default=0, description="what it may cost, in cents", examples=[5000])
     purposes: tuple[str, ...] = Field(
-        default=(),
-        description='the purposes that all who would take part allow; "*": any',
-        examples=[["research"]],
+        default=(), description='the purposes that all who would take part allow; "*": any', examples=[["research"]]
     )
     refused_by: tuple[str, ...] = Field(
         default=(), description="who of them does not allow the purpose, and will refuse"
     )
     unreachable: tuple[str, ...] = Field(
-        default=(),
-        description="who of them did not answer when last asked; the session fails unless it is back",
+        default=(), description="who of them did not answer when last asked; the session fails unless it is back"
     )
     released_before: bool = Field(
         default=False,
         description="whether you were given a release of a table as it is now: you get the same, or one made of it",
     )
-    asked: bool = Field(
-        default=False, description="whether the parties were asked what they would answer to it now"
-    )
+    asked: bool = Field(default=False, description="whether the parties were asked what they would answer to it now")
     refusals: tuple[str, ...] = Field(
         default=(),
         description="what they would answer against it, each sentence once with who says it in brackets",
@@ -242,9 +228,7 @@ class SessionFacts(Resource):
     id: str = Field(description="the session's identifier", examples=["0f" * 16])
     client: str = Field(description="who asked", examples=["ana"])
     recipients: tuple[str, ...] = Field(description="who else may have the release")
-    providers: tuple[str, ...] = Field(
-        description="the parties that take part", examples=[["bank", "clinic"]]
-    )
+    providers: tuple[str, ...] = Field(description="the parties that take part", examples=[["bank", "clinic"]])
     purpose: str = Field(description="what the table is for", examples=["research"])
     status: Status = Field(description="where it stands")
     cause: str | None = Field(description="why it stands there; null: as it should")
@@ -274,9 +258,7 @@ class SessionFacts(Resource):
 class MissedQuality(Resource):
     """What a table that waits for its client has lost and would cost, and how far it is from the wished quality."""
 
-    error: float | None = Field(
-        default=None, description="the classification error; null: it could not be measured"
-    )
+    error: float | None = Field(default=None, description="the classification error; null: it could not be measured")
     most_error: float | None = Field(default=None, description="the one that was wished at most")
     ncp: float | None = Field(
         default=None,
@@ -304,8 +286,7 @@ class MissedQuality(Resource):
         " 0: declined or not, it binds later ones; null: any number",
     )
     kept: dict[str, float] = Field(
-        default_factory=dict,
-        description="by column, the share of its information that it keeps, where it is known",
+        default_factory=dict, description="by column, the share of its information that it keeps, where it is known"
     )
     information_kept: float | None = Field(
         default=None, description="the share of the columns' information that is kept; null: not measured"
@@ -353,8 +334,7 @@ class Session(SessionFacts):
         examples=["bank"],
     )
     approvals: tuple[str, ...] = Field(
-        default=(),
-        description="while it is negotiated: the parties where a person has to approve it before they sign",
+        default=(), description="while it is negotiated: the parties where a person has to approve it before they sign"
     )
     missed: MissedQuality | None = Field(
         default=None,
@@ -395,9 +375,7 @@ class Event(Resource):
         description="status, offer, counter, roll_up, approval, contract, progress, step, quality or problem",
         examples=["status"],
     )
-    data: dict[str, Any] = Field(
-        description="the details, by kind", examples=[{"from": "queued", "to": "running"}]
-    )
+    data: dict[str, Any] = Field(description="the details, by kind", examples=[{"from": "queued", "to": "running"}])
 
     @property
     def status(self) -> Status | None:
@@ -423,9 +401,7 @@ class ReleaseFacts(Resource):
     created: datetime = Field(description="when it was made")
     published: datetime | None = Field(description="when it was published")
     expires: datetime = Field(description="until when it is kept")
-    snapshots: dict[str, str] = Field(
-        description="by party: the commitment to the data that it was made from"
-    )
+    snapshots: dict[str, str] = Field(description="by party: the commitment to the data that it was made from")
 
 
 class PublishedRelease(ReleaseFacts):

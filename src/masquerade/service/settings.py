@@ -111,9 +111,7 @@ class ServiceSettings(Form):
         return content
 
     @classmethod
-    def load_folder(
-        cls, content: dict[str, Any], name: str, problems: Problems, read: Callable[[Path], Read]
-    ) -> None:
+    def load_folder(cls, content: dict[str, Any], name: str, problems: Problems, read: Callable[[Path], Read]) -> None:
         """Replace the name of a folder, or the default one, by what is in it. Where that fails the name remains."""
         written = content.pop(name, cls.model_fields[name].default)
         if not isinstance(written, str) or not written:

@@ -103,13 +103,9 @@ def check_column(root: str, commitment: Commitment, name: str, cells: Any, key: 
     _check_key(key)
     if name not in commitment.columns:
         known = commitment.columns
-        raise ParameterError(
-            f'the commitment has no column "{name}"{hint(name, known)}; it has {", ".join(known)}'
-        )
+        raise ParameterError(f'the commitment has no column "{name}"{hint(name, known)}; it has {", ".join(known)}')
     column = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([pa.array(cells)])
-    same = hmac.compare_digest(
-        _keyed(key, "root", _column_root(name, column)).hex(), commitment.columns[name]
-    )
+    same = hmac.compare_digest(_keyed(key, "root", _column_root(name, column)).hex(), commitment.columns[name])
     return same and hmac.compare_digest(_joined(commitment.columns), root)
 
 
@@ -199,12 +195,7 @@ def _text(chunk: pa.Array) -> list[bytes]:
     offsets = np.frombuffer(filled.buffers()[1], np.int64)[filled.offset : filled.offset + len(filled) + 1]
     data = filled.buffers()[2]
     cells = b"" if data is None else memoryview(data)[int(offsets[0]) : int(offsets[-1])]
-    return [
-        struct.pack("<Q", len(chunk)),
-        valid,
-        (offsets - offsets[0]).astype("<i8").tobytes(),
-        bytes(cells),
-    ]
+    return [struct.pack("<Q", len(chunk)), valid, (offsets - offsets[0]).astype("<i8").tobytes(), bytes(cells)]
 
 
 def _fixed(chunk: pa.Array) -> list[bytes]:
@@ -289,9 +280,7 @@ def key_of(
             f'{dataset}: no column "{column}" is committed to{hint(column, known)}; there are {", ".join(known)}'
         )
     key = snapshot.key if column is None else snapshot.column_key(column)
-    return SnapshotKey(
-        party, dataset, commitment.root, commitment.columns, key.hex(), column, separator, encoding
-    )
+    return SnapshotKey(party, dataset, commitment.root, commitment.columns, key.hex(), column, separator, encoding)
 
 
 def read_key(path: Path) -> SnapshotKey:

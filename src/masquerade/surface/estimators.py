@@ -127,13 +127,7 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
         model = await run_script(method.among_parties(seat), channels)
         self._take(model)
         self.learned_ = Learned(
-            method.settings(),
-            model,
-            self._roles(),
-            parties,
-            len(table),
-            {},
-            session=contract.hash.hex(),
+            method.settings(), model, self._roles(), parties, len(table), {}, session=contract.hash.hex()
         )
         return self
 
@@ -415,11 +409,7 @@ class PpCox(MappedEstimator, _Survival):
     _name = PpCoxMethod.name
 
     def __init__(
-        self,
-        dimensions: int | None = None,
-        kernel: str = "linear",
-        candidates: int = 1,
-        weighting: str = "equal",
+        self, dimensions: int | None = None, kernel: str = "linear", candidates: int = 1, weighting: str = "equal"
     ) -> None:
         self.dimensions = dimensions
         self.kernel = kernel
@@ -451,9 +441,7 @@ def _outcome(y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         found = np.column_stack([found[name] for name in found.dtype.names])
     found = found.astype(np.float64)
     if found.ndim != 2 or found.shape[1] != 2:
-        raise ValueError(
-            "the outcome must have two columns: how long a record was seen, and whether until the event"
-        )
+        raise ValueError("the outcome must have two columns: how long a record was seen, and whether until the event")
     if not np.isin(found[:, 1], (0.0, 1.0)).all():
         raise ValueError("events must be 1 or 0, or true or false")
     return found[:, 0], found[:, 1] > 0
@@ -508,13 +496,7 @@ class _LearnedClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[mis
         columns[_CLASS] = pa.array([str(label) for label in target.tolist()])
         contributions = tuple(Contribution(name, EVERYBODY, "attribute") for name in cells)
         contract = Contract(
-            parties,
-            contributions,
-            (),
-            written_method(method),
-            class_name=_CLASS,
-            provider=PROVIDER,
-            nonce=session,
+            parties, contributions, (), written_method(method), class_name=_CLASS, provider=PROVIDER, nonce=session
         )
         return Table(pa.table(columns), schema), contract
 
@@ -536,10 +518,7 @@ class _OfCategories(_LearnedClassifier):
     def _columns(self, checked: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return all columns as texts."""
         columns = super()._columns(checked)
-        return {
-            name: np.array([text_of(each) for each in column.tolist()], object)
-            for name, column in columns.items()
-        }
+        return {name: np.array([text_of(each) for each in column.tolist()], object) for name, column in columns.items()}
 
 
 class DecisionTree(_OfCategories):

@@ -18,22 +18,9 @@ from masquerade.data.column import Coded, Generalised
 from masquerade.data.continuum import Continuum
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.engine.counts import (
-    Rows,
-    distinct_values,
-    pair_counts,
-    value_counts,
-    weighted_counts,
-    which_occur,
-)
+from masquerade.engine.counts import Rows, distinct_values, pair_counts, value_counts, weighted_counts, which_occur
 from masquerade.errors import ParameterError
-from masquerade.utility.classification import (
-    Classification,
-    among,
-    has_sklearn,
-    raw_features,
-    training_splits,
-)
+from masquerade.utility.classification import Classification, among, has_sklearn, raw_features, training_splits
 
 # --- naive bayes --------------------------------------------------------------------------------------------
 # Naive Bayes, as the papers use it: normal distributions of numbers, counts of categories, cross-validated.
@@ -113,10 +100,7 @@ def _category(coded: Coded) -> Category:
 
 
 def naive_bayes_accuracy(
-    features: Sequence[Feature],
-    classes: NDArray[np.int32],
-    n_classes: int,
-    splits: Sequence[tuple[Rows, Rows]],
+    features: Sequence[Feature], classes: NDArray[np.int32], n_classes: int, splits: Sequence[tuple[Rows, Rows]]
 ) -> float:
     """Return the share of test records whose class is found, over all splits into training and test records."""
     right = tested = 0
@@ -159,22 +143,12 @@ def accuracies(
     }
     if has_sklearn():
         trees = Classification(table, target, train=train, folds=folds, seed=seed)
-        found["tree"] = {
-            "original": 1 - trees.base_error,
-            "release": 1 - trees.integration_error(released),
-        }
-    return {
-        model: {of: round(value, _DECIMALS) for of, value in figures.items()}
-        for model, figures in found.items()
-    }
+        found["tree"] = {"original": 1 - trees.base_error, "release": 1 - trees.integration_error(released)}
+    return {model: {of: round(value, _DECIMALS) for of, value in figures.items()} for model, figures in found.items()}
 
 
 def bayes_accuracy(
-    table: Table,
-    target: str,
-    released: Iterable[Generalised],
-    kept: Rows | None,
-    splits: Sequence[tuple[Rows, Rows]],
+    table: Table, target: str, released: Iterable[Generalised], kept: Rows | None, splits: Sequence[tuple[Rows, Rows]]
 ) -> float:
     """Return the accuracy of naive Bayes: some attributes as released, the others raw, suppressed rows left out."""
     classes = table.coded(target)
@@ -232,19 +206,14 @@ _STARTS, _MOST_ROUNDS = 5, 100
 Points = NDArray[np.float64]
 
 
-def clustering(
-    table: Table, released: Sequence[Generalised], clusters: int, seed: int = 7
-) -> dict[str, object]:
+def clustering(table: Table, released: Sequence[Generalised], clusters: int, seed: int = 7) -> dict[str, object]:
     """Return both figures of this many clusters, of the `original` and of the `release`, which has all rows."""
     chosen = np.sort(np.random.default_rng(seed).permutation(len(table))[:_MOST_ROWS])
     few = min(clusters, chosen.size)
     raw = _points([raw_feature(table, column.name) for column in released])[chosen]
     kinds = [table.schema[column.name].kind for column in released]
     seen = _points(
-        [
-            released_feature(column, kind != "categorical")
-            for column, kind in zip(released, kinds, strict=True)
-        ]
+        [released_feature(column, kind != "categorical") for column, kind in zip(released, kinds, strict=True)]
     )[chosen]
     return {
         "clusters": few,
@@ -308,7 +277,4 @@ def _judged(points: Points, labels: NDArray[np.int64], clusters: int, dimensions
     there = centres[sizes > 0]
     apart = np.linalg.norm(there[:, np.newaxis] - there, axis=2)[np.triu_indices(len(there), 1)]
     between = float(apart.mean()) / farthest if apart.size else 0.0
-    return {
-        "intra_similarity": round(1 - float(within), _DECIMALS),
-        "inter_dissimilarity": round(between, _DECIMALS),
-    }
+    return {"intra_similarity": round(1 - float(within), _DECIMALS), "inter_dissimilarity": round(between, _DECIMALS)}

@@ -57,9 +57,7 @@ def raw_features(table: Table, name: str) -> Features:
     column = encode(Attribute(name, kind), table.cells(name), table.problem, keep_missing=table.keeps_missing)
     assert isinstance(column.domain, Continuum)
     numbers = column.domain.values.astype(np.float32)
-    if (
-        np.diff(numbers) <= 0
-    ).any():  # trees hold 32-bit numbers; where those coincide, the ranks still differ
+    if (np.diff(numbers) <= 0).any():  # trees hold 32-bit numbers; where those coincide, the ranks still differ
         numbers = np.arange(numbers.size, dtype=np.float32)
     if column.domain.missing:  # below all numbers, where one more split finds it
         numbers = np.concatenate([numbers[:1] - 1, numbers]) if numbers.size else np.zeros(1, np.float32)
@@ -273,17 +271,15 @@ class Classification:
         """Count the misclassified test records for each price of a leaf."""
         from sklearn.tree import DecisionTreeClassifier
 
-        grown = DecisionTreeClassifier(
-            criterion="entropy", min_samples_leaf=self.min_leaf, random_state=self.seed
-        ).fit(features[train], classes[train])
+        grown = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=self.min_leaf, random_state=self.seed).fit(
+            features[train], classes[train]
+        )
         named = grown.classes_[pruned_labels(grown.tree_, prices)][grown.apply(features[test])]
         wrong: Counts = np.sum(named != classes[test, np.newaxis], axis=0)
         return wrong
 
 
-def training_splits(
-    n_rows: int, train: NDArray[np.bool_] | None, folds: int, seed: int
-) -> list[tuple[Rows, Rows]]:
+def training_splits(n_rows: int, train: NDArray[np.bool_] | None, folds: int, seed: int) -> list[tuple[Rows, Rows]]:
     """Return the training and test rows: as marked, or for each fold."""
     if train is not None:
         marked = np.asarray(train, bool)
@@ -298,9 +294,7 @@ def training_splits(
             f"The folds parameter must be a whole number from 2 to the {n_rows} rows. Got {folds} instead."
         )
     fold_of_row = np.random.default_rng(seed).permutation(n_rows) % folds
-    return [
-        (np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(folds)
-    ]
+    return [(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(folds)]
 
 
 def among(kept: Rows, rows: Rows) -> Rows:
@@ -328,9 +322,7 @@ def _require_sklearn() -> None:
 SPLITS = 3  # seeded, and of rows in one order: the same release is judged the same, however it was shuffled
 HELD_OUT = 1 / 3
 MOST_ROWS = 50_000  # as many tell enough
-_TUNED_ON = (
-    12_000  # records by which the price of a leaf is chosen, which takes as many trees as all splits together
-)
+_TUNED_ON = 12_000  # records by which the price of a leaf is chosen, which takes as many trees as all splits together
 _FEWEST_ROWS = 6
 _INTERVAL = re.compile(r"\[(-inf|[^\s,]+), ([^\s,]+)\)")
 
@@ -378,9 +370,7 @@ def _by_text(column: pa.ChunkedArray) -> NDArray[np.int64]:
 def _prepared(release: pa.Table, class_name: str) -> Table:
     """Intervals as numbers in their order, numbers as numbers, all else as categories."""
     cells = {name: _ordered(release.column(name)) for name in release.column_names if name != class_name}
-    kinds = [
-        Attribute(name, "continuous" if _numbers(cell) else "categorical") for name, cell in cells.items()
-    ]
+    kinds = [Attribute(name, "continuous" if _numbers(cell) else "categorical") for name, cell in cells.items()]
     whole = pa.table({**cells, class_name: release.column(class_name)})
     return Table(whole, Schema(kinds), origin=Origin("the release"))
 
@@ -396,9 +386,7 @@ def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray:
     matches = [_INTERVAL.fullmatch(label) if label is not None else None for label in labels]
     if not labels or not all(matches):
         return column
-    rank = {
-        each: number for number, each in enumerate(sorted({_key(m[1]) for m in matches if m is not None}))
-    }
+    rank = {each: number for number, each in enumerate(sorted({_key(m[1]) for m in matches if m is not None}))}
     places = np.array([rank[_key(m[1])] for m in matches if m is not None], np.int64)
     return pa.chunked_array([pa.array(places[codes])])
 

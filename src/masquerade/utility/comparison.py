@@ -104,9 +104,7 @@ class Comparison:
     kept: NDArray[np.intp] | None  # which input rows were released, in order; None when all were
     weights: Mapping[str, float]  # of the attributes; one that is missing weighs 1
     unseen: int = 0  # further suppressed rows, of which only the number is known here
-    told_violations: int | None = (
-        None  # where others have the originals: what they say of cells beyond boundaries
-    )
+    told_violations: int | None = None  # where others have the originals: what they say of cells beyond boundaries
     in_chunks: InChunks | None = None  # where the rows are; the columns are without ranks and codes then
 
     @classmethod
@@ -197,9 +195,7 @@ class Comparison:
             return {}
         columns = self.released if self.in_chunks is None else self.in_chunks.outcome.columns
         pairs = [(at, self.originals[at], columns[at]) for at in bounded]
-        told = [
-            (at, replace(before, ranks=_NOBODY), replace(after, codes=_NOBODY)) for at, before, after in pairs
-        ]
+        told = [(at, replace(before, ranks=_NOBODY), replace(after, codes=_NOBODY)) for at, before, after in pairs]
         found = self._total(partial(_beyond, columns=told))
         return {self.originals[at].name: cells for at, cells in zip(bounded, found, strict=True)}
 
@@ -276,9 +272,7 @@ class Comparison:
         columns = self.in_chunks.outcome.columns
         found = codes_of_groups(self.in_chunks.records, self.in_chunks.outcome)
         return tuple(
-            codes
-            if len(all_of_it.labels) == len(released.labels)
-            else renumber(codes, len(all_of_it.labels))[0]
+            codes if len(all_of_it.labels) == len(released.labels) else renumber(codes, len(all_of_it.labels))[0]
             for codes, all_of_it, released in zip(found, columns, self.released, strict=True)
         )
 
@@ -401,9 +395,7 @@ class _OfChunk(Generic[Answer]):
 # A finished release, read back.
 
 
-def compare(
-    original: Table, release: Any, qid_attributes: Iterable[str], target: str | None = None
-) -> Comparison:
+def compare(original: Table, release: Any, qid_attributes: Iterable[str], target: str | None = None) -> Comparison:
     """Read a release back and compare it with its original, whose incomplete rows have been dropped.
 
     `release` is a Table or anything a Table can be made from. All invalid columns are reported at once.
@@ -542,9 +534,7 @@ def _group_keys(records: Records, outcome: Released, spare: int) -> tuple[_Group
             records.chunks.change(_NumberKeys(kernel, found))
             numbered[at] = found
             kernel = _GroupKeys(outcome, at, at, max(found.size, 1), True)
-        kernel = _GroupKeys(
-            outcome, kernel.first, at + 1, kernel.bound * max(len(column.labels), 1), kernel.numbered
-        )
+        kernel = _GroupKeys(outcome, kernel.first, at + 1, kernel.bound * max(len(column.labels), 1), kernel.numbered)
     return kernel, numbered
 
 
@@ -616,10 +606,7 @@ def counts_before(
     records = with_products(records, (part.sensitive for part in requirement.parts))
     if not all(_satisfied(records, comparison, part) for part in requirement.parts):
         return {}
-    return {
-        name: dict(zip(records.coded[name].labels, records.whole[name][0].tolist(), strict=True))
-        for name in names
-    }
+    return {name: dict(zip(records.coded[name].labels, records.whole[name][0].tolist(), strict=True)) for name in names}
 
 
 def _satisfied(records: Records, comparison: Comparison, part: GroupRequirement) -> bool:

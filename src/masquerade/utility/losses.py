@@ -145,11 +145,7 @@ def certainty_losses(losses: Mapping[str, AttributeLoss]) -> dict[str, float]:
 
 def information_kept(losses: Mapping[str, AttributeLoss]) -> dict[str, float]:
     """Return the share of each attribute's information that its cells keep, of those for which it is known."""
-    return {
-        name: (UNIT - loss.information) / UNIT
-        for name, loss in losses.items()
-        if loss.information is not None
-    }
+    return {name: (UNIT - loss.information) / UNIT for name, loss in losses.items() if loss.information is not None}
 
 
 def shown_to_others(losses: Mapping[str, AttributeLoss], records: int) -> dict[str, AttributeLoss]:
@@ -167,9 +163,7 @@ def losses_of(comparison: Comparison) -> dict[str, AttributeLoss]:
             rounded(float(counts @ penalties(column)) + comparison.suppressed, comparison.rows)
             for penalties in (leaf_losses, certainty_penalties, relative_heights)
         )
-        climbed, path = (
-            rounded(total, comparison.released_rows) for total in _climbed(comparison, at, column, counts)
-        )
+        climbed, path = (rounded(total, comparison.released_rows) for total in _climbed(comparison, at, column, counts))
         information = information_loss(
             comparison.all_rank_counts(at), column.lo, column.hi, counts, comparison.suppressed
         )

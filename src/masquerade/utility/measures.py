@@ -88,9 +88,7 @@ def weighted_overlap(comparison: Comparison) -> float | None:
         order = np.argsort(column.lo)
         starting_before = np.concatenate([[0], np.cumsum(counts[order])])
         after = starting_before[-1] - starting_before[np.searchsorted(column.lo[order], column.hi)]
-        pairs = (
-            comparison.released_rows**2 - 2 * int(counts @ after) + comparison.suppressed * comparison.rows
-        )
+        pairs = comparison.released_rows**2 - 2 * int(counts @ after) + comparison.suppressed * comparison.rows
         total += comparison.weights.get(column.name, 1.0) * pairs
     return int(total) if total.is_integer() else total
 

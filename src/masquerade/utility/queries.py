@@ -120,9 +120,7 @@ def random_queries(sizes: Sequence[int], n_queries: int, seed: int) -> list[Quer
     if not sizes:
         raise ParameterError("query error: there is no QID attribute to query")
     if n_queries < 1:
-        raise ParameterError(
-            f"The n_queries parameter must be a whole number of at least 1. Got {n_queries} instead."
-        )
+        raise ParameterError(f"The n_queries parameter must be a whole number of at least 1. Got {n_queries} instead.")
     return list(_drawn(tuple(sizes), n_queries, seed))
 
 

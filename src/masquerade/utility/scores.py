@@ -209,8 +209,7 @@ class Certainty(ClassFree):
 
 
 SCORES: dict[str, Score] = {
-    score.name: score
-    for score in (GainRatio(), InfoGain(), InfoGainPerAnonymityLoss(), Discernibility(), Certainty())
+    score.name: score for score in (GainRatio(), InfoGain(), InfoGainPerAnonymityLoss(), Discernibility(), Certainty())
 }
 
 

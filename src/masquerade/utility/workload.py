@@ -189,16 +189,12 @@ class SelectionMeasurer:
             ranks = [each for each in found if each is not None]
             if len(ranks) < len(found):
                 return None
-            both = Chance(
-                joined.reduce([each.may for each in ranks]), joined.reduce([each.must for each in ranks])
-            )
+            both = Chance(joined.reduce([each.may for each in ranks]), joined.reduce([each.must for each in ranks]))
             chances.append(_of_cells(both, released[name]))
         known = [each for each in chances if each is not None]
         if len(known) < len(chances):
             return None
-        return Chance(
-            joined.reduce([each.may for each in known]), joined.reduce([each.must for each in known])
-        )
+        return Chance(joined.reduce([each.may for each in known]), joined.reduce([each.must for each in known]))
 
     def _compared(
         self, compared: Compared, released: Mapping[str, Generalised], comparison: Comparison
@@ -289,9 +285,7 @@ def _of_rows(rows: Rows | None, values: NDArray[Any]) -> NDArray[Any]:
 def selections_of(log: QueryLog, counts: Counts) -> Selections:
     """Return how exactly selections are answered, given the counts of each different one."""
     figures = []
-    for times, (meant, may, must, right, unknown) in zip(
-        _different(log).values(), counts.tolist(), strict=True
-    ):
+    for times, (meant, may, must, right, unknown) in zip(_different(log).values(), counts.tolist(), strict=True):
         if not unknown:
             precision, recall = right / may if may else 1.0, must / meant if meant else 1.0
             figures += [(precision, recall, float(may == must == meant))] * times

@@ -27,15 +27,7 @@ from masquerade.service.wire.problems import rendered
 from service.parties import BANK, offer, policy, request
 
 KINDS: tuple[Any, ...] = (
-    *(
-        Health,
-        Published,
-        Offer | Refusal,
-        Signature | Pending | Refusal,
-        ReadyAt | Refusal,
-        Progress,
-        Parties,
-    ),
+    *(Health, Published, Offer | Refusal, Signature | Pending | Refusal, ReadyAt | Refusal, Progress, Parties),
 )
 
 
@@ -80,7 +72,4 @@ def seeds() -> dict[str, bytes]:
         "published": Published(PEER, (PublishedDataset(BANK),)),
         "parties": Parties({PEER: "aa" * 32}),
     }
-    return {
-        "problem": rendered(422, [problem]),
-        **{name: msgspec.json.encode(each) for name, each in said.items()},
-    }
+    return {"problem": rendered(422, [problem]), **{name: msgspec.json.encode(each) for name, each in said.items()}}

@@ -16,14 +16,7 @@ from masquerade.service.node.node import PartyNode
 from masquerade.service.node.serving import control_app
 from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import StateFolder
-from masquerade.service.wire.control import (
-    AskOffer,
-    AskSignature,
-    Prepare,
-    Published,
-    PublishedDataset,
-    Start,
-)
+from masquerade.service.wire.control import AskOffer, AskSignature, Prepare, Published, PublishedDataset, Start
 from masquerade.service.wire.peers import _CALLER
 from service.api_server import make_coordinator
 from service.parties import BANK
@@ -35,10 +28,7 @@ async def _node() -> PartyNode:
     state = StateFolder(settings.state)
     state.make()
     node = PartyNode(
-        settings,
-        state,
-        AuditLog(state.audit, settings.identity),
-        open_datasets(settings, state, SYSTEM_CLOCK),
+        settings, state, AuditLog(state.audit, settings.identity), open_datasets(settings, state, SYSTEM_CLOCK)
     )
     node.notes = None  # the audit log would only grow
     return node

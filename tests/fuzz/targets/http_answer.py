@@ -36,9 +36,7 @@ def fuzz(data: bytes) -> None:
             read(Answer(200, {}, data), kind)
     text = data[:64].decode("latin-1")
     for status in (302, 400, 401, 404, 409, 422, 429, 503):
-        error = refusal(
-            Answer(status, {"content-type": "application/problem+json", "retry-after": text}, data)
-        )
+        error = refusal(Answer(status, {"content-type": "application/problem+json", "retry-after": text}, data))
         assert isinstance(error, MasqueradeError)
         assert all(line.isprintable() for line in error.lines)
     assert told_pause(Answer(429, {"retry-after": text})) >= 0
@@ -51,13 +49,7 @@ def fuzz(data: bytes) -> None:
 
 
 def seeds() -> dict[str, bytes]:
-    event = {
-        "number": 1,
-        "session": "0f" * 16,
-        "at": "2026-01-01T00:00:00Z",
-        "kind": "status",
-        "final": False,
-    }
+    event = {"number": 1, "session": "0f" * 16, "at": "2026-01-01T00:00:00Z", "kind": "status", "final": False}
     stream = f": hello\r\n\r\nid: 1\nevent: status\ndata: {json.dumps(event)}\n\nretry: 5\ndata: {{}}\n\n"
     return {
         "session": answered("POST", "/sessions", dict(WISH)),

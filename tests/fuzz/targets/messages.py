@@ -47,10 +47,7 @@ def read(message: Message) -> None:
 def seeds() -> dict[str, bytes]:
     """The shortest message of each kind in a session of each method, and tables of the columns that are agreed here."""
     table = write_columns(pa.table({"age": ["[0, 40)", "[40, 99)"], "job": ["x", "y"]}))
-    found = {
-        "columns-agreed": encode(Columns(table, (), {}, (), {})),
-        "rows-agreed": encode(Rows(table, {}, (), {})),
-    }
+    found = {"columns-agreed": encode(Columns(table, (), {}, (), {})), "rows-agreed": encode(Rows(table, {}, (), {}))}
     for method, chosen in METHODS:
         wire = Wire()
         run_together(scripts_of(method, chosen), wire)

@@ -12,11 +12,7 @@ from masquerade.surface.estimators import load_model
 
 PATH = scratch() / "model.json"
 TREE = {"attribute": "wind", "children": {"weak": {"label": "yes"}, "strong": {"label": "no"}}}
-LINE = {
-    "coefficients": {"age": 0.5, "town": {"A": 0.0, "B": 1.5}},
-    "intercept": -1.0,
-    "classes": ["no", "yes"],
-}
+LINE = {"coefficients": {"age": 0.5, "town": {"A": 0.0, "B": 1.5}}, "intercept": -1.0, "classes": ["no", "yes"]}
 ERRORS = {
     "standard_errors": {"age": 0.1, "town": {"A": 0.0, "B": 0.5}},
     "intercept_standard_error": 0.2,

@@ -29,10 +29,9 @@ METHODS = [
     (method, chosen)
     for method in methods_between_parties()
     for chosen in (
-        {
-            "vertical tds": [{}, {"argmax": "plain"}],
-            "horizontal mondrian": [{}, {"third_party": "trusted"}],
-        }.get(f"{method.arrangement} {method.name}", [{}])
+        {"vertical tds": [{}, {"argmax": "plain"}], "horizontal mondrian": [{}, {"third_party": "trusted"}]}.get(
+            f"{method.arrangement} {method.name}", [{}]
+        )
     )
 ]
 _HEAD = 6
@@ -61,9 +60,7 @@ def fuzz(data: bytes) -> None:
 def scripts_of(method: type[SessionMethod], chosen: dict[str, Any]) -> dict[str, Any]:
     """The parts of all parties and of the assembler in a session of some people."""
     session = next(iter(SESSIONS[method.arrangement].values()))
-    schema = next(
-        each for each in (SCHEMA, STEPWISE) if not refusals(method, chosen, REQUIREMENT, session, each)
-    )
+    schema = next(each for each in (SCHEMA, STEPWISE) if not refusals(method, chosen, REQUIREMENT, session, each))
     made = method(**chosen).fitted(REQUIREMENT.parts, session.m, "class")
     contract = session.contract(made, REQUIREMENT, schema)
     scripts: dict[str, Any] = {ASSEMBLER: made.assembler(Assembly(contract, schema))}

@@ -28,12 +28,7 @@ def test_who_and_what_there_is(client: mq.Client) -> None:
     bank, shop = client.providers()
     assert (bank.party, shop.party, bank.reachable) == ("bank", "shop", True)
     (dataset,) = bank.datasets
-    assert (dataset.dataset, dataset.names, dataset.identifier, dataset.records) == (
-        "people",
-        ("age",),
-        "ssn",
-        1300,
-    )
+    assert (dataset.dataset, dataset.names, dataset.identifier, dataset.records) == ("people", ("age",), "ssn", 1300)
 
 
 def test_a_preview_tells_what_stands_against_it(client: mq.Client) -> None:
@@ -87,9 +82,7 @@ def test_every_problem_of_a_request_at_once(client: mq.Client, tmp_path: Path) -
     assert len(caught.value.lines) == 3
     assert all(line.startswith(f"{tmp_path}/client.toml: request.") for line in caught.value.lines)
     with pytest.raises(mq.ParameterError) as caught:
-        client.request(
-            {"purpose": "research", "attributes": ["age", "jib", "jub"]}
-        )  # the coordinator's own word
+        client.request({"purpose": "research", "attributes": ["age", "jib", "jub"]})  # the coordinator's own word
     assert len(caught.value.lines) == 2
     with pytest.raises(mq.ParameterError, match="no such file"):
         client.request(tmp_path / "nothing.toml")
@@ -98,9 +91,7 @@ def test_every_problem_of_a_request_at_once(client: mq.Client, tmp_path: Path) -
 
 def test_the_coordinators_word_on_a_file_names_file_and_key(client: mq.Client, tmp_path: Path) -> None:
     conf = tmp_path / "client.toml"
-    conf.write_text(
-        '[request]\npurpose = "research"\nattributes = ["age", "job"]\nrecipients = ["eve", "adam"]\n'
-    )
+    conf.write_text('[request]\npurpose = "research"\nattributes = ["age", "job"]\nrecipients = ["eve", "adam"]\n')
     with pytest.raises(mq.ParameterError) as caught:
         client.request(conf)
     assert set(caught.value.lines) == {

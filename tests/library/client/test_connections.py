@@ -70,9 +70,7 @@ def test_over_a_restart_of_the_coordinator(tmp_path: Path) -> None:
         assert ended == [True]
         assert numbers == [1, 2, 3, 4, 5, 6]
         assert states[-1] == "failed"
-        assert (
-            client.wait(session).problems == ("bank: gone",) or client.session(session).cause == "bank: gone"
-        )
+        assert client.wait(session).problems == ("bank: gone",) or client.session(session).cause == "bank: gone"
 
 
 def test_async_over_a_restart(tmp_path: Path) -> None:
@@ -116,10 +114,7 @@ def test_https_and_pins(tmp_path: Path) -> None:
             api.publish(session)
             assert client.wait(session).published
         for ca in (None, tmp_path / "other" / "identity.pem"):
-            with (
-                mq.Client(api.url, api.token, ca=ca) as client,
-                pytest.raises(mq.PeerRefused, match="not trusted"),
-            ):
+            with mq.Client(api.url, api.token, ca=ca) as client, pytest.raises(mq.PeerRefused, match="not trusted"):
                 client.me()
         with (
             mq.Client(api.url.replace("https", "http"), api.token) as client,

@@ -32,10 +32,7 @@ def read(*chunks: bytes) -> list[StreamMessage]:
         (b"data: cut off", []),
         (b"data: cut off\n", []),
         (b"id: 1\n\ndata: x\n\n", [StreamMessage("1", "message", "x")]),
-        (
-            b"id: 1\ndata: x\n\ndata: y\n\n",
-            [StreamMessage("1", "message", "x"), StreamMessage("1", "message", "y")],
-        ),
+        (b"id: 1\ndata: x\n\ndata: y\n\n", [StreamMessage("1", "message", "x"), StreamMessage("1", "message", "y")]),
         (b"id: a\0b\ndata: x\n\n", [StreamMessage("", "message", "x")]),
         (b"\xef\xbb\xbfdata: x\r\n\r\n", [StreamMessage("", "message", "x")]),
         (b"data:  two\rdata: x\r\r", [StreamMessage("", "message", " two\nx")]),
@@ -45,9 +42,7 @@ def read(*chunks: bytes) -> list[StreamMessage]:
 )
 def test_the_standards_rules(stream: bytes, messages: list[StreamMessage]) -> None:
     assert read(stream, b"\n" if stream.endswith(b"\r") else b"") == messages
-    assert (
-        read(*(stream[at : at + 1] for at in range(len(stream))), b"\n" * stream.endswith(b"\r")) == messages
-    )
+    assert read(*(stream[at : at + 1] for at in range(len(stream))), b"\n" * stream.endswith(b"\r")) == messages
 
 
 def content(number: int, kind: str, data: dict[str, Any]) -> dict[str, Any]:

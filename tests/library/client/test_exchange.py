@@ -88,8 +88,7 @@ def test_addresses_as_people_have_them(url: str, base: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["http://coordinator.example", "http://10.0.0.1:8080", "http://127.0.0.1.example", "http://0.0.0.0"],
+    "url", ["http://coordinator.example", "http://10.0.0.1:8080", "http://127.0.0.1.example", "http://0.0.0.0"]
 )
 def test_no_token_over_plain_http_to_another_machine(url: str) -> None:
     with pytest.raises(mq.ParameterError, match="never travels over plain http"):
@@ -98,15 +97,7 @@ def test_no_token_over_plain_http_to_another_machine(url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "",
-        "coordinator.example",
-        "ftp://example.org",
-        "https://",
-        "https://h:port",
-        "https://[::1",
-        "https://h?a=1",
-    ],
+    ["", "coordinator.example", "ftp://example.org", "https://", "https://h:port", "https://[::1", "https://h?a=1"],
 )
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(mq.ParameterError, match="is no coordinator's address") as caught:
@@ -152,17 +143,12 @@ def test_errors_come_back_as_what_they_are(status: int, kind: type[MasqueradeErr
         with pytest.raises(kind) as caught:
             client.session(ID)
         if issubclass(kind, mq.PeerError):
-            assert (
-                str(caught.value)
-                == f"party coordinator: cannot answer now (status {status}): one; two\\nlines"
-            )
+            assert str(caught.value) == f"party coordinator: cannot answer now (status {status}): one; two\\nlines"
         else:
             assert caught.value.lines == ("one", "two\\nlines")
 
 
-@pytest.mark.parametrize(
-    "body", [b"<html>nginx</html>", b"", b"{", b"[1]", b'{"problems": 5}', b'{"a": ' * 9999]
-)
+@pytest.mark.parametrize("body", [b"<html>nginx</html>", b"", b"{", b"[1]", b'{"problems": 5}', b'{"a": ' * 9999])
 @pytest.mark.parametrize("status", [302, 404, 418])
 def test_what_is_no_coordinator_is_named(status: int, body: bytes) -> None:
     reply = Reply(status, body, {"location": "https://evil.example/"}, kind="text/html")
@@ -172,9 +158,7 @@ def test_what_is_no_coordinator_is_named(status: int, body: bytes) -> None:
         assert len(server.asked) == 1  # and no redirect is followed
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b'{"id": 5, "status": "x"}', b'{"id": "%s"}' % ID.encode()]
-)
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"id": 5, "status": "x"}', b'{"id": "%s"}' % ID.encode()])
 def test_an_answer_that_is_not_understood(body: bytes) -> None:
     with (
         scripted(Reply(body=body)) as server,
@@ -212,11 +196,7 @@ def test_any_retry_after_is_some_pause(told: str) -> None:
 
 
 def test_retry_after_may_be_a_date() -> None:
-    assert (
-        3000
-        < told_pause(Answer(429, {"retry-after": formatdate(usegmt=True).replace("GMT", "-0100")}))
-        <= 3600
-    )
+    assert 3000 < told_pause(Answer(429, {"retry-after": formatdate(usegmt=True).replace("GMT", "-0100")})) <= 3600
     assert told_pause(Answer(429, {"retry-after": formatdate(0, usegmt=True)})) == 0
 
 
@@ -231,10 +211,7 @@ def test_nobody_there() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with (
-            mq.Client(url, TOKEN) as client,
-            pytest.raises(mq.PeerUnreachable, match="nobody answers") as caught,
-        ):
+        with mq.Client(url, TOKEN) as client, pytest.raises(mq.PeerUnreachable, match="nobody answers") as caught:
             client.providers()
     assert caught.value.peer == "coordinator"
     assert url in str(caught.value)
@@ -279,8 +256,7 @@ def test_the_token_is_sent_and_shown_nowhere(caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.parametrize(
-    "session",
-    ["", ".", "..", "deadbeef", "../users?x=1#y", f"{ID}/", ID.upper(), f"{ID}\n", 3, None, b"5e" * 16],
+    "session", ["", ".", "..", "deadbeef", "../users?x=1#y", f"{ID}/", ID.upper(), f"{ID}\n", 3, None, b"5e" * 16]
 )
 def test_what_is_no_session_is_asked_of_nobody(session: Any) -> None:
     with scripted(SESSION) as server, mq.Client(server.url, TOKEN) as client:

@@ -47,9 +47,7 @@ def test_a_published_table_in_every_form(client: mq.Client, api: LiveApi, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["release.csv", "release.parquet"])
-def test_a_table_that_was_changed_is_not_taken(
-    client: mq.Client, api: LiveApi, tmp_path: Path, name: str
-) -> None:
+def test_a_table_that_was_changed_is_not_taken(client: mq.Client, api: LiveApi, tmp_path: Path, name: str) -> None:
     session = client.request(REQUEST).id
     api.publish(session)
     forged = TABLE.slice(1)
@@ -72,9 +70,7 @@ def test_rows_are_for_those_who_may_have_the_table(client: mq.Client, api: LiveA
 
 
 @pytest.mark.parametrize("party", ["bank", ""])
-def test_a_party_that_failed_the_session_is_an_error_of_its_own(
-    client: mq.Client, api: LiveApi, party: str
-) -> None:
+def test_a_party_that_failed_the_session_is_an_error_of_its_own(client: mq.Client, api: LiveApi, party: str) -> None:
     session = client.request(REQUEST).id
     cause = f"party {party or '?'}: nobody answers"
     api.move(session, Status.NEGOTIATING, Status.FAILED, cause=cause, reasons=[cause], failed_by=party)

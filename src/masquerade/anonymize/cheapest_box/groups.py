@@ -16,9 +16,7 @@ NONE = -1  # the group of records that no box took
 class GrowingGroups:
     """Groups that may still grow: the ranks they span, their rows and their counts."""
 
-    def __init__(
-        self, levels: Sequence[Levels], records: DistinctRecords, groups: Counts, n_groups: int
-    ) -> None:
+    def __init__(self, levels: Sequence[Levels], records: DistinctRecords, groups: Counts, n_groups: int) -> None:
         self._levels = levels
         taken = np.flatnonzero(groups != NONE)
         order = taken[np.argsort(groups[taken], kind="stable")]
@@ -26,9 +24,7 @@ class GrowingGroups:
         self.first: Counts = np.minimum.reduceat(records.ranks[:, order], starts, axis=1)
         self.last: Counts = np.maximum.reduceat(records.ranks[:, order], starts, axis=1)
         self.sizes: Counts = np.add.reduceat(records.sizes[order], starts)
-        self.counts: Histograms = tuple(
-            np.add.reduceat(each[order], starts, axis=0) for each in records.counts
-        )
+        self.counts: Histograms = tuple(np.add.reduceat(each[order], starts, axis=0) for each in records.counts)
         self.costs: Counts = self.penalty(self.first, self.last)
 
     def penalty(self, first: Counts, last: Counts) -> Counts:
@@ -61,20 +57,14 @@ class GrowingGroups:
 
     def cells(self) -> tuple[Counts, Counts]:
         """Return the ranks `[lo, hi)` of each group's cells, attribute × group."""
-        covers = [
-            each.cover(lo, hi) for each, lo, hi in zip(self._levels, self.first, self.last, strict=True)
-        ]
+        covers = [each.cover(lo, hi) for each, lo, hi in zip(self._levels, self.first, self.last, strict=True)]
         return np.stack([lo for lo, _ in covers]), np.stack([hi for _, hi in covers])
 
 
-def merged_by_cells(
-    levels: Sequence[Levels], records: DistinctRecords, groups: Counts
-) -> tuple[Counts, GrowingGroups]:
+def merged_by_cells(levels: Sequence[Levels], records: DistinctRecords, groups: Counts) -> tuple[Counts, GrowingGroups]:
     """Make one group of those that a reader of the release cannot tell apart, because their cells are equal."""
     lo, hi = GrowingGroups(levels, records, groups, int(groups.max()) + 1).cells()
-    ends = [
-        (end, each.column.domain.size + 1) for each, *both in zip(levels, lo, hi, strict=True) for end in both
-    ]
+    ends = [(end, each.column.domain.size + 1) for each, *both in zip(levels, lo, hi, strict=True) for end in both]
     number, n_groups = group_rows(ends, lo.shape[1])
     groups = number[groups]
     return groups, GrowingGroups(levels, records, groups, n_groups)
@@ -169,9 +159,7 @@ def _asks(
     n_choices = choices.shape[1]
     who, wanted = np.repeat(np.arange(waiting.size), n_choices), choices.ravel()
     record = waiting[who]
-    increase = state.increase(
-        records.ranks[:, record], records.ranks[:, record], records.sizes[record], wanted
-    )
+    increase = state.increase(records.ranks[:, record], records.ranks[:, record], records.sizes[record], wanted)
     good: Flags = judge.holds(state.with_more(wanted, tuple(each[record] for each in records.counts)))
     increase = np.where(good, increase, np.iinfo(np.int64).max).reshape(-1, n_choices)
     best = increase.argmin(axis=1)
@@ -196,9 +184,7 @@ def _merge_until_satisfied(
         good = judge.holds(state.with_more(others, tuple(each[itself] for each in state.counts)))
         best = int(np.where(good | ~good.any(), increase, np.iinfo(np.int64).max).argmin())
         taken = others[[best]]
-        state.add(
-            itself, state.first[:, taken], state.last[:, taken], tuple(each[taken] for each in state.counts)
-        )
+        state.add(itself, state.first[:, taken], state.last[:, taken], tuple(each[taken] for each in state.counts))
         into[taken], alive[taken] = rest, False
     groups[:] = _consecutive(into[groups], rest + 1)
 

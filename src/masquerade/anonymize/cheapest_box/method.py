@@ -61,9 +61,7 @@ _RETRY_FACTOR, _RETRY_STEP = 3, ONE // 50
 _FEW = 1 << 10  # distinct records of a table so small that judging all boxes of a vector costs nothing
 
 
-def cheapest_boxes(
-    records: DistinctRecords, boxes: BoxIndex, judge: Judge, purity: float
-) -> tuple[Counts, int]:
+def cheapest_boxes(records: DistinctRecords, boxes: BoxIndex, judge: Judge, purity: float) -> tuple[Counts, int]:
     """Return each record's group, or NONE, and the number of groups."""
     heap = [(cost, vector) for vector, cost in enumerate(boxes.least_costs)]
     dearest = records.ranks.shape[0] * ONE
@@ -173,9 +171,7 @@ def _different(levels: Levels, ranks: Counts) -> Rows:
     """
     present = np.flatnonzero(which_occur(ranks, levels.nodes.shape[1]))
     cuts = np.diff(levels.nodes[:, present], axis=1) != 0  # a value's ranks lie side by side
-    return np.array(
-        list({cut.tobytes(): level for level, cut in reversed([*enumerate(cuts)])}.values())[::-1]
-    )
+    return np.array(list({cut.tobytes(): level for level, cut in reversed([*enumerate(cuts)])}.values())[::-1])
 
 
 def _learned(levels: Sequence[Levels], records: DistinctRecords, least: int) -> Iterator[Vector]:
@@ -192,8 +188,7 @@ def _around(
 ) -> Iterator[Vector]:
     """Yield the vectors of boxes around each centre with as many rows of the sample as multiples of `least`."""
     needed = [
-        _levels_to(each, ranks[centres], ranks[sample])
-        for each, ranks in zip(levels, records.ranks, strict=True)
+        _levels_to(each, ranks[centres], ranks[sample]) for each, ranks in zip(levels, records.ranks, strict=True)
     ]
     distance = sum(
         each.costs[level, records.ranks[at][centres][:, None]].astype(np.int64)
@@ -253,9 +248,7 @@ class CheapestBox(WholeTableMethod):
     seconds_per_million: ClassVar[float] = 10.0
 
     purity: float = parameter(
-        number(0, 100),
-        1.0,
-        help="with a class: what a group costs more the more it mixes classes; 0 ignores them",
+        number(0, 100), 1.0, help="with a class: what a group costs more the more it mixes classes; 0 ignores them"
     )
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:

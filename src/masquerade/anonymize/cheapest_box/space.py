@@ -18,15 +18,7 @@ from numpy.typing import NDArray
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.data.column import Coded, Column
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import (
-    Counts,
-    Flags,
-    Rows,
-    first_rows,
-    group_rows,
-    value_counts,
-    weighted_counts,
-)
+from masquerade.engine.counts import Counts, Flags, Rows, first_rows, group_rows, value_counts, weighted_counts
 from masquerade.utility.losses import guiding_penalties
 
 # --- levels -------------------------------------------------------------------------------------------------
@@ -182,9 +174,7 @@ class DistinctRecords:
         return DistinctRecords(self.ranks[:, some], self.sizes[some], counts, classes, np.arange(some.size))
 
 
-def distinct_records(
-    levels: Sequence[Levels], rows: Rows, judge: Judge, classes: Coded | None
-) -> DistinctRecords:
+def distinct_records(levels: Sequence[Levels], rows: Rows, judge: Judge, classes: Coded | None) -> DistinctRecords:
     """Return the distinct records among these rows."""
     ranks = [each.column.ranks.take(rows) for each in levels]
     domains = [each.column.domain.size for each in levels]
@@ -222,9 +212,7 @@ class BoxIndex:
     def __init__(self, levels: Sequence[Levels], records: DistinctRecords, vectors: Counts) -> None:
         random = np.random.default_rng(_KEY_SEED)
         self._ranks = records.ranks
-        self._keys = [
-            random.integers(-(2**62), 2**62, int(each.nodes.max()) + 1)[each.nodes] for each in levels
-        ]
+        self._keys = [random.integers(-(2**62), 2**62, int(each.nodes.max()) + 1)[each.nodes] for each in levels]
         self._costs = [each.costs for each in levels]
         self._n_levels = np.array([each.n_levels for each in levels])
         self._attributes = _balanced(self._n_levels.tolist())
@@ -252,9 +240,7 @@ class BoxIndex:
         hashes = np.zeros((vectors.size, records.size), np.uint16)
         for part in range(len(self._attributes)):
             halves: dict[int, int] = {}
-            of_vector = [
-                halves.setdefault(self._halves[part][vector], len(halves)) for vector in vectors.tolist()
-            ]
+            of_vector = [halves.setdefault(self._halves[part][vector], len(halves)) for vector in vectors.tolist()]
             hashes += np.stack([self._half(part, half).hashes.take(records) for half in halves])[of_vector]
         hashes &= (1 << bits) - 1
         return hashes
@@ -398,9 +384,7 @@ class Remaining:
 
     def histograms(self, found: LargeBoxes) -> Histograms:
         """Return what is counted of each box; no records stand between them."""
-        return tuple(
-            np.add.reduceat(each[found.records], found.starts, axis=0) for each in self._records.counts
-        )
+        return tuple(np.add.reduceat(each[found.records], found.starts, axis=0) for each in self._records.counts)
 
     def remove(self, found: LargeBoxes) -> Rows:
         """Let the records of boxes leave; return their numbers in the table."""

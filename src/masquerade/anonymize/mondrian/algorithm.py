@@ -128,9 +128,7 @@ class Mondrian(MondrianVariant):
             qid = [name for part in parts for name in part.qid]
             yield from priority_problems(self.priority, self.choose, self.target, qid, schema)
         if self._has_purpose and self.provider_aware:
-            yield Problem(
-                "not possible with priority or workload: those cut by value alone", key=("provider_aware",)
-            )
+            yield Problem("not possible with priority or workload: those cut by value alone", key=("provider_aware",))
         yield from workload_problems(self.workload)
         if self.choose == "fitness":
             yield Problem(key=("choose",), allowed=f'"certainty" or "widest"{OR_BY_CLASS}', found='"fitness"')

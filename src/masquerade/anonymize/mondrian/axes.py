@@ -242,9 +242,7 @@ class ContinuousAxis(Axis):
             return np.searchsorted(up_to, record, "right")
 
         middle = value_at(starts + records // 2)
-        left = self._lower_half_weighted(
-            ranks, batch, up_to - np.repeat(starts, batch.sizes), middle, records
-        )
+        left = self._lower_half_weighted(ranks, batch, up_to - np.repeat(starts, batch.sizes), middle, records)
         lo = ranks[batch.starts].astype(np.int64)
         hi = ranks[batch.starts + batch.sizes - 1].astype(np.int64)
         mixed = None
@@ -271,9 +269,7 @@ class ContinuousAxis(Axis):
         below: Counts = np.where(evenly, before, after)
         return below
 
-    def _lower_half_weighted(
-        self, ranks: Ints, batch: Batch, up_to: Counts, middle: Counts, records: Counts
-    ) -> Counts:
+    def _lower_half_weighted(self, ranks: Ints, batch: Batch, up_to: Counts, middle: Counts, records: Counts) -> Counts:
         """Return the same of weighted values; `up_to` has the records of its group up to each, `middle` the medians."""
         after = up_to[middle]
         before = np.where(middle > batch.starts, up_to[np.maximum(middle - 1, 0)], 0)
@@ -314,9 +310,7 @@ def axes_of(columns: Sequence[Column], edges: Mapping[str, Counts] | None = None
     """Return one axis per released attribute; cells of numbers end at the attribute's edges, where it has some."""
     ends = edges or {}
     return [
-        TaxonomyAxis(column)
-        if isinstance(column.domain, Taxonomy)
-        else ContinuousAxis(column, ends.get(column.name))
+        TaxonomyAxis(column) if isinstance(column.domain, Taxonomy) else ContinuousAxis(column, ends.get(column.name))
         for column in columns
     ]
 
@@ -352,13 +346,9 @@ class PredicateContinuousAxis(ContinuousAxis):
         if not self.edges.size:
             return np.zeros(sizes.size, np.int64)
         middle = ordered[starts + sizes // 2] - shift
-        return self._next_to(
-            middle, sizes, lambda edge: np.searchsorted(ordered, shift + edge, "left") - starts
-        )
+        return self._next_to(middle, sizes, lambda edge: np.searchsorted(ordered, shift + edge, "left") - starts)
 
-    def _lower_half_weighted(
-        self, ranks: Ints, batch: Batch, up_to: Counts, middle: Counts, records: Counts
-    ) -> Counts:
+    def _lower_half_weighted(self, ranks: Ints, batch: Batch, up_to: Counts, middle: Counts, records: Counts) -> Counts:
         """Count the same of weighted values."""
         if not self.edges.size:
             return np.zeros(records.size, np.int64)

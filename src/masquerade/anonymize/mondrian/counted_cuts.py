@@ -110,9 +110,7 @@ class _Made:
 def _cut(cutter: Cutter, views: Sequence[WeightedRanks], cells: Cells, parted: Counts, first: int) -> _Made:
     """Cut each group along its best dimension; parts get numbers from `first` on."""
     offered = [view.candidates(at, cutter.judge, cutter.strict) for at, view in enumerate(views)]
-    best = best_axes(
-        [each for each in offered if each is not None], cutter.choice, len(views), cells.shape[2]
-    )
+    best = best_axes([each for each in offered if each is not None], cutter.choice, len(views), cells.shape[2])
     stuck = best < 0
     narrowed = np.stack([view.narrowest(own) for view, own in zip(views, cells, strict=True)])
     parts, tables = [], []
@@ -219,18 +217,14 @@ class WeightedRanks:
         """Return the number of the part of each pair of a group that is cut along this axis."""
         pairs = candidates.batch.rows[np.repeat(chosen, candidates.batch.sizes)]
         part = candidates.labels(chosen, candidates.batch, numbers)
-        return PartTable(
-            int(candidates.axes[0]), ranks_of(self.axis.name), self.axis.n_ranks, self.keys[pairs], part
-        )
+        return PartTable(int(candidates.axes[0]), ranks_of(self.axis.name), self.axis.n_ranks, self.keys[pairs], part)
 
 
 def weighted_ranks(
     axes: Sequence[Axis], counted: Sequence[Sequence[SparseCounts]], judge: Judge, records: Counts
 ) -> list[WeightedRanks]:
     """Return the pairs along each axis, from what `CountRanks` counted; `records` are those of each group."""
-    return [
-        WeightedRanks.of(axis, counts, judge, records) for axis, counts in zip(axes, counted, strict=True)
-    ]
+    return [WeightedRanks.of(axis, counts, judge, records) for axis, counts in zip(axes, counted, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,9 +245,7 @@ class Recut:
     axis_of_group: Counts  # of each open group; -1 where it is not cut
     tables: tuple[PartTable, ...]
     labels: str = ""
-    index: NDArray[np.int32] | None = (
-        None  # of each group among the open ones, -1 where it is none; None where all are
-    )
+    index: NDArray[np.int32] | None = None  # of each group among the open ones, -1 where it is none; None where all are
 
     def __call__(self, chunk: Chunk) -> Arrays:
         """Return the new groups of a chunk's records."""

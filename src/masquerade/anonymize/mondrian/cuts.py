@@ -114,9 +114,7 @@ def _keep_small(
     for counts, rest in zip(merged, rests, strict=True):
         counts[first] = rest[fine]
     covers[first] = widths[parts.group[first]]
-    united = Parts(
-        parts.group[represents], tuple(counts[represents] for counts in merged), covers[represents]
-    )
+    united = Parts(parts.group[represents], tuple(counts[represents] for counts in merged), covers[represents])
     return united, number[where], allowed
 
 
@@ -184,9 +182,7 @@ class CandidateCuts(Cuts, ABC):
     groups: Counts  # which group of the batch it would cut
     allowed: Flags
 
-    def made(
-        self, best: Counts, first: int, cells: Cells, parted: Counts, hidden: HiddenCuts | None
-    ) -> Made | None:
+    def made(self, best: Counts, first: int, cells: Cells, parted: Counts, hidden: HiddenCuts | None) -> Made | None:
         """Make the cuts that are the best of their groups, given the cells of all groups, and what hid cuts of them.
 
         Parts get numbers from `first` on. None where no cut is the best.
@@ -257,14 +253,7 @@ def candidates_along(at: int, axis: Axis, batch: Batch, judge: Judge, strict: bo
 
 
 def candidates_of(
-    at: int,
-    axis: Axis,
-    batch: Batch,
-    view: AxisView,
-    records: Counts,
-    count: CountsOfParts,
-    judge: Judge,
-    strict: bool,
+    at: int, axis: Axis, batch: Batch, view: AxisView, records: Counts, count: CountsOfParts, judge: Judge, strict: bool
 ) -> AxisCandidates | None:
     """Return the cuts of groups that are seen so along dimension number `at`; None when no group can be cut there.
 

@@ -56,9 +56,7 @@ class CutGroups:
         """
         parents = self.parted.tolist()
         found = {self._first_that_parted([_path(parents, part) for part in parts]) for parts in unions}
-        outer = {
-            cut for cut in found if not any((part - 1) // 2 in found for part in _path(parents, parents[cut]))
-        }
+        outer = {cut for cut in found if not any((part - 1) // 2 in found for part in _path(parents, parents[cut]))}
         return np.array(sorted(outer), np.int64)
 
     def inside(self, parts: Counts, cuts: Counts) -> Counts:

@@ -15,9 +15,7 @@ from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import GroupRequirement
 
 Merge = Literal["violating", "small"]
-Histograms = tuple[
-    Counts, ...
-]  # of one set of parts: their sizes, one for each sensitive attribute, the class
+Histograms = tuple[Counts, ...]  # of one set of parts: their sizes, one for each sensitive attribute, the class
 
 
 class Judge:
@@ -72,10 +70,7 @@ class Judge:
         if not self._coded:
             return (sizes.reshape(-1, 1),)
         labels = label()
-        return (
-            sizes.reshape(-1, 1),
-            *(each.histograms(labels, sizes.size, rows) for each in self._coded),
-        )
+        return (sizes.reshape(-1, 1), *(each.histograms(labels, sizes.size, rows) for each in self._coded))
 
     def large(self, histograms: Histograms) -> NDArray[np.bool_]:
         """Return which parts have as many records as every requirement implies."""

@@ -62,15 +62,7 @@ from masquerade.anonymize.mondrian.multidimensional import (
 from masquerade.data.column import Column
 from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
 from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine
-from masquerade.engine.counts import (
-    Counts,
-    Flags,
-    group_rows,
-    renumber,
-    value_counts,
-    weighted_counts,
-    which_occur,
-)
+from masquerade.engine.counts import Counts, Flags, group_rows, renumber, value_counts, weighted_counts, which_occur
 from masquerade.engine.here import Here
 
 Pairs = tuple[Counts, Counts]  # groups of two QIDs that share records
@@ -149,9 +141,7 @@ class _Qid:
     label: str
     sizes: Counts
     cells: dict[int, Counts]  # of each group along the attributes whose cells are kept here
-    stuck: dict[int, Flags] = field(
-        default_factory=dict
-    )  # groups that cannot be cut along an attribute as they are
+    stuck: dict[int, Flags] = field(default_factory=dict)  # groups that cannot be cut along an attribute as they are
     way: Counts = field(default_factory=lambda: np.empty(0, np.int64))  # in which an island was set aside
 
     def __post_init__(self) -> None:
@@ -176,9 +166,7 @@ class _Qid:
 class _Links:
     """What is linked: a number for each group of some QIDs, the same for groups that are linked."""
 
-    of_group: Mapping[
-        _Qid, Counts
-    ]  # the least group of the first QID; that of groups without records means nothing
+    of_group: Mapping[_Qid, Counts]  # the least group of the first QID; that of groups without records means nothing
     bound: int
 
 
@@ -188,9 +176,7 @@ class _LinkedGroups:
     Islands of at most `aside` records are set aside as soon as there are some, to be cut in another memory.
     """
 
-    def __init__(
-        self, cutting: _Cutting, qids: Sequence[_Qid], chunks: Chunks, engine: Engine, aside: int = 0
-    ) -> None:
+    def __init__(self, cutting: _Cutting, qids: Sequence[_Qid], chunks: Chunks, engine: Engine, aside: int = 0) -> None:
         self.cutting, self.qids, self._chunks, self._engine = cutting, qids, chunks, engine
         self.aside = aside
         columns = cutting.dimensions.columns
@@ -199,9 +185,7 @@ class _LinkedGroups:
     def cut(self, axes: Sequence[Axis], way: int) -> None:
         """Cut along these until no cut is allowed; take note of the way in which islands were set aside."""
         for qid in self.qids:
-            qid.stuck = {
-                at: np.zeros(qid.sizes.size, bool) for at, own in enumerate(self._of_axis) if qid in own
-            }
+            qid.stuck = {at: np.zeros(qid.sizes.size, bool) for at, own in enumerate(self._of_axis) if qid in own}
         while True:
             pairs = self._pairs()
             if self.aside:
@@ -267,9 +251,7 @@ class _LinkedGroups:
                 asked[at] = self._asked(at, own, links, may)
         found = {}
         for at, counted in self._counted(asked, axes).items():
-            cuts = cuts_along(
-                at, axes[at], counted, asked[at].n_linked, self.cutting.choice, self.cutting.strict
-            )
+            cuts = cuts_along(at, axes[at], counted, asked[at].n_linked, self.cutting.choice, self.cutting.strict)
             for qid, each in zip(self._of_axis[at], counted, strict=True):
                 qid.stuck[at][each.groups] = cuts is None or ~(cuts.scores[each.linked] > -np.inf)
             if cuts is not None:
@@ -314,12 +296,7 @@ class _LinkedGroups:
                     qid.judge if codes else nobody,
                     groups,
                     linked,
-                    WeightedRanks.of(
-                        axes[at],
-                        next(counts)[0],
-                        qid.judge if codes else nobody,
-                        qid.sizes[groups],
-                    ),
+                    WeightedRanks.of(axes[at], next(counts)[0], qid.judge if codes else nobody, qid.sizes[groups]),
                 )
                 for qid, groups, linked in zip(self._of_axis[at], each.groups, each.linked, strict=False)
             ]
@@ -360,9 +337,7 @@ class _LinkedGroups:
             for place, (qid, counted) in enumerate(zip(self._of_axis[at], cuts.counted, strict=True)):
                 pairs, part = cuts.parts_of_pairs(place, flags)
                 group, rank = np.divmod(counted.pairs.keys[pairs], counted.pairs.axis.n_ranks)
-                numbers, found = renumber(
-                    part * counted.n_groups + group, cuts.slots.n_slots * counted.n_groups
-                )
+                numbers, found = renumber(part * counted.n_groups + group, cuts.slots.n_slots * counted.n_groups)
                 part, parents = found // counted.n_groups, counted.groups[found % counted.n_groups]
                 first = qid.sizes.size
                 tables[qid].append(
@@ -379,9 +354,7 @@ class _LinkedGroups:
                 qid.split(parents, sizes.astype(np.int64))
                 if at in qid.cells and isinstance(axis := axes[at], ContinuousAxis):
                     axis.narrow(qid.cells[at][:, first:], cuts.cut_at[cuts.slots.groups[part]], part % 2 == 1)
-        kernels = [
-            Recut(axis_of_group[qid], tuple(tables[qid]), qid.label) for qid in self.qids if tables[qid]
-        ]
+        kernels = [Recut(axis_of_group[qid], tuple(tables[qid]), qid.label) for qid in self.qids if tables[qid]]
         self._chunks.change(RecutAll(tuple(kernels)))
 
     def numbered(self) -> dict[int, Counts]:
@@ -414,9 +387,7 @@ class _LinkedGroups:
             if isinstance(axis, ContinuousAxis) and not axis.edges.size:
                 continue
             links = self.linked(own, pairs)
-            asked[at] = self._asked(
-                at, own[:1], links, which_occur(links.of_group[own[0]][own[0].active], links.bound)
-            )
+            asked[at] = self._asked(at, own[:1], links, which_occur(links.of_group[own[0]][own[0].active], links.bound))
         for at, (counted,) in self._counted(asked, axes, codes=False).items():
             axis, view = axes[at], Units.of(axes[at], counted, asked[at].n_linked).look()
             lo, hi = view.lo[counted.linked], view.hi[counted.linked]
@@ -481,9 +452,7 @@ class _CutIslands:
     """Cuts whole islands in one memory; a chunk then has the number of each record's cells, and the cells."""
 
     cutting: _Cutting
-    qids: tuple[
-        tuple[frozenset[str], str, dict[int, Counts], int], ...
-    ]  # names, label, cells, number of groups
+    qids: tuple[tuple[frozenset[str], str, dict[int, Counts], int], ...]  # names, label, cells, number of groups
     way: int
 
     def __call__(self, chunk: Chunk) -> Arrays:
@@ -493,9 +462,7 @@ class _CutIslands:
             numbers, found = renumber(arrays[label], n_groups)
             arrays[label] = numbers
             own = {at: each[:, found] for at, each in cells.items()}
-            qids.append(
-                _Qid(names, cutting.judges[names].made(), label, value_counts(numbers, found.size), own)
-            )
+            qids.append(_Qid(names, cutting.judges[names].made(), label, value_counts(numbers, found.size), own))
         chunks = engine.hold(arrays)
         groups = _LinkedGroups(cutting, qids, chunks, engine)
         for axes in cutting.ways[self.way :]:

@@ -16,24 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade.anonymize.mondrian.axes import Axis, AxisView, Batch, CutSlots, Shares
-from masquerade.anonymize.mondrian.counted_cuts import (
-    CountRanks,
-    Recut,
-    WeightedRanks,
-    look_at,
-    with_ranks,
-)
+from masquerade.anonymize.mondrian.counted_cuts import CountRanks, Recut, WeightedRanks, look_at, with_ranks
 from masquerade.anonymize.mondrian.cuts import Choice, Cuts, Parts
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
-from masquerade.engine.counts import (
-    Counts,
-    Flags,
-    Ints,
-    renumber,
-    value_counts,
-    weighted_counts,
-)
+from masquerade.engine.counts import Counts, Flags, Ints, renumber, value_counts, weighted_counts
 
 Test = Callable[[Judge, Histograms], Flags]
 # Of the label of each slot (-1 for none), how many labels there are, and a test: the labels all of whose groups pass.
@@ -108,13 +95,7 @@ class _SlotCounts:
         bound = (int(slot_of_pair.max(initial=0)) + 1) * counted.n_groups
         numbers, found = renumber(slot_of_pair[inside] * counted.n_groups + place, bound)
         histograms = counted.pairs.counts(numbers.astype(np.int64), found.size, inside)
-        return cls(
-            counted.judge,
-            counted.n_groups,
-            found // counted.n_groups,
-            found % counted.n_groups,
-            histograms,
-        )
+        return cls(counted.judge, counted.n_groups, found // counted.n_groups, found % counted.n_groups, histograms)
 
     def bad(self, label_of_slot: Counts, n_labels: int, test: Test) -> Counts:
         """Return the labels of which some group fails a test, where the slots with one label are one part."""
@@ -181,9 +162,7 @@ def cuts_along(
         return good
 
     sizes = weighted_counts(found[0].slot, found[0].histograms[0][:, 0], slots.n_slots).astype(np.int64)
-    part_of_slot, allowed = judged_slots(
-        slots, sizes, satisfied, by_size=counted[0].judge.by_size, strict=strict
-    )
+    part_of_slot, allowed = judged_slots(slots, sizes, satisfied, by_size=counted[0].judge.by_size, strict=strict)
     size_of_part = weighted_counts(part_of_slot, sizes, slots.n_slots)
     parts = np.flatnonzero(size_of_part)
     group = slots.groups[parts]

@@ -25,10 +25,7 @@ from masquerade.forms.rules import optional, shares, switch
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.utility.scores import FIXED_ONE, entropy_sum
 
-CLASS_FIRST, INFORMATION_GAIN = BY_CLASS = (
-    "class-first",
-    "information-gain",
-)  # the choices that need a class
+CLASS_FIRST, INFORMATION_GAIN = BY_CLASS = ("class-first", "information-gain")  # the choices that need a class
 OR_BY_CLASS = f' (with a class on one table also "{CLASS_FIRST}" or "{INFORMATION_GAIN}")'
 _CLASS_BITS = 1 << 20  # how finely information about the class is told apart
 _TELLING = 0.02  # bits about the class that a cut tells of each record, at least, to be made for it

@@ -43,9 +43,7 @@ from masquerade.privacy.requirement import GroupRequirement
 
 _BYTES_PER_CELL = 64  # while a group is cut
 _BYTES_PER_COUNT = 24  # of its parts, with what is made of it
-_BYTES_PER_END = (
-    32  # of a group along one axis: lo and hi, once more while those of all chunks are put together
-)
+_BYTES_PER_END = 32  # of a group along one axis: lo and hi, once more while those of all chunks are put together
 Released = dict[str, tuple[Generalised, ReleasedCodes]]  # the columns, and where each record's codes are
 _CUT = "cut groups"  # an array of a gathered chunk that is no number of each row
 
@@ -70,9 +68,7 @@ class JudgeOf:
     def made(self, chunk: Chunk | None = None) -> Judge:
         """Return the judge of a chunk's records; without one, of counts alone."""
         coded = {
-            name: Coded(
-                name, np.empty(0, np.int32) if chunk is None else chunk[codes_of(name)], self.labels[name]
-            )
+            name: Coded(name, np.empty(0, np.int32) if chunk is None else chunk[codes_of(name)], self.labels[name])
             for name in self.counted
         }
         classes = coded[self.classes] if self.classes is not None else None
@@ -80,9 +76,7 @@ class JudgeOf:
         return Judge(self.parts, sensitive, self.n_rows, classes, self.merge, self.whole)
 
 
-def judge_of_records(
-    records: Records, parts: Sequence[GroupRequirement], classes: str | None, merge: Merge
-) -> JudgeOf:
+def judge_of_records(records: Records, parts: Sequence[GroupRequirement], classes: str | None, merge: Merge) -> JudgeOf:
     """Return the judge of requirements on one QID, which counts just the sensitive attributes that they name."""
     named = [part.sensitive for part in parts if part.sensitive is not None]
     sensitive = tuple(name for name in records.coded if name in named)
@@ -132,8 +126,7 @@ def insist_on_groups(records: Records, n_axes: int, least: int) -> None:
     """Raise if as many groups as there can be, of `least` records each, take more memory than is stated."""
     groups = len(records) // max(least, 1)
     records.engine.insist_on_summing(
-        groups * _BYTES_PER_END * n_axes,
-        f"up to {groups:,} groups of {least} records along {n_axes} attributes",
+        groups * _BYTES_PER_END * n_axes, f"up to {groups:,} groups of {least} records along {n_axes} attributes"
     )
 
 
@@ -149,9 +142,7 @@ class Dimensions:
 
     columns: tuple[Column, ...]
     providers: tuple[Column, ...] = ()  # along which groups are cut, too, and which are not released
-    edges: Mapping[str, Counts] = field(
-        default_factory=dict
-    )  # at which a workload's predicates begin or end to hold
+    edges: Mapping[str, Counts] = field(default_factory=dict)  # at which a workload's predicates begin or end to hold
 
     @property
     def all(self) -> tuple[Column, ...]:
@@ -166,10 +157,7 @@ class Dimensions:
     def here(self, chunk: Chunk) -> Dimensions:
         """Return the dimensions of a chunk's records."""
         columns, providers = (
-            tuple(
-                replace(each, ranks=chunk[ranks_of(each.name)].astype(np.int32, copy=False))
-                for each in several
-            )
+            tuple(replace(each, ranks=chunk[ranks_of(each.name)].astype(np.int32, copy=False)) for each in several)
             for several in (self.columns, self.providers)
         )
         return replace(self, columns=columns, providers=providers)
@@ -183,24 +171,14 @@ class Dimensions:
         return predicate_axes_of(self.columns, self.edges) if self.edges else []
 
 
-def cut_qid(
-    records: Records,
-    dimensions: Dimensions,
-    judge: JudgeOf,
-    choice: Choice,
-    strict: bool,
-) -> Released:
+def cut_qid(records: Records, dimensions: Dimensions, judge: JudgeOf, choice: Choice, strict: bool) -> Released:
     """Cut along the dimensions of one QID until no cut is allowed; return the released columns."""
     label, groups = groups_of_qid(records, dimensions, judge, choice, strict)
     return _released(dimensions.axes(), groups.cells, label)
 
 
 def groups_of_qid(
-    records: Records,
-    dimensions: Dimensions,
-    judge: JudgeOf,
-    choice: Choice,
-    strict: bool,
+    records: Records, dimensions: Dimensions, judge: JudgeOf, choice: Choice, strict: bool
 ) -> tuple[str, GroupTable]:
     """Cut until no cut is allowed; return the groups, and the array in which chunks have each record's."""
     satisfy_together = all(part.monotone_in_records for part in judge.parts)
@@ -322,9 +300,7 @@ class _Cut:
 
 def _finished(sizes: Sequence[Counts], cells: Sequence[Cells], parted: Sequence[Counts]) -> GroupTable:
     together = np.concatenate(sizes)
-    return GroupTable(
-        together, np.concatenate(cells, axis=2), np.ones(together.size, bool), np.concatenate(parted)
-    )
+    return GroupTable(together, np.concatenate(cells, axis=2), np.ones(together.size, bool), np.concatenate(parted))
 
 
 def _released(axes: Sequence[Axis], cells: Cells, label: str) -> Released:
@@ -335,9 +311,7 @@ def _released(axes: Sequence[Axis], cells: Cells, label: str) -> Released:
     }
 
 
-def released_by_number(
-    column: Column, lo: Counts, hi: Counts, label: str
-) -> tuple[Generalised, ReleasedCodes]:
+def released_by_number(column: Column, lo: Counts, hi: Counts, label: str) -> tuple[Generalised, ReleasedCodes]:
     """Return a released column; the array `label` has each record's number among the cells `[lo, hi)`."""
     made = released_column(column, lo, hi, np.arange(lo.size))
     width = np.min_scalar_type(max(len(made.labels) - 1, 0))

@@ -104,9 +104,7 @@ class Done:
     def partition(self, axes: Sequence[Axis]) -> Partition:
         """Return all groups, with cells along taxonomies as narrow as the groups' values allow, and between edges."""
         batches = [each.batch for each in self._groups]
-        batch = Batch(
-            np.concatenate([each.rows for each in batches]), np.concatenate([each.sizes for each in batches])
-        )
+        batch = Batch(np.concatenate([each.rows for each in batches]), np.concatenate([each.sizes for each in batches]))
         cells = np.concatenate([each.cells for each in self._groups], axis=2)
         for axis, cell in zip(axes, cells, strict=True):
             if isinstance(axis, TaxonomyAxis):
@@ -265,6 +263,4 @@ def _carried_out(
     following, tally = parts.only(large), groups.tally
     if tally is None or not tally.trees.worth_counting(following.batch.n_groups, following.batch.rows.size):
         return following
-    return replace(
-        following, tally=tally.of_parts(batch, np.concatenate([made.parents for made in parts_of]), large)
-    )
+    return replace(following, tally=tally.of_parts(batch, np.concatenate([made.parents for made in parts_of]), large))

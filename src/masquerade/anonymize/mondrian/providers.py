@@ -71,9 +71,7 @@ class ProviderAwareMondrian(MondrianVariant):
         """Nothing to cut between providers for, and fitness where QIDs share attributes, too."""
         yield from super().refusals(parts, schema)
         if not any(part.provider_column is not None for part in parts):
-            yield Problem(
-                "there is no m-privacy to reach; use provider_aware = false", key=("provider_aware",)
-            )
+            yield Problem("there is no m-privacy to reach; use provider_aware = false", key=("provider_aware",))
         elif not cut_apart(parts):
             text = "each QID shares attributes with another, and such are cut by value alone; leave it out"
             yield Problem(text, key=("provider_aware",))
@@ -112,9 +110,7 @@ class ProviderAwareMondrian(MondrianVariant):
                 released.update(cut_qid(task.records, dimensions, judge, choice, self.strict))
                 continue
             choice, dimensions = choice_named(self.choose, parts, len(task.records)), Dimensions(own)
-            released.update(
-                cut_by_value(task.records, dimensions, parts, choice, self.strict, classes, self._merge)
-            )
+            released.update(cut_by_value(task.records, dimensions, parts, choice, self.strict, classes, self._merge))
         return outcome_of(task, released)
 
     def _choice(self, judge: Judge, parts: Sequence[GroupRequirement], n_rows: int) -> Choice:

@@ -66,9 +66,7 @@ def begins_with_union(parts: Sequence[GroupRequirement], sizes: Counts) -> bool:
 
 def certainty_lost(released: Iterable[tuple[Generalised, Counts]]) -> float:
     """Add up the certainty penalty of all cells; `released` has columns, and how many records have each value."""
-    return fsum(
-        lost for column, records in released for lost in (records * certainty_penalties(column)).tolist()
-    )
+    return fsum(lost for column, records in released for lost in (records * certainty_penalties(column)).tolist())
 
 
 def cut_by_value(

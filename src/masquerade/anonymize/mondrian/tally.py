@@ -142,9 +142,7 @@ class Tally:
         n_alone = int(alone.sum())
         family = np.repeat(np.arange(starts.size), np.diff(np.append(starts, parts.size)))
         table = np.where(alone, np.cumsum(alone) - 1, n_alone + family)
-        counts = self.trees.count(
-            batch.only(rows_of).rows, table[counted], sizes[counted], n_alone + starts.size
-        )
+        counts = self.trees.count(batch.only(rows_of).rows, table[counted], sizes[counted], n_alone + starts.size)
         left = self.counts[parents[starts]] - counts[n_alone:]
         n_siblings = value_counts(family[alone], starts.size)
         first = np.cumsum(n_siblings) - n_siblings

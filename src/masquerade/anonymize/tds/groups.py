@@ -79,8 +79,7 @@ class PublicState:
             for parts in by_qid.values()
         )
         self._touching = {
-            name: tuple(partition for partition in self.partitions if name in partition.qid)
-            for name in attributes
+            name: tuple(partition for partition in self.partitions if name in partition.qid) for name in attributes
         }
 
     @property
@@ -120,14 +119,10 @@ class PublicState:
             chunks.change(_NobodyCut(told.attribute))
             self._told.add(told.attribute)
         if self._records.at_hand:
-            return _Found(
-                told.attribute, told.value, told.n_children, self._carriers(told), instruction.children
-            )
+            return _Found(told.attribute, told.value, told.n_children, self._carriers(told), instruction.children)
         here = chunks.each(_CountCarriers(told))
         ends = np.cumsum(here)
-        chunks.change(
-            [_TakeIn(told, instruction.children[end - n : end]) for n, end in zip(here, ends, strict=True)]
-        )
+        chunks.change([_TakeIn(told, instruction.children[end - n : end]) for n, end in zip(here, ends, strict=True)])
         return told
 
     def n_carriers(self, attribute: str, value: int) -> int:
@@ -490,13 +485,10 @@ class _CountRanks:
 
     def __call__(self, chunk: Chunk) -> tuple[Counts, ...]:
         if self.classes is None:
-            return tuple(
-                value_counts(chunk[ranks_of(name)], size).reshape(-1, 1) for name, size in self.sizes.items()
-            )
+            return tuple(value_counts(chunk[ranks_of(name)], size).reshape(-1, 1) for name, size in self.sizes.items())
         classes = chunk[self.classes]
         return tuple(
-            pair_counts(chunk[ranks_of(name)], classes, size, self.n_classes)
-            for name, size in self.sizes.items()
+            pair_counts(chunk[ranks_of(name)], classes, size, self.n_classes) for name, size in self.sizes.items()
         )
 
 

@@ -25,10 +25,7 @@ from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, number, optional
-from masquerade.privacy.requirement import (
-    GroupRequirement,
-    Requirement,
-)
+from masquerade.privacy.requirement import GroupRequirement, Requirement
 from masquerade.utility.scores import SCORES, score_named
 
 
@@ -43,11 +40,7 @@ class TopDownSpecialization(TableMethod):
 
     boundaries = "columns"
     seconds_per_million: ClassVar[float] = 0.3
-    worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = (
-        {},
-        {"score": "info-gain"},
-        {"score": "certainty"},
-    )
+    worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"score": "info-gain"}, {"score": "certainty"})
 
     score: str | None = parameter(
         optional(choice(*SCORES)),

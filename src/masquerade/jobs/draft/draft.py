@@ -81,10 +81,7 @@ def comment(text: str) -> list[str]:
 # What a job file says of an attribute: its type, and the taxonomy that is found or made for it.
 
 _TREES: dict[ColumnType, tuple[Callable[[Profile], Paths], str]] = {
-    "number": (
-        round_intervals,
-        "intervals with round ends, each level in about two",
-    ),
+    "number": (round_intervals, "intervals with round ends, each level in about two"),
     "date": (calendar, "days, months, quarters, years, decades"),
     "code": (prefixes, "prefixes"),
 }
@@ -318,9 +315,7 @@ def profiles_of(table: pa.Table, names: Sequence[str], on_stage: OnStage = silen
     for name, each in found.items():
         if not words.isdisjoint(each.cells):
             found[name] = profile(name, table.column(name), [*MISSING_VALUES, *words])
-        elif not words.issuperset(
-            each.missing_words
-        ):  # of a column that identifies people, and is not released
+        elif not words.issuperset(each.missing_words):  # of a column that identifies people, and is not released
             found[name] = replace(each, missing_words=())
     return found
 
@@ -353,10 +348,7 @@ def draft_job(
     kept, missing = kept_rows(columns, [*qid, *sensitive, *([target] if target is not None else [])])
     taxonomies: dict[Path, str] = {}
     lines = [
-        *comment(
-            "Drafted by `masquerade init`. Look it through; it runs as it is: masquerade anonymize "
-            + job.name
-        ),
+        *comment("Drafted by `masquerade init`. Look it through; it runs as it is: masquerade anonymize " + job.name),
         "",
         "[data]",
         *data_lines(columns, job),

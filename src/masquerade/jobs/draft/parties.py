@@ -51,9 +51,7 @@ def draft_mashup(
     for name in (*([target] if target is not None else []), *sensitive):
         if not any(name in table.profiles for table in tables):
             raise ParameterError(f'no table has a column "{name}"')
-    sensitive = list(
-        dict.fromkeys([*sensitive, *(name for each in tables for name in each.named("sensitive"))])
-    )
+    sensitive = list(dict.fromkeys([*sensitive, *(name for each in tables for name in each.named("sensitive"))]))
     names = _party_names(files)
     if len({tuple(sorted(table.profiles)) for table in tables}) == 1:
         on_stage(Stage("making taxonomies"))
@@ -63,12 +61,7 @@ def draft_mashup(
 
 
 def _same_people(
-    tables: list[FileColumns],
-    names: list[str],
-    job: Path,
-    target: str | None,
-    sensitive: Sequence[str],
-    k: int,
+    tables: list[FileColumns], names: list[str], job: Path, target: str | None, sensitive: Sequence[str], k: int
 ) -> Draft:
     """Join what several parties know of the same people; the first who has an attribute contributes it."""
     ids = _identifiers(tables)
@@ -101,9 +94,7 @@ def _same_people(
     return _finished([*lines, ""], tables, holders, job, least, k, target, sensitive)
 
 
-def _same_columns(
-    tables: list[FileColumns], names: list[str], job: Path, sensitive: Sequence[str], k: int
-) -> Draft:
+def _same_columns(tables: list[FileColumns], names: list[str], job: Path, sensitive: Sequence[str], k: int) -> Draft:
     """Providers of different people: taxonomies must cover the values of all of them."""
     first = _joined(tables, sensitive)
     qid = first.named("quasi-identifier")
@@ -122,14 +113,10 @@ def _same_columns(
 def _joined(tables: list[FileColumns], sensitive: Sequence[str]) -> FileColumns:
     """All providers' records, as one table."""
     order = tables[0].source.table.column_names
-    arrow = pa.concat_tables(
-        [table.source.table.select(order) for table in tables], promote_options="permissive"
-    )
+    arrow = pa.concat_tables([table.source.table.select(order) for table in tables], promote_options="permissive")
     profiles = profiles_of(arrow, order)
     source = replace(tables[0].source, table=arrow)
-    return FileColumns(
-        source, profiles, propose_roles(list(profiles.values()), None, sensitive), tables[0].file
-    )
+    return FileColumns(source, profiles, propose_roles(list(profiles.values()), None, sensitive), tables[0].file)
 
 
 def _finished(
@@ -174,9 +161,7 @@ def _identifiers(tables: Sequence[FileColumns]) -> list[str]:
         common, chosen = set(column.cells), [name]
         for other in tables[1:]:
             keys = [each for each in other.profiles.values() if _is_key(each)]
-            match = max(
-                keys, key=lambda each: (len(common & set(each.cells)), each.name == name), default=None
-            )
+            match = max(keys, key=lambda each: (len(common & set(each.cells)), each.name == name), default=None)
             if match is None:
                 break
             common &= set(match.cells)
@@ -206,6 +191,4 @@ def _party_names(files: Sequence[TableFile]) -> list[str]:
 
 
 def _head(job: Path) -> list[str]:
-    return comment(
-        "Drafted by `masquerade init`. Look it through; it runs as it is: masquerade mashup " + job.name
-    )
+    return comment("Drafted by `masquerade init`. Look it through; it runs as it is: masquerade mashup " + job.name)

@@ -130,11 +130,7 @@ _PATTERNS: tuple[tuple[str, str, float], ...] = (
     ("social security numbers", r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$", _SOME),
     ("phone numbers", _PHONE, _SOME),
     ("street addresses", _ADDRESS, _SOME),
-    (
-        "keys that computers make",
-        r"(?i)^\{?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}\}?$|^[0-9a-f]{32,}$",
-        _SOME,
-    ),
+    ("keys that computers make", r"(?i)^\{?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}\}?$|^[0-9a-f]{32,}$", _SOME),
     ("people with their titles", _TITLES, 0.1),
 )
 
@@ -243,19 +239,14 @@ def _is_nhs(digits: str) -> bool:
 
 def _is_iban(cell: str) -> bool:
     plain = cell.replace(" ", "")
-    return (
-        15 <= len(plain) <= 34
-        and int("".join(str(int(sign, 36)) for sign in plain[4:] + plain[:4])) % 97 == 1
-    )
+    return 15 <= len(plain) <= 34 and int("".join(str(int(sign, 36)) for sign in plain[4:] + plain[:4])) % 97 == 1
 
 
 def people_in(cells: Cells) -> str | None:
     """Return why the cells are people's names; None if they are not, or nobody can tell."""
     if cells.column.type not in ("category", "text") or len(cells.column.cells) < _FEWEST:
         return None
-    turned = (
-        _SURNAME_FIRST.fullmatch(cell) is not None and not _CITY_STATE.fullmatch(cell) for cell in cells.some
-    )
+    turned = (_SURNAME_FIRST.fullmatch(cell) is not None and not _CITY_STATE.fullmatch(cell) for cell in cells.some)
     if len(cells.column.cells) >= _MANY // 3 and cells.share(turned) >= _MOST:
         return "its cells are written as people's names are, last name first"
     if _share_of(cells, lambda word: word in COMMON_NAMES, few=_FEW_NAMED) >= _ARE_COMMON:
@@ -284,9 +275,7 @@ def _parts(word: str) -> Sequence[str]:
 
 def name_words(cells: Cells) -> frozenset[str]:
     """The words of a column of people's names, to look for in the others."""
-    return frozenset(
-        folded(part) for words in cells.words for word in words for part in _parts(word) if len(part) > 2
-    )
+    return frozenset(folded(part) for words in cells.words for word in words for part in _parts(word) if len(part) > 2)
 
 
 def are_only_words(cells: Cells) -> bool:

@@ -38,13 +38,7 @@ _DATE_FORMATS = (
     *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d %b %Y", "%d %B %Y"),
     *("%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d. %m. %Y"),
     *("%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%d.%m.%Y %H:%M", "%d-%m-%Y %H:%M", "%Y/%m/%d %H:%M"),
-    *(
-        "%d/%m/%Y %H:%M:%S",
-        "%m/%d/%Y %H:%M:%S",
-        "%d.%m.%Y %H:%M:%S",
-        "%d-%m-%Y %H:%M:%S",
-        "%Y/%m/%d %H:%M:%S",
-    ),
+    *("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d-%m-%Y %H:%M:%S", "%Y/%m/%d %H:%M:%S"),
     *("%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p", "%d-%b-%Y %H:%M", "%d %b %Y %H:%M"),
 )
 _DIGITS_DATE = "%Y%m%d"
@@ -204,9 +198,7 @@ def _are_thousands(cells: Sequence[str], sign: str, *, least: int) -> bool:
     """Return whether a sign stands before three digits wherever it occurs, and so often in some cell: 1,234,567."""
     held = [re.sub(r"[^0-9.,]", "", cell) for cell in cells if sign in cell]
     grouped = re.compile(rf"[1-9][0-9]{{0,2}}(?:{re.escape(sign)}[0-9]{{3}})+")
-    return (
-        bool(held) and all(map(grouped.fullmatch, held)) and max(cell.count(sign) for cell in held) >= least
-    )
+    return bool(held) and all(map(grouped.fullmatch, held)) and max(cell.count(sign) for cell in held) >= least
 
 
 def also_read_as(column: Profile) -> str | None:

@@ -102,22 +102,16 @@ def _settled(column: DescribedColumn) -> RoleProposal | None:
     if named is not None:
         return named
     if may_identify(column.name) and not known_of_people(column.name):
-        return RoleProposal(
-            "identifier", f'its name, "{column.name}", may be that of something that identifies people'
-        )
+        return RoleProposal("identifier", f'its name, "{column.name}", may be that of something that identifies people')
     return None
 
 
 def _quasi_identifier(column: DescribedColumn) -> RoleProposal:
-    hint = (
-        "; it sounds sensitive, and is generalised like the others" if sounds_sensitive(column.name) else ""
-    )
+    hint = "; it sounds sensitive, and is generalised like the others" if sounds_sensitive(column.name) else ""
     if known_of_people(column.name):
         return RoleProposal("quasi-identifier", KNOWN + hint)
     if column.kind == "date":
-        return RoleProposal(
-            "quasi-identifier", f"days on which something happened to a person: {MIGHT_BE_KNOWN}{hint}"
-        )
+        return RoleProposal("quasi-identifier", f"days on which something happened to a person: {MIGHT_BE_KNOWN}{hint}")
     return RoleProposal("quasi-identifier", MIGHT_BE_KNOWN + hint)
 
 
@@ -125,17 +119,11 @@ def _quasi_identifier(column: DescribedColumn) -> RoleProposal:
 
 _NEARLY_ALL, _MANY, _FEW_ROWS = 0.98, 0.5, 20
 _FEW_REMARKS = 10  # different ones, which are a list to choose from
-_EVIDENCE, _RARELY = (
-    20,
-    0.05,
-)  # rows beyond one a value; share of the rows in which one of two columns has no cell
+_EVIDENCE, _RARELY = (20, 0.05)  # rows beyond one a value; share of the rows in which one of two columns has no cell
 
 
 def propose_roles(
-    columns: Sequence[Profile],
-    target: str | None,
-    sensitive: Sequence[str],
-    qid: Sequence[str] | None = None,
+    columns: Sequence[Profile], target: str | None, sensitive: Sequence[str], qid: Sequence[str] | None = None
 ) -> dict[str, RoleProposal]:
     """Propose a role for each column; those of the class and the named sensitive attributes are given.
 
@@ -184,12 +172,7 @@ def _identifiers(columns: Mapping[str, Cells]) -> dict[str, RoleProposal]:
             elif (what := identifying_cells(cells)) is not None:
                 found[name] = RoleProposal("identifier", f"its cells are {what}")
     for name, cells in columns.items():
-        if (
-            name not in found
-            and not known_of_people(name)
-            and _is_of_words(cells)
-            and names_among(cells, names)
-        ):
+        if name not in found and not known_of_people(name) and _is_of_words(cells) and names_among(cells, names):
             found[name] = RoleProposal("identifier", "its cells hold names that another column has")
     return found
 
@@ -215,10 +198,7 @@ def _is_of_words(cells: Cells) -> bool:
 def _by_itself(cells: Cells) -> RoleProposal | None:
     """Return the role of a column that is sensitive, or cannot be generalised usefully: free text, always the same."""
     column = cells.column
-    share, different = (
-        column.distinct_ratio,
-        f"{len(column.cells):,} different values in {column.present:,} rows",
-    )
+    share, different = (column.distinct_ratio, f"{len(column.cells):,} different values in {column.present:,} rows")
     if len(column.cells) < 2:
         where = "every row" if column.present == column.codes.size else "every row that has one"
         same = f"it has the same value in {where}" if column.cells else "no row has a value"
@@ -255,9 +235,7 @@ def _health(cells: Cells) -> str | None:
 
 def _twins(columns: Sequence[Profile], proposed: Mapping[str, RoleProposal]) -> dict[str, RoleProposal]:
     """Leave out each column that says the same as an earlier one, or as a sensitive one: one value for each of its."""
-    kept = [
-        column for column in columns if column.name in proposed and proposed[column.name].role == "sensitive"
-    ]
+    kept = [column for column in columns if column.name in proposed and proposed[column.name].role == "sensitive"]
     found = dict[str, RoleProposal]()
     for column in columns:
         if column.name in proposed:
@@ -266,9 +244,7 @@ def _twins(columns: Sequence[Profile], proposed: Mapping[str, RoleProposal]) -> 
         if twin is None:
             kept.append(column)
         else:
-            found[column.name] = RoleProposal(
-                "other", f"left out: it says the same as {twin.name}, in other words"
-            )
+            found[column.name] = RoleProposal("other", f"left out: it says the same as {twin.name}, in other words")
     return found
 
 
@@ -305,10 +281,7 @@ def _quasi_identifiers(columns: Sequence[Profile]) -> Mapping[str, RoleProposal]
     )
     everything = SeparatedRows.of(table, range(table.width)).extent.pairs
     key = greedy_key(
-        SeparatedRows.of(table),
-        range(table.width),
-        lambda extent: extent.pairs == everything,
-        [1.0] * table.width,
+        SeparatedRows.of(table), range(table.width), lambda extent: extent.pairs == everything, [1.0] * table.width
     )
     assert key is not None  # all columns together tell as much apart as all columns
     groups = SeparatedRows.of(table, key)

@@ -75,9 +75,7 @@ def _fits(path: Path, column: Profile) -> FoundTaxonomy:
         return FoundTaxonomy(path, "categorical", error.problems[0].text)
     lacking = [cell for cell in column.cells if cell not in taxonomy.rank]
     if lacking:
-        words = (
-            "a value of the column is" if len(lacking) == 1 else f"{len(lacking):,} values of the column are"
-        )
+        words = "a value of the column is" if len(lacking) == 1 else f"{len(lacking):,} values of the column are"
         return FoundTaxonomy(path, "categorical", f"{words} no leaf of it")
     return FoundTaxonomy(path, "categorical")
 
@@ -131,9 +129,7 @@ def _band(cell: str) -> tuple[tuple[float, ...], str] | None:
     side = -1.0 if _BELOW.match(cell) else 1.0 if _ABOVE.match(cell) or cell.endswith("+") else 0.0
     words = _ABOVE.sub("", _BELOW.sub("", cell))
     plain = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", words)
-    return (numbers[0], side, *numbers[1:]), " ".join(
-        re.findall(r"[^\W\d_]+", plain.casefold().replace(" to ", " "))
-    )
+    return (numbers[0], side, *numbers[1:]), " ".join(re.findall(r"[^\W\d_]+", plain.casefold().replace(" to ", " ")))
 
 
 def alphabetical(cells: Sequence[str]) -> list[int]:
@@ -157,10 +153,7 @@ _LEAF_INTERVALS = 60
 _MOST_DAYS, _MOST_MONTHS = 400, 1800
 _PERIODS = (1, 3, 6, 12, 60, 120, 240, 480, 960)  # months; each divides the next
 _PARTS_OF_MONTHS = ((1, 8, 16, 24), (1, 16))  # the days on which a part begins
-_CROWDED, _TIMES_FAIR = (
-    0.125,
-    4,
-)  # an interval with more than this share of rows, and than this many times its due
+_CROWDED, _TIMES_FAIR = (0.125, 4)  # an interval with more than this share of rows, and than this many times its due
 _HALVINGS, _LEAST_ROWS = 6, 20  # of rows in quantiles
 _NEAR_MIDDLE = 0.1  # how far from half of the rows a rounder number may cut
 _NAMED_LEAVES, _LABEL, _CELL = 4, 40, 30  # values, and characters, that a label names
@@ -427,9 +420,7 @@ def _cell(cell: str) -> str:
 
 
 def _unused(name: str, used: set[str]) -> str:
-    name = (
-        f"values {name}" if len(name) > 1 and name[0] == name[-1] == "*" else name
-    )  # asterisks are marks in a file
+    name = f"values {name}" if len(name) > 1 and name[0] == name[-1] == "*" else name  # asterisks are marks in a file
     at, found = 2, name
     while found in used:
         found, at = f"{name} #{at}", at + 1

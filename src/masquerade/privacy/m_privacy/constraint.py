@@ -276,9 +276,7 @@ _FEW_CELLS = 1 << 12  # of a row, in short
 class CornerConstraint(Constraint):
     """A constraint whose worst histogram is some corner of the box; each model says where to look for it first."""
 
-    both_ends: ClassVar[bool] = (
-        False  # a corner may violate for its rare values, and not just for its frequent ones
-    )
+    both_ends: ClassVar[bool] = False  # a corner may violate for its rare values, and not just for its frequent ones
 
     @property
     def nanoseconds(self) -> int:
@@ -385,8 +383,7 @@ def score(
     """
     on_values = [constraint.part.sensitive is not None for constraint in constraints]
     weights = [
-        alpha / sum(on_values) if each else (1 - alpha) / (len(on_values) - sum(on_values))
-        for each in on_values
+        alpha / sum(on_values) if each else (1 - alpha) / (len(on_values) - sum(on_values)) for each in on_values
     ]
     if len(set(on_values)) == 1:
         weights = [1 / len(constraints)] * len(constraints)

@@ -115,9 +115,7 @@ def _verdicts(reading: Reading, part: MPrivateGroups, strategy: Strategy | None 
                 tuple(layout.providers[each] for each in feeding),
                 int(histogram.sum()),
                 found.private,
-                None
-                if found.coalition is None
-                else tuple(layout.providers[each] for each in found.coalition),
+                None if found.coalition is None else tuple(layout.providers[each] for each in found.coalition),
                 found.checks,
             )
         )

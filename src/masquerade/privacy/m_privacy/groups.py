@@ -17,12 +17,7 @@ from numpy.typing import NDArray
 from masquerade.data.table import Combination, ProductColumn, columns_of
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError
-from masquerade.privacy.m_privacy.constraint import (
-    ANONYMIZATION_WEIGHT,
-    Constraint,
-    least_left_of_groups,
-    score,
-)
+from masquerade.privacy.m_privacy.constraint import ANONYMIZATION_WEIGHT, Constraint, least_left_of_groups, score
 from masquerade.privacy.m_privacy.search import MPrivacyOutcome
 from masquerade.privacy.m_privacy.strategies import ProviderGroup, Strategy, exact, strategy_named
 
@@ -152,9 +147,7 @@ def provider_counts(
     `counted` names what is combined, the provider first; `looked_at` is each wrapped requirement's sensitive attribute.
     """
     if not all(isinstance(label, Combination) for label in labels):
-        raise ParameterError(
-            "m-privacy: the counts must be of combinations of a provider and sensitive values"
-        )
+        raise ParameterError("m-privacy: the counts must be of combinations of a provider and sensitive values")
     providers = sorted({(label.places[0], label.values[0]) for label in labels})
     rows = {place: row for row, (place, _) in enumerate(providers)}
     combined = sorted({label.places[1:] for label in labels})

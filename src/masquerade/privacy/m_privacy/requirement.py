@@ -74,8 +74,7 @@ class MPrivacy(Requirement, Declared):
         for part in self.requirement.parts:
             by_qid.setdefault(frozenset(part.qid), []).append(part)
         return tuple(
-            MPrivateGroups(self.m, self.provider, tuple(members), self.verification)
-            for members in by_qid.values()
+            MPrivateGroups(self.m, self.provider, tuple(members), self.verification) for members in by_qid.values()
         )
 
     def __str__(self) -> str:
@@ -188,9 +187,7 @@ class MPrivateGroups(GroupRequirement):
     def sql(self, words: SqlWords) -> GroupTest:
         """What violates one of the requirements that it wraps, for the worst coalition of m providers."""
         tests = [
-            self._sql_of(each, words)
-            for member in self.members
-            for each in (member.conjuncts if self.m else (member,))
+            self._sql_of(each, words) for member in self.members for each in (member.conjuncts if self.m else (member,))
         ]
         either = "\n  UNION ALL\n  ".join(tests)
         return words.test("NULL::BIGINT", "bool_or(broken)", f"(\n  {either})")

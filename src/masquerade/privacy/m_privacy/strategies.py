@@ -77,8 +77,7 @@ class ProviderGroup:
     @cached_property
     def _tests(self) -> list[BreachTest]:
         return [
-            constraint.breach_test(matrix)
-            for constraint, matrix in zip(self.constraints, self.matrices, strict=True)
+            constraint.breach_test(matrix) for constraint, matrix in zip(self.constraints, self.matrices, strict=True)
         ]
 
 
@@ -207,9 +206,7 @@ def strategy_named(name: str) -> Strategy:
     """A way to verify, by the name that a job file gives it."""
     if name not in STRATEGIES:
         known = ", ".join(f'"{each}"' for each in STRATEGIES)
-        raise ParameterError(
-            f"verification: must be one of {known}; got {name!r}{hint(str(name), STRATEGIES)}"
-        )
+        raise ParameterError(f"verification: must be one of {known}; got {name!r}{hint(str(name), STRATEGIES)}")
     return STRATEGIES[name]
 
 
@@ -247,9 +244,7 @@ def _all_of_whose_supers(group: ProviderGroup, breaching: Masks, size: int, most
     if len(breaching) * size > 4 * most:
         raise _too_many(group)
     held = bits(breaching, group.n).astype(bool)
-    smaller = np.concatenate(
-        [breaching[held[:, provider]] ^ group.singles[provider] for provider in range(group.n)]
-    )
+    smaller = np.concatenate([breaching[held[:, provider]] ^ group.singles[provider] for provider in range(group.n)])
     found, times = distinct_rows(smaller)
     needed: Masks = found[times == group.n - size + 1]
     return needed

@@ -170,9 +170,7 @@ def _announce(me: int, parties: Sequence[str], size: int, session: bytes, most: 
         if number != me and not 0 <= told.records <= most:
             raise PeerBrokeProtocol(name, f"announced {told.records} identifiers; at most {most} are agreed")
         if len(told.nonce) != _NONCE_BYTES:
-            raise PeerBrokeProtocol(
-                name, f"sent a nonce of {len(told.nonce)} bytes instead of {_NONCE_BYTES}"
-            )
+            raise PeerBrokeProtocol(name, f"sent a nonce of {len(told.nonce)} bytes instead of {_NONCE_BYTES}")
         sizes.append(told.records)
         text += told.records.to_bytes(8, "big") + told.nonce
     if len(peers) > 1:
@@ -180,7 +178,5 @@ def _announce(me: int, parties: Sequence[str], size: int, session: bytes, most: 
         yield Send(peers, heard)
         for name in peers:
             if (yield Receive(name, SizesHeard)) != heard:
-                raise PeerBrokeProtocol(
-                    "", "told its peers different sizes or nonces; nobody can tell which it was"
-                )
+                raise PeerBrokeProtocol("", "told its peers different sizes or nonces; nobody can tell which it was")
     return Announced(tuple(sizes), text)

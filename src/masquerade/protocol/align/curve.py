@@ -85,9 +85,7 @@ def align_on_curve(
     ways = routes(len(parties))
     places = [(stop, way) for way in ways for stop, party in enumerate(way.stops) if party == me]
     lists = sorted((stop, way.owner) for stop, way in places if stop > 0)
-    answers = sorted(
-        (len(way.stops) - stop, way.owner, stop) for stop, way in places if stop < len(way.stops) - 1
-    )
+    answers = sorted((len(way.stops) - stop, way.owner, stop) for stop, way in places if stop < len(way.stops) - 1)
     yield Send((parties[ways[me].stops[1]],), Blinded(me, own.tobytes()))
     shuffles = {me: order}
     finished: dict[int, Points] = {}

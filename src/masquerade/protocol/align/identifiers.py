@@ -48,9 +48,7 @@ class Identifiers(Sequence[bytes]):
     @overload
     def __getitem__(self, at: slice) -> list[bytes]: ...
     def __getitem__(self, at: int | slice) -> bytes | list[bytes]:
-        found: bytes | list[bytes] = (
-            self._array[at].to_pylist() if isinstance(at, slice) else self._array[at].as_py()
-        )
+        found: bytes | list[bytes] = self._array[at].to_pylist() if isinstance(at, slice) else self._array[at].as_py()
         return found
 
     def __iter__(self) -> Iterator[bytes]:

@@ -120,18 +120,12 @@ def set_up(sides: Mapping[str, PrfReceiver] | Mapping[str, PrfSender]) -> Script
             side.finish_setup(half.data)
 
 
-def query(
-    receivers: Mapping[str, PrfReceiver],
-    items: Items,
-    on_done: OnDone | None,
-) -> Script[dict[str, Blocks]]:
+def query(receivers: Mapping[str, PrfReceiver], items: Items, on_done: OnDone | None) -> Script[dict[str, Blocks]]:
     """Return F of each sender at this party's items."""
     buckets = Buckets(len(items))
     parts = buckets.divide_own(items.digests, items.family)
     found = {name: np.empty((len(items), 2), np.uint64) for name in receivers}
-    for part, store in made_ahead(
-        parts, lambda part: ItemStore(items.digests[part], buckets.capacity, items.family)
-    ):
+    for part, store in made_ahead(parts, lambda part: ItemStore(items.digests[part], buckets.capacity, items.family)):
         queries = {name: side.query(store) for name, side in receivers.items()}
         for name, each in queries.items():
             for columns in each.messages():
@@ -149,11 +143,7 @@ def query(
 
 
 def evaluate(
-    sender: PrfSender,
-    receiver: str,
-    receiver_size: int,
-    items: Items,
-    on_done: OnDone | None,
+    sender: PrfSender, receiver: str, receiver_size: int, items: Items, on_done: OnDone | None
 ) -> Script[Blocks]:
     """Return F at this party's items, once the receiver's columns are checked."""
     buckets = Buckets(receiver_size)
@@ -253,9 +243,7 @@ class PrfOutputs:
     def ascend(self) -> bool:
         """Return whether each value is larger than the one before it."""
         tied = self.first[1:] == self.first[:-1]
-        return bool(
-            np.where(tied, self.second[1:] > self.second[:-1], self.first[1:] > self.first[:-1]).all()
-        )
+        return bool(np.where(tied, self.second[1:] > self.second[:-1], self.first[1:] > self.first[:-1]).all())
 
     def packed(self, width: int) -> bytes:
         """Encode the values, `width` bytes each."""
@@ -340,11 +328,7 @@ class Announced:
 
 
 def align_two(
-    me: int,
-    parties: Sequence[str],
-    identifiers: Sequence[bytes],
-    announced: Announced,
-    on_done: OnDone | None = None,
+    me: int, parties: Sequence[str], identifiers: Sequence[bytes], announced: Announced, on_done: OnDone | None = None
 ) -> Script[Rows]:
     """Return the rows of this party's records that the other has, too, in the order of F. Nothing is checked yet."""
     if not min(announced.sizes):
@@ -435,11 +419,7 @@ class CommonValues(Message, tag="common-values", frozen=True):
 
 
 def align_several(
-    me: int,
-    parties: Sequence[str],
-    identifiers: Sequence[bytes],
-    announced: Announced,
-    on_done: OnDone | None = None,
+    me: int, parties: Sequence[str], identifiers: Sequence[bytes], announced: Announced, on_done: OnDone | None = None
 ) -> Script[Rows]:
     """Return the rows of this party's records that all others have, in the common order. Nothing is checked yet."""
     if not min(announced.sizes):
@@ -448,9 +428,7 @@ def align_several(
     work = steps(on_done, len(parties) + 1)
     leader, members = len(parties) - 1, parties[:-1]
     if me == leader:
-        receivers = {
-            name: PrfReceiver(pair_text(announced.text, number, me)) for number, name in enumerate(members)
-        }
+        receivers = {name: PrfReceiver(pair_text(announced.text, number, me)) for number, name in enumerate(members)}
         yield from set_up(receivers)
         return (yield from lead(receivers, announced.sizes, items, work))
     keys = yield from share_keys(me, members, announced.text)
@@ -484,12 +462,7 @@ def lead(
 
 
 def take_part(
-    sender: PrfSender,
-    keys: Sequence[bytes],
-    leader: str,
-    leader_size: int,
-    items: Items,
-    on_done: OnDone | None = None,
+    sender: PrfSender, keys: Sequence[bytes], leader: str, leader_size: int, items: Items, on_done: OnDone | None = None
 ) -> Script[Rows]:
     """Return a member's rows of common records; `keys` are those with the other members."""
     found = yield from evaluate(sender, leader, leader_size, items, on_done)
@@ -529,9 +502,7 @@ def _names(found: Blocks, width: int) -> PrfOutputs:
 
 def _slots(message: ShareStore, sender: str, shape: StoreLayout) -> NDArray[np.uint64]:
     if len(message.slots) != _WORD * shape.size:
-        raise PeerBrokeProtocol(
-            sender, f"sent a store of {len(message.slots)} bytes in place of {_WORD * shape.size}"
-        )
+        raise PeerBrokeProtocol(sender, f"sent a store of {len(message.slots)} bytes in place of {_WORD * shape.size}")
     return np.frombuffer(message.slots, np.uint64)
 
 

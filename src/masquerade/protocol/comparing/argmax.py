@@ -103,9 +103,7 @@ class LastWinnerFirst:
         return self._last
 
 
-def _tell_all(
-    me: int, parties: Sequence[str], offer: Offer, speakers: Sequence[int]
-) -> Script[dict[int, Bid | None]]:
+def _tell_all(me: int, parties: Sequence[str], offer: Offer, speakers: Sequence[int]) -> Script[dict[int, Bid | None]]:
     """Return the bids of these parties, which they tell everybody."""
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     bids: dict[int, Bid | None] = {}
@@ -193,9 +191,7 @@ class GarblingSide:
         """Garble the next comparisons; `flips` marks where the evaluator's bids differ from its transfer choices."""
         n_bids = bid.shape[1]
         if len(flips) != -(-self._width * n_bids // 8):
-            raise BadMessage(
-                f"bids of {len(flips)} bytes; {self._width} bits were expected of each of {n_bids}"
-            )
+            raise BadMessage(f"bids of {len(flips)} bytes; {self._width} bits were expected of each of {n_bids}")
         flipped = unpack(np.frombuffer(flips, np.uint8), self._width * n_bids).reshape(self._width, n_bids)
         zeros = corrected(self._stock.take(n_bids), flipped, self._delta)
         circuit = compare_bids(self._width, True)

@@ -98,9 +98,7 @@ class Notebook:
         try:
             note = msgpack_decoder(_Note).decode(self._path.read_bytes())
             rows = np.frombuffer(note.rows, "<i8").astype(np.intp)
-            rounds = [
-                unpack(np.frombuffer(each.passes, np.uint8), each.size).astype(bool) for each in note.rounds
-            ]
+            rounds = [unpack(np.frombuffer(each.passes, np.uint8), each.size).astype(bool) for each in note.rounds]
         except (ValueError, RecursionError, OSError, ParameterError):
             return  # an unreadable file counts as none
         if note.purpose == self._purpose:

@@ -232,9 +232,7 @@ def value_bits(n_values: int) -> int:
     return max(1, (n_values - 1).bit_length())
 
 
-def counts_in_stretches(
-    shared: SharedBits, linked: Bits, codes: Bits, n_values: int, width: int
-) -> Script[Bits]:
+def counts_in_stretches(shared: SharedBits, linked: Bits, codes: Bits, n_values: int, width: int) -> Script[Bits]:
     """Return this party's shares of the counts in each place's stretch, [values · width, places], lowest bit first.
 
     From shares of whether a place is in the stretch of the one before it, [1, places], and of the places' values,
@@ -307,9 +305,7 @@ class SortedTests:
     `most` are the public bounds on all parties' groups, where they are not as many as k allows.
     """
 
-    def __init__(
-        self, shared: SharedBits, sensitive: Sequence[SensitiveTest] = (), most: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, shared: SharedBits, sensitive: Sequence[SensitiveTest] = (), most: Sequence[int] = ()) -> None:
         self._shared, self._sensitive, self._most = shared, sensitive, most
 
     @property
@@ -383,9 +379,7 @@ class SortedTests:
         n = keys.shape[1]
         good = np.zeros((1, n), np.uint8)  # of the stretch that starts here
         starts = {"left": keys[:, : n - k + 1], "right": keys[:, k - 1 :]}
-        good[:, : n - k + 1] = yield from self._shared.evaluate_shares(
-            equal_words(len(keys)), starts, "equal"
-        )
+        good[:, : n - k + 1] = yield from self._shared.evaluate_shares(equal_words(len(keys)), starts, "equal")
         reach = 1  # of how many places back a stretch may start
         while reach < k:
             by = min(reach, k - reach)

@@ -99,8 +99,7 @@ class Dka(VerticalMethod):
         yield from _untestable(parts, proposal.holder)
         if self.join == "parties" and proposal.parties is not None and len(proposal.parties) > 2:
             yield Problem(
-                f'{self.name}: join = "parties" takes two parties; got {len(proposal.parties)}',
-                key=("join",),
+                f'{self.name}: join = "parties" takes two parties; got {len(proposal.parties)}', key=("join",)
             )
         if proposal.parties is not None and proposal.holder is not None:
             holders = {proposal.holder.get(name) for part in parts for name in part.qid}
@@ -124,16 +123,10 @@ class Dka(VerticalMethod):
 
         return assemble(assembly, join=already_joined if self.join == "parties" else side_by_side)
 
-    def disclosure(
-        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
-    ) -> Disclosure:
+    def disclosure(self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool) -> Disclosure:
         """Who is common, which records pass in each round or whether all do, and the released columns."""
         others = ", ".join(name for name in contract.parties if name != party)
-        what = (
-            "which of the common records are"
-            if self.algorithm.opens_chi
-            else "whether all common records are"
-        )
+        what = "which of the common records are" if self.algorithm.opens_chi else "whether all common records are"
         good = "of k or more" if all(part.only_sizes for part in contract.parts) else "that satisfies"
         learn = [f"{others}: in each round {what} in a joint group {good}"]
         among = self.join == "parties"
@@ -154,13 +147,9 @@ def _untestable(parts: Sequence[GroupRequirement], holder: Mapping[str, str] | N
         if not part.has_circuit or part.compares_with_whole:
             yield _refusal(f"{part.model} cannot be tested on shared counts of one group alone")
         elif max(each.implied_size for each in parts) < 2:
-            yield _refusal(
-                f"{part.model} needs groups of at least two records; add k-anonymity over the same QID"
-            )
+            yield _refusal(f"{part.model} needs groups of at least two records; add k-anonymity over the same QID")
         elif holder is not None and part.sensitive not in holder:
-            yield _refusal(
-                f"{part.model} needs a sensitive column of one party; nobody contributes {part.sensitive}"
-            )
+            yield _refusal(f"{part.model} needs a sensitive column of one party; nobody contributes {part.sensitive}")
 
 
 def _refusal(text: str) -> Problem:

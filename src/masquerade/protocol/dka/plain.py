@@ -33,17 +33,13 @@ def plain_dka(
     """
     if not all(columns):
         raise ParameterError("DkA takes at least one attribute of each party")
-    sides = tuple(
-        LOCAL_ALGORITHMS[local].side(own, n_records, k, only_sizes=not sensitive) for own in columns
-    )
+    sides = tuple(LOCAL_ALGORITHMS[local].side(own, n_records, k, only_sizes=not sensitive) for own in columns)
     play_openly(sides, sensitive, on_round)
     return sides
 
 
 def play_openly(
-    sides: Sequence[Side],
-    sensitive: Sequence[tuple[GroupRequirement, Coded]] = (),
-    on_round: OnRound | None = None,
+    sides: Sequence[Side], sensitive: Sequence[tuple[GroupRequirement, Coded]] = (), on_round: OnRound | None = None
 ) -> None:
     """Run the rounds of these sides to the end."""
     while not sides[0].over:

@@ -266,9 +266,7 @@ class JointTests(Protocol):
         """Return whether all parties say yes, and let nobody learn more."""
 
 
-def play(
-    tests: JointTests, side: Side, *, on_stage: OnStage = silent, on_round: OnRound | None = None
-) -> Script[None]:
+def play(tests: JointTests, side: Side, *, on_stage: OnStage = silent, on_round: OnRound | None = None) -> Script[None]:
     """Run rounds to the end; the result is in `side`. `on_round` is called with everything that was opened."""
     while not side.over:
         if side.round == MOST_ROUNDS:

@@ -48,13 +48,7 @@ from masquerade.protocol.learn.counting import (
 from masquerade.protocol.learn.linear import is_number
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models import Cells, Model, NotAModel, Numbers, Texts
-from masquerade.protocol.learn.shared_numbers import (
-    RING,
-    SIDES,
-    dropped_digits,
-    numbers_of,
-    plain_weighted_logarithms,
-)
+from masquerade.protocol.learn.shared_numbers import RING, SIDES, dropped_digits, numbers_of, plain_weighted_logarithms
 from masquerade.protocol.learn.site import Site
 from masquerade.protocol.learn.sums import prepare_aggregation
 from masquerade.protocol.method import RoleName, way_to_align
@@ -89,20 +83,14 @@ def net_structure(
     return {each.attribute: tuple(each.parents) for each in families}
 
 
-def penalty(
-    sizes: Mapping[str, int], attribute: str, parents: Sequence[str], n: int, precision: Precision
-) -> int:
+def penalty(sizes: Mapping[str, int], attribute: str, parents: Sequence[str], n: int, precision: Precision) -> int:
     """Return what the free parameters cost, scaled as weighted logarithms are."""
     log = int(scaled_logarithms([n], precision)[0]) >> dropped_digits(precision)
     return log * (sizes[attribute] - 1) * prod(sizes[name] for name in parents) // 2
 
 
 def _add_parents(
-    calculator: Calculator,
-    families: Sequence[_Family],
-    counts: SharedCounts,
-    n_records: int,
-    precision: Precision,
+    calculator: Calculator, families: Sequence[_Family], counts: SharedCounts, n_records: int, precision: Precision
 ) -> Script[None]:
     """Let each family take the parent that helps most; one that none helps has no candidates any more."""
     asked: list[tuple[_Family, list[str]]] = []
@@ -138,9 +126,7 @@ def _scores(
     questions = [CountQuery((*parents, family.attribute)) for family, parents in asked]
     tables = [
         table.reshape(-1, counts.sizes[family.attribute])
-        for table, (family, _) in zip(
-            (yield from calculator.answers(counts, questions, precision)), asked, strict=True
-        )
+        for table, (family, _) in zip((yield from calculator.answers(counts, questions, precision)), asked, strict=True)
     ]
     left = yield from calculator.uncertainties(tables, precision)
     return [
@@ -152,9 +138,7 @@ def _scores(
 # --- net ----------------------------------------------------------------------------------------------------
 # A Bayes net: the parents of each attribute, and how likely its values are given theirs.
 
-_LEAST = (
-    2.0**-11
-)  # stands for 0: what is below 1/1,024 is written as 0 (`net_tables.py`), and may occur all the same
+_LEAST = 2.0**-11  # stands for 0: what is below 1/1,024 is written as 0 (`net_tables.py`), and may occur all the same
 
 
 @dataclass(frozen=True)
@@ -226,10 +210,7 @@ class NetModel(Model):
 
     def as_json(self) -> dict[str, Any]:
         """Return `{"parents": …, "tables": …}`."""
-        return {
-            "parents": {name: list(own) for name, own in self.parents.items()},
-            "tables": dict(self.tables),
-        }
+        return {"parents": {name: list(own) for name, own in self.parents.items()}, "tables": dict(self.tables)}
 
 
 def _is_table(table: Any, known: Mapping[str, tuple[str, ...]]) -> bool:
@@ -239,9 +220,7 @@ def _is_table(table: Any, known: Mapping[str, tuple[str, ...]]) -> bool:
     given, chances = ([row.get(key) for row in table] for key in ("given", "chances"))
     if not all(isinstance(each, dict) for each in (*given, *chances)) or not table or not chances[0]:
         return False
-    whole = all(
-        each.keys() == known.keys() and all(each[name] in known[name] for name in known) for each in given
-    )
+    whole = all(each.keys() == known.keys() and all(each[name] in known[name] for name in known) for each in given)
     return (
         whole
         and len({tuple(each[name] for name in known) for each in given}) == len(given)
@@ -284,10 +263,7 @@ Chances = dict[str, NDArray[np.int64]]  # by attribute: in 1,024ths, [combinatio
 
 
 def shared_chances(
-    calculator: Calculator,
-    counts: SharedCounts,
-    parents: Mapping[str, Sequence[str]],
-    precision: Precision,
+    calculator: Calculator, counts: SharedCounts, parents: Mapping[str, Sequence[str]], precision: Precision
 ) -> Script[Chances]:
     """Return the chances of all attributes, which all parties learn."""
     questions = [CountQuery((*own, name)) for name, own in parents.items()]
@@ -377,9 +353,7 @@ class BayesNetMethod(LearningMethod):
 
     parents: int = parameter(whole(1, 10), 2, help="the most parents that an attribute may have")
     tables: bool = parameter(
-        switch(),
-        True,
-        help="open how likely each value is given its parents', in 1,024ths; false: the structure alone",
+        switch(), True, help="open how likely each value is given its parents', in 1,024ths; false: the structure alone"
     )
     terms: int | None = parameter(
         optional(whole(2, 5)),
@@ -445,9 +419,7 @@ def pooled_structure(
         numbers, cells = codes[name] * 0, 1
         for parent in parents:
             numbers, cells = numbers * sizes[parent] + codes[parent], cells * sizes[parent]
-        table = value_counts(numbers * sizes[name] + codes[name], cells * sizes[name]).reshape(
-            cells, sizes[name]
-        )
+        table = value_counts(numbers * sizes[name] + codes[name], cells * sizes[name]).reshape(cells, sizes[name])
         rows = plain_weighted_logarithms(table.sum(axis=1), precision).sum()
         left = rows - plain_weighted_logarithms(table.ravel(), precision).sum()
         return int(left) + penalty(sizes, name, parents, n, precision)

@@ -70,9 +70,7 @@ class SharedCounts(ABC):
         self._codes, self.sizes, self.bits = codes, sizes, bits  # counts are below 2^bits
 
     @abstractmethod
-    def answers(
-        self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo
-    ) -> Script[list[Elements]]:
+    def answers(self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo) -> Script[list[Elements]]:
         """Return our shares of the answers, between two parties."""
 
     @abstractmethod
@@ -99,9 +97,7 @@ class SharedCounts(ABC):
 class WholeRecords(SharedCounts):
     """Each party has all attributes, of its own records."""
 
-    def answers(
-        self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo
-    ) -> Script[list[Elements]]:
+    def answers(self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo) -> Script[list[Elements]]:
         """Count our own records."""
         yield from ()
         return [self._counted(each) for each in questions]
@@ -126,9 +122,7 @@ class SplitColumns(SharedCounts):
         self._holder = holder
         self._everything: NDArray[np.unsignedinteger] | None = None  # all combinations, if they are few
 
-    def answers(
-        self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo
-    ) -> Script[list[Elements]]:
+    def answers(self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo) -> Script[list[Elements]]:
         """Count by joint histograms, and lift all counts into the ring at once."""
         if self._everything is None and prod(self.sizes.values()) <= _FEW_CELLS:
             counted = yield from self._counted(pair, CountQuery(tuple(self.sizes)))
@@ -196,9 +190,7 @@ class SplitColumns(SharedCounts):
         rows[np.flatnonzero(fits), self._number(attributes)[fits]] = 1
         return rows
 
-    def _added_up(
-        self, table: NDArray[np.unsignedinteger], question: CountQuery
-    ) -> NDArray[np.unsignedinteger]:
+    def _added_up(self, table: NDArray[np.unsignedinteger], question: CountQuery) -> NDArray[np.unsignedinteger]:
         """Return our shares of the answer, from those of all combinations."""
         names, given = list(self.sizes), dict(question.given)
         part = table[tuple(given.get(name, slice(None)) for name in names)]
@@ -206,9 +198,7 @@ class SplitColumns(SharedCounts):
         others = tuple(at for at, name in enumerate(left) if name not in question.attributes)
         sums = part.sum(axis=others, dtype=table.dtype)
         kept = [name for name in left if name in question.attributes]
-        answer: NDArray[np.unsignedinteger] = sums.transpose(
-            [kept.index(name) for name in question.attributes]
-        ).ravel()
+        answer: NDArray[np.unsignedinteger] = sums.transpose([kept.index(name) for name in question.attributes]).ravel()
         return answer
 
     def _counted(self, pair: Pair, question: CountQuery) -> Script[NDArray[np.unsignedinteger]]:

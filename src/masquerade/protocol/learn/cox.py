@@ -45,19 +45,8 @@ from masquerade.forms.rules import number, optional
 from masquerade.net.script import Script
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.frame import as_counts, result_of
-from masquerade.protocol.learn.identified import (
-    DesignColumns,
-    Determined,
-    Moments,
-    determined,
-    refuse_one_sided,
-)
-from masquerade.protocol.learn.inference import (
-    Coefficient,
-    InferenceRow,
-    inference_by_attribute,
-    inference_rows,
-)
+from masquerade.protocol.learn.identified import DesignColumns, Determined, Moments, determined, refuse_one_sided
+from masquerade.protocol.learn.inference import Coefficient, InferenceRow, inference_by_attribute, inference_rows
 from masquerade.protocol.learn.linear import (
     agreed,
     columns_of,
@@ -116,9 +105,7 @@ class CoxSurvival(Model):
             raise NotAModel("its baseline is neither constant nor linear between times")
         baseline, unit = read_baseline(written.get("baseline")), float(written.get("unit", 1.0))
         given = str(written.get("conditional_on", ""))
-        return cls(
-            coefficients, errors, float(written["center"]), baseline, unit, cast(Between, between), given
-        )
+        return cls(coefficients, errors, float(written["center"]), baseline, unit, cast(Between, between), given)
 
     def as_json(self) -> dict[str, Any]:
         """Return coefficients and standard errors by attribute, and the baseline."""
@@ -156,10 +143,7 @@ class CoxSurvival(Model):
 
 
 def survival_curves(
-    baseline: Sequence[tuple[float, float]],
-    risks: Numbers,
-    times: Sequence[float],
-    between: Between = "constant",
+    baseline: Sequence[tuple[float, float]], risks: Numbers, times: Sequence[float], between: Between = "constant"
 ) -> Numbers:
     """Return each record's chance to live longer than each time; the hazard stays as it is after the last one."""
     known, hazards = (np.array([0.0, *each]) for each in zip(*baseline, strict=True))
@@ -191,9 +175,7 @@ def read_baseline(written: Any) -> tuple[tuple[float, float], ...]:
         raise NotAModel("its baseline is no list of times")
     found = []
     for each in written:
-        if not isinstance(each, dict) or not all(
-            is_number(each.get(key)) for key in ("time", "cumulative_hazard")
-        ):
+        if not isinstance(each, dict) or not all(is_number(each.get(key)) for key in ("time", "cumulative_hazard")):
             raise NotAModel("its baseline has no times and cumulative hazards")
         found.append((float(each["time"]), float(each["cumulative_hazard"])))
     if found[0][1] < 0 or any(a[0] >= b[0] or a[1] > b[1] for a, b in pairwise(found)):
@@ -268,9 +250,7 @@ class Survival:
         left = np.concatenate([np.cumsum(terms[order][::-1], axis=0)[::-1], np.zeros((1, terms.shape[1]))])
         at_risk = left[np.searchsorted(self.steps[order], deaths.times)]
         place = np.searchsorted(deaths.times, self.steps[self.died])
-        dead = np.column_stack(
-            [weighted_counts(place, term, deaths.times.size) for term in terms[self.died].T]
-        )
+        dead = np.column_stack([weighted_counts(place, term, deaths.times.size) for term in terms[self.died].T])
         rows = at_risk[deaths.at] - deaths.less[:, None] * dead[deaths.at]
         return np.maximum(rows[:, 0], 0.0), rows[:, 1 : p + 1], rows[:, p + 1 :]
 
@@ -453,9 +433,7 @@ def _deaths(sums: Aggregation, shared: SharedNumbers, records: Survival) -> Scri
     if last < 0:
         raise AnswerIsNo(NOBODY)
     if last >= MOST_TIMES:
-        raise AnswerIsNo(
-            f"the last death is at step {last:,} of time; at most {MOST_TIMES:,}: set a larger unit"
-        )
+        raise AnswerIsNo(f"the last death is at step {last:,} of time; at most {MOST_TIMES:,}: set a larger unit")
     table = np.rint((yield from sums.total(records.death_counts(last)))).astype(np.int64)
     times = np.flatnonzero(table > 0)
     return Deaths(times, table[times])
@@ -540,9 +518,7 @@ class _Fit:
         spare = 63 - places.deaths - _ROOM
         rows = np.column_stack([_fixed(with_one, places.sums), _fixed(with_two, spare - places.reciprocals)])
         products = yield from self.shared.products(exact, rows)
-        means = yield from self.shared.truncated(
-            products[:, :p], places.sums + places.reciprocals - spare // 2
-        )
+        means = yield from self.shared.truncated(products[:, :p], places.sums + places.reciprocals - spare // 2)
         upper = np.triu_indices(p)
         squares = (yield from self.shared.gram(means))[upper]
         if spare % 2:
@@ -614,9 +590,7 @@ class _Fit:
         squares = yield from self.shared.gram(products[:, :p])
         upper = np.triu_indices(p)
         digits_of_products = places.rough_sums + _ROUGH_RECIPROCALS
-        moments = RING.multiply(
-            RING.total(products[:, p:]), np.full(upper[0].size, 1 << digits_of_products, np.uint64)
-        )
+        moments = RING.multiply(RING.total(products[:, p:]), np.full(upper[0].size, 1 << digits_of_products, np.uint64))
         covariance = RING.subtract(moments, squares[upper])
 
         opened = yield from self.shared.opened(expected, places.sums + places.reciprocals - _OPENED)
@@ -678,9 +652,7 @@ def pooled_cox(
     raise known.grows(at, FIRST)
 
 
-def _totals(
-    records: Survival, deaths: Deaths, at: Numbers, known: Determined
-) -> tuple[Numbers, Numbers, Numbers]:
+def _totals(records: Survival, deaths: Deaths, at: Numbers, known: Determined) -> tuple[Numbers, Numbers, Numbers]:
     """Return the attributes expected over all deaths, their covariance, and the baseline hazard at each time."""
     with np.errstate(over="ignore"):
         weights = np.exp(records.x @ at)
@@ -739,9 +711,7 @@ class CoxRegressionMethod(LearningMethod):
         "shows readers of the model less of when somebody died. Unset: whenever somebody dies",
     )
     ridge: float = parameter(
-        number(0),
-        0.0,
-        help="the weight of the squared coefficients of standardised attributes; 0: unpenalised",
+        number(0), 0.0, help="the weight of the squared coefficients of standardised attributes; 0: unpenalised"
     )
 
     def learn(self, site: Site) -> Script[Model]:
@@ -787,9 +757,7 @@ class CoxRegressionMethod(LearningMethod):
         durations, died = survival_of(site)
         return as_counts(concordant_pairs(model.risks(site.cells()), durations, died))
 
-    def metrics(
-        self, model: Model, n_records: int, counts: Sequence[int]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def metrics(self, model: Model, n_records: int, counts: Sequence[int]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the concordance over pairs of records of the same site, and the survival of an average record."""
         assert isinstance(model, CoxSurvival)
         return concordance_metrics(counts, model.baseline)
@@ -818,10 +786,7 @@ def concordance_metrics(
         "times": [0.0, *(baseline[at][0] for at in shown)],
         "shares": [1.0, *(float(np.exp(-baseline[at][1])) for at in shown)],
     }
-    figures = {
-        "concordance": round(right / pairs, 6) if pairs else None,
-        "pairs": "of records of the same site",
-    }
+    figures = {"concordance": round(right / pairs, 6) if pairs else None, "pairs": "of records of the same site"}
     return figures, {"survival": {"an average record": curve}}
 
 

@@ -147,26 +147,18 @@ class Survivors:
                     told = self.lost
                     yield TolerantSend(peers, self._state())
                 doubted = [
-                    (site, peer)
-                    for peer in peers
-                    if peer in heard
-                    for site in heard[peer].lost
-                    if site in peers
+                    (site, peer) for peer in peers if peer in heard for site in heard[peer].lost if site in peers
                 ]
                 if doubted:
                     # We may notice later than our peer, or it lies: then this site speaks to us.
                     (site, peer), *_ = doubted
                     yield TolerantReceive(site, SitesLost, skips=True)
                     raise PeerUnreachable(site, "cannot be reached by every site", reported_by=peer)
-                late = [
-                    peer for peer in peers if peer not in heard or set(heard[peer].lost) != set(self.lost)
-                ]
+                late = [peer for peer in peers if peer not in heard or set(heard[peer].lost) != set(self.lost)]
                 if not late:
                     self._decide([heard[peer] for peer in peers])
                     return
-                heard[late[0]] = self._checked(
-                    late[0], (yield TolerantReceive(late[0], SitesLost, skips=True))
-                )
+                heard[late[0]] = self._checked(late[0], (yield TolerantReceive(late[0], SitesLost, skips=True)))
             except PeerUnreachable as error:
                 self._lose(error)
 
@@ -349,11 +341,7 @@ def _survivors(method: LearningMethod, seat: Seat) -> Survivors:
 
 
 def _among_the_present(
-    method: LearningMethod,
-    seat: Seat,
-    table: Table,
-    survivors: Survivors,
-    learn: Callable[[Site], Script[Result]],
+    method: LearningMethod, seat: Seat, table: Table, survivors: Survivors, learn: Callable[[Site], Script[Result]]
 ) -> Script[Result]:
     """Learn with all parties; or, where that is agreed, with those that are left when some drop out."""
     if not method.outlives_parties:
@@ -392,9 +380,7 @@ def _site(
     """Agree on the columns' values, and fill in missing numbers."""
     name, contract = seat.name, seat.contract
     me = parties.index(name)
-    categories = [
-        each for each in method.categories(contract, table.schema) if each in table.arrow.column_names
-    ]
+    categories = [each for each in method.categories(contract, table.schema) if each in table.arrow.column_names]
     agreed = yield from agree_on_values(me, parties, table, categories)
     if agreed.has_gaps:
         table = yield from filled(
@@ -406,34 +392,21 @@ def _site(
             pooled=contract.arrangement == "horizontal",
             openings=openings,
         )
-    return Site(
-        name,
-        contract,
-        table,
-        agreed.values,
-        agreed.most_bits,
-        parties,
-        seat.on_stage,
-        openings,
-        seat.keep,
-    )
+    return Site(name, contract, table, agreed.values, agreed.most_bits, parties, seat.on_stage, openings, seat.keep)
 
 
 def collector(method: LearningMethod, collection: Collection) -> Script[Learned]:
     """Run the part of the collector, which is no party: compare the models, add up the counts."""
     contract = collection.contract
     built = yield from method.build(collection)
-    handed = yield from (
-        handed_in_spite(contract.parties) if method.outlives_parties else handed_by(contract.parties)
-    )
+    handed = yield from (handed_in_spite(contract.parties) if method.outlives_parties else handed_by(contract.parties))
     if built is not None:
         ours = LearnedModel(written_model(built), b"", {})
         the_one_model(method.learns, {ASSEMBLER: ours, **handed})
     model = the_one_model(method.learns, handed)
     learned = _learned(method, contract, tuple(handed), model, total_counts(handed))
     seconds = {
-        part: max(message.seconds.get(part, 0.0) for message in handed.values())
-        for part in ("align", "protocol")
+        part: max(message.seconds.get(part, 0.0) for message in handed.values()) for part in ("align", "protocol")
     }
     yield Send(tuple(handed), Received())
     return replace(learned, seconds=seconds, session=contract.hash.hex())

@@ -89,14 +89,11 @@ def decision_tree(
         opened = [(node, own) for node, own in zip(level, shares, strict=True) if node.label is None]
         level = []
         if opened:
-            yield from _choose(
-                calculator, [node for node, _ in opened], counts, attributes, target, precision
-            )
+            yield from _choose(calculator, [node for node, _ in opened], counts, attributes, target, precision)
         for node, own in opened:
             assert node.attribute is not None
             node.children = [
-                DecisionNode((*node.path, (node.attribute, value)))
-                for value in range(counts.sizes[node.attribute])
+                DecisionNode((*node.path, (node.attribute, value))) for value in range(counts.sizes[node.attribute])
             ]
             above |= {id(child): own for child in node.children}
             level += node.children
@@ -131,13 +128,10 @@ def _choose(
     """Give each node the attribute that leaves least uncertain; all of them have equally many left."""
     left = [[name for name in attributes if name not in dict(node.path)] for node in nodes]
     questions = [
-        CountQuery((name, target), node.path)
-        for node, names in zip(nodes, left, strict=True)
-        for name in names
+        CountQuery((name, target), node.path) for node, names in zip(nodes, left, strict=True) for name in names
     ]
     tables = [
-        each.reshape(-1, counts.sizes[target])
-        for each in (yield from calculator.answers(counts, questions, precision))
+        each.reshape(-1, counts.sizes[target]) for each in (yield from calculator.answers(counts, questions, precision))
     ]
     scores = yield from calculator.uncertainties(tables, precision)
     chosen = yield from calculator.lowest(np.array(scores, np.uint64).reshape(len(nodes), -1).T)
@@ -154,18 +148,14 @@ def _label_circuit(n_classes: int, bits: int, always: bool) -> Circuit:
     build = Builder()
     one, other = (build.input(name, 2 * n_classes * bits) for name in SIDES)
     counts = [
-        words.add(build, one[at : at + bits], other[at : at + bits])
-        for at in range(0, 2 * n_classes * bits, bits)
+        words.add(build, one[at : at + bits], other[at : at + bits]) for at in range(0, 2 * n_classes * bits, bits)
     ]
     own, parents = counts[:n_classes], counts[n_classes:]
     missing = [words.is_zero(build, word) for word in own]
-    several = build.any_of(
-        [build.both(missing[a] ^ 1, missing[b] ^ 1) for a in range(n_classes) for b in range(a)]
-    )
+    several = build.any_of([build.both(missing[a] ^ 1, missing[b] ^ 1) for a in range(n_classes) for b in range(a)])
     nobody = build.all_of(missing)
     common, _ = words.arg_max(
-        build,
-        [words.multiplex(build, nobody, mine, theirs) for mine, theirs in zip(own, parents, strict=True)],
+        build, [words.multiplex(build, nobody, mine, theirs) for mine, theirs in zip(own, parents, strict=True)]
     )
     leaf = TRUE if always else several ^ 1
     build.output("leaf", [leaf])
@@ -282,11 +272,7 @@ def _leaves(tree: dict[str, Any]) -> Iterator[tuple[TreePath, str]]:
 
 
 def pooled_tree(
-    codes: Mapping[str, Codes],
-    sizes: Mapping[str, int],
-    attributes: Sequence[str],
-    target: str,
-    precision: Precision,
+    codes: Mapping[str, Codes], sizes: Mapping[str, int], attributes: Sequence[str], target: str, precision: Precision
 ) -> DecisionNode:
     """Return the tree for the class `target` by these attributes, the earlier first where two are equally good."""
     root = DecisionNode()
@@ -301,8 +287,7 @@ def pooled_tree(
             node.label = int(np.argmax(classes if classes.any() else above))
             continue
         tables = {
-            name: pair_counts(codes[name][rows], codes[target][rows], sizes[name], sizes[target])
-            for name in left
+            name: pair_counts(codes[name][rows], codes[target][rows], sizes[name], sizes[target]) for name in left
         }
         node.attribute = min(left, key=lambda name: _uncertain(tables[name], precision))
         for value in range(sizes[node.attribute]):
@@ -378,16 +363,13 @@ class Id3(LearningMethod):
         counted = shared_counts(site, (*site.attributes, target))
         place = {name: {value: at for at, value in enumerate(values)} for name, values in site.values.items()}
         questions = [
-            CountQuery((target,), tuple((name, place[name][value]) for name, value in path))
-            for path, _ in model.leaves
+            CountQuery((target,), tuple((name, place[name][value]) for name, value in path)) for path, _ in model.leaves
         ]
         shares = yield from calculator.answers(counted, questions, precision_for(site.most_bits, None))
         right = [own[place[target][label]] for own, (_, label) in zip(shares, model.leaves, strict=True)]
         return COUNTS.total(np.array(right, np.uint64)).reshape(1)
 
-    def metrics(
-        self, model: Model, n_records: int, counts: Sequence[int]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def metrics(self, model: Model, n_records: int, counts: Sequence[int]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the accuracy."""
         return {"accuracy": counts[0] / n_records}, {}
 

@@ -59,9 +59,7 @@ class DesignColumns:
             label
             for name in self.attributes
             for label in (
-                [f'{name} = "{value}"' for value in self.categories[name][1:]]
-                if name in self.categories
-                else [name]
+                [f'{name} = "{value}"' for value in self.categories[name][1:]] if name in self.categories else [name]
             )
         ]
 
@@ -118,9 +116,7 @@ class Determined:
         size = np.abs(sizes)
         most = self.kept[size >= _GROWS_TOO * size.max(initial=0.0)].tolist()
         labels, named = self.columns.labels, dict.fromkeys(_attribute(self.columns, at) for at in most)
-        text = (
-            f"the coefficients of {' and '.join(labels[at] for at in most)} grow without end: {why}; {ADVICE}"
-        )
+        text = f"the coefficients of {' and '.join(labels[at] for at in most)} grow without end: {why}; {ADVICE}"
         return AnswerIsNo(Problem(text, column=" and ".join(named)))
 
 
@@ -176,9 +172,7 @@ def _dependent(columns: DesignColumns, kept: Places, correlation: Numbers) -> It
         yield Problem(f"{text} told apart; {ADVICE}", column=name)
 
 
-def refuse_one_sided(
-    known: Determined, moments: Moments, sums: Numbers, whole: float, *, events: bool
-) -> None:
+def refuse_one_sided(known: Determined, moments: Moments, sums: Numbers, whole: float, *, events: bool) -> None:
     """AnswerIsNo where all records of a category have one outcome, so that its coefficient grows without end.
 
     `sums` are those of the fitted columns, standardised, over the `whole` records with the outcome. Of events, only a
@@ -198,9 +192,7 @@ def refuse_one_sided(
             continue
         first, *others = np.array(known.columns.categories[name], object)[one_sided].tolist()
         also = (
-            f" (and with {', '.join(map(shown, others[:_SHOWN]))}{', …' if others[_SHOWN:] else ''})"
-            if others
-            else ""
+            f" (and with {', '.join(map(shown, others[:_SHOWN]))}{', …' if others[_SHOWN:] else ''})" if others else ""
         )
         told = "no record with {} has the event" if events else "all records with {} have one class"
         text = f"{told.format(shown(first))}{also}, so that its coefficient grows without end; {JOIN}"

@@ -107,11 +107,7 @@ def fits(coefficients: Mapping[str, Coefficient], errors: Mapping[str, Coefficie
         error = errors[name]
         if isinstance(coefficient, Mapping) != isinstance(error, Mapping):
             return False
-        if (
-            isinstance(error, Mapping)
-            and isinstance(coefficient, Mapping)
-            and error.keys() != coefficient.keys()
-        ):
+        if isinstance(error, Mapping) and isinstance(coefficient, Mapping) and error.keys() != coefficient.keys():
             return False
         if any(each < 0 for each in (error.values() if isinstance(error, Mapping) else (error,))):
             return False

@@ -31,13 +31,7 @@ from masquerade.forms.rules import number
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.frame import as_counts, result_of
-from masquerade.protocol.learn.identified import (
-    DesignColumns,
-    Determined,
-    Moments,
-    determined,
-    refuse_one_sided,
-)
+from masquerade.protocol.learn.identified import DesignColumns, Determined, Moments, determined, refuse_one_sided
 from masquerade.protocol.learn.inference import (
     Coefficient,
     Inference,
@@ -240,9 +234,7 @@ def standard_errors(hessian: Numbers, deviation: Numbers, mean: Numbers | None =
     """
     to_own = np.diag(1 / deviation)
     if mean is not None:
-        to_own = np.block(
-            [[to_own, np.zeros((mean.size, 1))], [-(mean / deviation)[None, :], np.ones((1, 1))]]
-        )
+        to_own = np.block([[to_own, np.zeros((mean.size, 1))], [-(mean / deviation)[None, :], np.ones((1, 1))]])
     spread_of = to_own @ np.linalg.pinv(hessian, rcond=_DEPENDENT, hermitian=True) @ to_own.T
     return np.asarray(np.sqrt(np.maximum(np.diag(spread_of), 0.0)))
 
@@ -374,11 +366,7 @@ class LinearClassifier(Classifier):
         coefficients, classes = read_coefficients(written.get("coefficients")), written.get("classes")
         if not is_number(written.get("intercept")):
             raise NotAModel("its intercept is no number")
-        if (
-            not isinstance(classes, list)
-            or len(classes) != 2
-            or not all(isinstance(each, str) for each in classes)
-        ):
+        if not isinstance(classes, list) or len(classes) != 2 or not all(isinstance(each, str) for each in classes):
             raise NotAModel("its classes are not two texts")
         return cls(coefficients, float(written["intercept"]), *classes)
 
@@ -492,9 +480,7 @@ def read_coefficients(written: Any) -> Mapping[str, Coefficient]:
     return written
 
 
-def read_errors(
-    written: Mapping[str, Any], coefficients: Mapping[str, Coefficient]
-) -> Mapping[str, Coefficient]:
+def read_errors(written: Mapping[str, Any], coefficients: Mapping[str, Coefficient]) -> Mapping[str, Coefficient]:
     """Return standard errors by attribute; NotAModel unless they are of these coefficients."""
     errors = read_coefficients(written.get("standard_errors"))
     if not fits(coefficients, errors):
@@ -566,9 +552,7 @@ class LinearMethod(LearningMethod):
         assert isinstance(model, LinearClassifier)
         return binned_counts(model.chances(site.cells()), outcomes(site, self.name))
 
-    def metrics(
-        self, model: Model, n_records: int, counts: Sequence[int]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def metrics(self, model: Model, n_records: int, counts: Sequence[int]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return accuracy, AUC and the ROC curve."""
         return binary_metrics(n_records, counts)
 
@@ -597,9 +581,7 @@ class LogisticRegressionMethod(LinearMethod):
     learns = LogisticModel
 
     ridge: float = parameter(
-        number(0),
-        0.0,
-        help="the weight of the squared coefficients of standardised attributes; 0: unpenalised",
+        number(0), 0.0, help="the weight of the squared coefficients of standardised attributes; 0: unpenalised"
     )
 
     @property
@@ -632,9 +614,7 @@ class SupportVectors(LinearMethod):
     summary = "a linear support vector machine; n sites learn the sums of each step, and no summand"
     learns = SupportVectorModel
 
-    nu: float = parameter(
-        number(0, open_low=True), 1.0, help="the weight of records on the wrong side of the margin"
-    )
+    nu: float = parameter(number(0, open_low=True), 1.0, help="the weight of records on the wrong side of the margin")
 
     @property
     def loss(self) -> Loss:
@@ -647,9 +627,7 @@ def design(site: Site) -> Numbers:
     columns = []
     for name, cells in site.cells().items():
         if name in site.values:
-            columns += [
-                (site.codes(name) == at).astype(np.float64) for at in range(1, len(site.values[name]))
-            ]
+            columns += [(site.codes(name) == at).astype(np.float64) for at in range(1, len(site.values[name]))]
         else:
             columns.append(np.asarray(cells, np.float64))
     return np.column_stack(columns) if columns else np.zeros((len(site.table), 0))
@@ -657,9 +635,7 @@ def design(site: Site) -> Numbers:
 
 def columns_of(site: Site) -> DesignColumns:
     """Return what the columns of `design` stand for."""
-    return DesignColumns(
-        site.attributes, {name: site.values[name] for name in site.attributes if name in site.values}
-    )
+    return DesignColumns(site.attributes, {name: site.values[name] for name in site.attributes if name in site.values})
 
 
 def given_ridge(ridge: float) -> str:

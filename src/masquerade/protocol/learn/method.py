@@ -84,9 +84,7 @@ class LearningMethod(SessionMethod):
     roles: ClassVar[Mapping[RoleName, bool]] = {"class": True}
     takes: ClassVar[Literal["values", "numbers"]]
     learns: ClassVar[type[Model]]
-    of_records: ClassVar[str] = (
-        "No record left its owner."  # what became of the records, for readers of the model
-    )
+    of_records: ClassVar[str] = "No record left its owner."  # what became of the records, for readers of the model
     drop_outs: ClassVar[tuple[DropOut, ...]] = ("stop",)
     must_stop: ClassVar[str]
 
@@ -123,9 +121,7 @@ class LearningMethod(SessionMethod):
         yield from ()
         return as_counts([])
 
-    def metrics(
-        self, model: Model, n_records: int, counts: Sequence[int]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def metrics(self, model: Model, n_records: int, counts: Sequence[int]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what the counts tell of the model: the metrics, and the data of charts."""
         return {}, {}
 
@@ -140,9 +136,7 @@ class LearningMethod(SessionMethod):
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
         """Yield what it cannot do, as far as known. Keys are below `algorithm`, or `roles`, `attributes`, `privacy`."""
         for at, part in enumerate(proposal.parts):
-            yield Problem(
-                f"{self.name} learns a model, of which {part.model} says nothing", key=("privacy", at)
-            )
+            yield Problem(f"{self.name} learns a model, of which {part.model} says nothing", key=("privacy", at))
         if isinstance(proposal, LearningProposal):
             yield from self._refused_arrangement(proposal)
             if proposal.roles is not None:
@@ -154,9 +148,7 @@ class LearningMethod(SessionMethod):
         for attribute in proposal.schema or ():
             if self.takes == "values" and not self.is_category(attribute):
                 text = f"{self.name} counts values: give a taxonomy of intervals"
-                yield Problem(
-                    f'{text}, or "flat" for every number by itself', key=("attributes", attribute.name)
-                )
+                yield Problem(f'{text}, or "flat" for every number by itself', key=("attributes", attribute.name))
 
     def _refused_drop_out(self, proposal: Proposal, n_parties: int) -> Iterator[Problem]:
         """Yield what it has against going on when a site drops out; 0 parties: not yet known."""
@@ -205,29 +197,19 @@ class LearningMethod(SessionMethod):
         """Return the model of one table, with its metrics."""
         return frame.learned_alone(self, site)
 
-    def disclosure(
-        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
-    ) -> Disclosure:
+    def disclosure(self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool) -> Disclosure:
         """Return what leaves a party: no column, the model, and what the method tells."""
         others = ", ".join(name for name in contract.parties if name != party)
         told = [f"{others}, the coordinator and the recipients: the model"]
         if contract.arrangement == "vertical":
-            told.append(
-                f"{others}: which of their own people all parties have, and how many records {party} has"
-            )
+            told.append(f"{others}: which of their own people all parties have, and how many records {party} has")
             if contract.class_name is not None and contract.class_from is None:
-                told.append(
-                    f"{others}: whether {party}'s classes of the common records are the same as theirs"
-                )
+                told.append(f"{others}: whether {party}'s classes of the common records are the same as theirs")
         listed = [
-            name
-            for name in self.categories(contract, schema or Schema(()))
-            if name in contract.columns_needed(party)
+            name for name in self.categories(contract, schema or Schema(())) if name in contract.columns_needed(party)
         ]
         if listed:
-            told.append(
-                f"{others}: the values that occur in {', '.join(listed)}, unless a taxonomy lists them"
-            )
+            told.append(f"{others}: the values that occur in {', '.join(listed)}, unless a taxonomy lists them")
         judged = "the sums over all parties of how the model does on their records"
         return Disclosure(
             columns=(),

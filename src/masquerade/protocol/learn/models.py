@@ -21,9 +21,7 @@ from masquerade.engine.counts import distinct_values
 Texts = NDArray[np.object_]
 Numbers = NDArray[np.float64]
 Cells = Mapping[str, Sequence[Any] | NDArray[Any]]  # by attribute: texts, or numbers (dates as days)
-Unseen = dict[
-    str, NDArray[np.bool_]
-]  # by attribute: which records have a value that the model has never seen
+Unseen = dict[str, NDArray[np.bool_]]  # by attribute: which records have a value that the model has never seen
 
 _ROUNDING = 1e-6  # between the numbers of two parties' models
 
@@ -116,9 +114,7 @@ def concordant_pairs(risks: Numbers, durations: Numbers, died: NDArray[np.bool_]
     step = max(1, _AT_A_TIME // max(len(risks), 1))
     for first in range(0, dying.size, step):
         some = dying[first : first + step, None]
-        later = (durations[None, :] > durations[some]) | (
-            (durations[None, :] == durations[some]) & ~died[None, :]
-        )
+        later = (durations[None, :] > durations[some]) | ((durations[None, :] == durations[some]) & ~died[None, :])
         pairs += 2 * int(later.sum())
         right += 2 * int((later & (risks[some] > risks[None, :])).sum())
         right += int((later & (risks[some] == risks[None, :])).sum())

@@ -13,9 +13,7 @@ from masquerade.protocol.learn.site import READERS, attributes_of, cells_of, own
 _LARGEST = 1e30  # so that sums of squares have all their digits (`sums.py`)
 
 
-def complete_records(
-    method: LearningMethod, contract: Contract, party: str, table: Table, missing: Missing
-) -> Table:
+def complete_records(method: LearningMethod, contract: Contract, party: str, table: Table, missing: Missing) -> Table:
     """Return the records that a party learns from; DataError about cells that are wrong, or if no record is left.
 
     With "mean" the method fills in missing numbers of its attributes. What it predicts is never filled in.

@@ -57,9 +57,7 @@ class UnseenValues:
         return f"{place}: {rows} that the model has never seen: {some}{more} ({first}); no prediction there"
 
 
-def unseen_values(
-    unseen: Unseen, cells: Cells, place_of: Callable[[int], int] = int
-) -> tuple[UnseenValues, ...]:
+def unseen_values(unseen: Unseen, cells: Cells, place_of: Callable[[int], int] = int) -> tuple[UnseenValues, ...]:
     """Return what a model has never seen, by column; `place_of` gives a record's row in the table, from 0."""
     found = []
     for name, strange in unseen.items():
@@ -151,9 +149,7 @@ def _target(model: NetModel, asked: Asked) -> str:
 @inputs_of.register(LinearClassifier)
 @inputs_of.register(CoxSurvival)
 def _(model: LinearClassifier | CoxSurvival, asked: Asked) -> dict[str, tuple[str, ...] | None]:
-    return {
-        name: tuple(each) if isinstance(each, Mapping) else None for name, each in model.coefficients.items()
-    }
+    return {name: tuple(each) if isinstance(each, Mapping) else None for name, each in model.coefficients.items()}
 
 
 @predictions.register
@@ -196,9 +192,7 @@ def _(model: MappedCox, cells: Cells, asked: Asked) -> Columns:
 
 def _key(asked: Asked) -> SiteKey:
     if asked.key is None:
-        raise ParameterError(
-            "prediction goes through the sites: give the file that a site of its session keeps"
-        )
+        raise ParameterError("prediction goes through the sites: give the file that a site of its session keeps")
     return asked.key
 
 

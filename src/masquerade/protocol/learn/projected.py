@@ -62,9 +62,7 @@ class MappedSpaceModel(Model):
     coefficients: tuple[float, ...]
     kernel: str
     weights: tuple[float, ...]
-    projection: Projection | None = field(
-        default=None, compare=False, repr=False
-    )  # a site's secret; never written
+    projection: Projection | None = field(default=None, compare=False, repr=False)  # a site's secret; never written
 
     def _written(self) -> dict[str, Any]:
         return {
@@ -77,9 +75,7 @@ class MappedSpaceModel(Model):
     def mapped_sum(self, x: Numbers) -> Numbers:
         """Return each record's weighted sum, at a site; x is record × column."""
         if self.projection is None:
-            raise ParameterError(
-                "prediction goes through the sites: only they have the matrix that maps records"
-            )
+            raise ParameterError("prediction goes through the sites: only they have the matrix that maps records")
         return np.asarray(self.projection(x) @ np.array(self.coefficients))
 
 
@@ -94,11 +90,7 @@ class MappedSvm(MappedSpaceModel):
     def read(cls, written: Mapping[str, Any]) -> Self:
         """Read what `as_json` writes."""
         classes = written.get("classes")
-        if (
-            not isinstance(classes, list)
-            or len(classes) != 2
-            or not all(isinstance(each, str) for each in classes)
-        ):
+        if not isinstance(classes, list) or len(classes) != 2 or not all(isinstance(each, str) for each in classes):
             raise NotAModel("its classes are not two texts")
         if not is_number(written.get("threshold")):
             raise NotAModel("its threshold is no number")
@@ -171,13 +163,9 @@ class MappedMethod(LearningMethod):
     dimensions: int | None = parameter(
         optional(whole(1)), None, help="rows of the matrix, fewer than attributes. Unset: one fewer"
     )
-    kernel: Kernel = parameter(
-        choice("linear", "gaussian"), "linear", help="how records are mapped by the matrix"
-    )
+    kernel: Kernel = parameter(choice("linear", "gaussian"), "linear", help="how records are mapped by the matrix")
     candidates: int = parameter(
-        whole(1, 100),
-        1,
-        help="of how many matrices the best is taken, by sums of moments; linear kernels alone",
+        whole(1, 100), 1, help="of how many matrices the best is taken, by sums of moments; linear kernels alone"
     )
     weighting: Weighting = parameter(
         choice("equal", "reliability"),
@@ -189,9 +177,7 @@ class MappedMethod(LearningMethod):
         """Yield what it cannot do, as far as known."""
         yield from super().refusals(proposal)
         if self.candidates > 1 and self.kernel != "linear":
-            yield Problem(
-                "the best of several matrices is known for the linear kernel alone", key=("candidates",)
-            )
+            yield Problem("the best of several matrices is known for the linear kernel alone", key=("candidates",))
         attributes = list(proposal.schema or ())
         # How many columns categories make, their values tell, in the session.
         is_known = bool(attributes) and not any(map(self.is_category, attributes))
@@ -271,15 +257,11 @@ class PpSvmMethod(MappedMethod):
     """
 
     name = "pp-svm"
-    summary = (
-        "a support vector machine of records that are mapped by the sites' random matrix; classes are public"
-    )
+    summary = "a support vector machine of records that are mapped by the sites' random matrix; classes are public"
     learns = MappedSvm
     n_outcomes = 1
 
-    nu: float = parameter(
-        number(0, open_low=True), 1.0, help="the weight of records on the wrong side of the margin"
-    )
+    nu: float = parameter(number(0, open_low=True), 1.0, help="the weight of records on the wrong side of the margin")
 
     @property
     def cost(self) -> float:
@@ -293,12 +275,7 @@ class PpSvmMethod(MappedMethod):
     def model_of(self, site: Site, told: MappedModel, projection: Projection) -> MappedSpaceModel:
         """Return the separating surface."""
         return MappedSvm(
-            told.coefficients,
-            self.kernel,
-            told.weights,
-            projection,
-            threshold=told.threshold,
-            classes=site.classes,
+            told.coefficients, self.kernel, told.weights, projection, threshold=told.threshold, classes=site.classes
         )
 
     def counts(self, site: Site, model: Model) -> Script[Elements]:
@@ -307,9 +284,7 @@ class PpSvmMethod(MappedMethod):
         assert isinstance(model, MappedSvm)
         return binned_counts(model.chances(design(site)), outcomes(site, self.name))
 
-    def metrics(
-        self, model: Model, n_records: int, counts: Sequence[int]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def metrics(self, model: Model, n_records: int, counts: Sequence[int]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return accuracy, AUC and the ROC curve."""
         return binary_metrics(n_records, counts)
 
@@ -336,12 +311,7 @@ class PpCoxMethod(MappedMethod):
         """Return coefficients and baseline hazard."""
         baseline = tuple(zip(told.times, told.hazards, strict=True))
         return MappedCox(
-            told.coefficients,
-            self.kernel,
-            told.weights,
-            projection,
-            center=told.threshold,
-            baseline=baseline,
+            told.coefficients, self.kernel, told.weights, projection, center=told.threshold, baseline=baseline
         )
 
     def counts(self, site: Site, model: Model) -> Script[Elements]:
@@ -350,9 +320,7 @@ class PpCoxMethod(MappedMethod):
         assert isinstance(model, MappedCox)
         return as_counts(concordant_pairs(model.risks(design(site)), *survival_of(site)))
 
-    def metrics(
-        self, model: Model, n_records: int, counts: Sequence[int]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def metrics(self, model: Model, n_records: int, counts: Sequence[int]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the concordance over pairs of records of the same site, and the survival of an average record."""
         assert isinstance(model, MappedCox)
         return concordance_metrics(counts, model.baseline)

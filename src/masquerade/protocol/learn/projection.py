@@ -93,9 +93,7 @@ class Mapped:
 
 def hand_over(builder: str, records: Mapped) -> Script[MappedModel]:
     """Send this site's mapped records to the builder; return its model."""
-    rows, outcomes = (
-        np.ascontiguousarray(each, "<f8").tobytes() for each in (records.rows, records.outcomes)
-    )
+    rows, outcomes = (np.ascontiguousarray(each, "<f8").tobytes() for each in (records.rows, records.outcomes))
     yield Send((builder,), MappedRecords(rows, outcomes))
     model: MappedModel = yield Receive(builder, MappedModel)
     if len(model.coefficients) != records.rows.shape[1]:
@@ -160,9 +158,7 @@ def _survival_model(records: Mapped, each: Numbers, weights: tuple[float, ...]) 
     if not records.died.any():
         raise AnswerIsNo("nobody dies: there is nothing to learn from")
     basis = _uncorrelated(records.rows)
-    frame = pd.DataFrame(records.rows @ basis).assign(
-        duration=records.outcomes[:, 0], died=records.died, weight=each
-    )
+    frame = pd.DataFrame(records.rows @ basis).assign(duration=records.outcomes[:, 0], died=records.died, weight=each)
     fitter = CoxPHFitter()
     equal = bool((each == each[0]).all())
     try:
@@ -181,11 +177,7 @@ def _survival_model(records: Mapped, each: Numbers, weights: tuple[float, ...]) 
     hazard = hazard[np.diff(hazard, prepend=0.0) > 0]  # without the times at which nobody died
     at_mean = float(records.rows.mean(axis=0) @ u)
     return MappedModel(
-        tuple(map(float, u)),
-        at_mean,
-        tuple(map(float, hazard.index)),
-        tuple(map(float, hazard.to_numpy())),
-        weights,
+        tuple(map(float, u)), at_mean, tuple(map(float, hazard.index)), tuple(map(float, hazard.to_numpy())), weights
     )
 
 
@@ -219,9 +211,7 @@ def _reliability(records: Mapping[str, Mapped], nu: float) -> list[float]:
 
 
 def _joined(some: Sequence[Mapped]) -> Mapped:
-    return Mapped(
-        np.concatenate([each.rows for each in some]), np.concatenate([each.outcomes for each in some])
-    )
+    return Mapped(np.concatenate([each.rows for each in some]), np.concatenate([each.outcomes for each in some]))
 
 
 def _read(name: str, told: MappedRecords, n_outcomes: int) -> Mapped:
@@ -290,9 +280,7 @@ def too_many_rows(dimensions: int | None, n_columns: int) -> str:
         return f"B has fewer rows than records have columns ({counted}), and there are {n_columns}: add attributes"
     if dimensions is not None and not 1 <= dimensions < n_columns:
         most = n_columns - 1
-        return (
-            f"must be from 1 to {most}, below the columns of records ({counted}). Got {dimensions} instead."
-        )
+        return f"must be from 1 to {most}, below the columns of records ({counted}). Got {dimensions} instead."
     return ""
 
 
@@ -337,8 +325,7 @@ def agree_on_projection(
         coins.append((yield from tossed(me, parties, b"%d\0" % number + purpose)))
     width = 1.0 / n if terms.width is None else terms.width
     projections = [
-        Projection(random_matrix(coin, rows, n), totals[n:] / counts, low, high, terms.kernel, width)
-        for coin in coins
+        Projection(random_matrix(coin, rows, n), totals[n:] / counts, low, high, terms.kernel, width) for coin in coins
     ]
     if len(projections) == 1:
         return projections[0]
@@ -384,11 +371,7 @@ class SiteKey:
 
     @classmethod
     def of(
-        cls,
-        session: str,
-        attributes: tuple[str, ...],
-        values: Mapping[str, tuple[str, ...]],
-        projection: Projection,
+        cls, session: str, attributes: tuple[str, ...], values: Mapping[str, tuple[str, ...]], projection: Projection
     ) -> SiteKey:
         """Return the key of a session in which records were mapped like this."""
         return cls(

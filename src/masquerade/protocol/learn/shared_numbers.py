@@ -77,9 +77,7 @@ class ProductsMasked(Message, tag="learn-products", frozen=True):
     data: bytes
 
 
-def cross_products(
-    pair: Pair, ours: Elements, ring: PowerOfTwo, places: int | None = None
-) -> Script[Elements]:
+def cross_products(pair: Pair, ours: Elements, ring: PowerOfTwo, places: int | None = None) -> Script[Elements]:
     """Return our shares of the products of our numbers with the peer's, in order; party 1's have `places` digits."""
     if pair.me == 0:
         asked = yield Receive(pair.peer, FactorsHidden)
@@ -108,9 +106,7 @@ def in_common(pair: Pair, ours: Bits, ring: PowerOfTwo) -> Script[Elements]:
     return ring.total(crossed).reshape(1)
 
 
-def evaluated(
-    pair: Pair, ours: Sequence[Elements] | Elements, degree: int, ring: PowerOfTwo
-) -> Script[Elements]:
+def evaluated(pair: Pair, ours: Sequence[Elements] | Elements, degree: int, ring: PowerOfTwo) -> Script[Elements]:
     """Return our shares of Q(y): party 0 gives the coefficients of each Q, the constant one first; party 1 each y.
 
     Oblivious polynomial evaluation. Each power of y is party 1's own, each coefficient party 0's, so that Q(y) is a sum
@@ -328,9 +324,7 @@ def weighted_logarithms(pair: Pair, shares: Elements, precision: Precision) -> S
 
 def plain_weighted_logarithms(numbers: NDArray[np.int64], precision: Precision) -> NDArray[np.int64]:
     """Compute the same in the clear."""
-    products: NDArray[np.int64] = numbers * (
-        scaled_logarithms(numbers, precision) >> dropped_digits(precision)
-    )
+    products: NDArray[np.int64] = numbers * (scaled_logarithms(numbers, precision) >> dropped_digits(precision))
     return products
 
 
@@ -403,9 +397,7 @@ class SharedNumbers:
             total = RING.add(total, RING.add(own, RING.add(half, half.T)))
         return total
 
-    def times_digits(
-        self, site: int, own: Elements | None, rows: Elements, sharers: Sequence[int]
-    ) -> Script[Elements]:
+    def times_digits(self, site: int, own: Elements | None, rows: Elements, sharers: Sequence[int]) -> Script[Elements]:
         """Return our shares of shared rows, each times a digit that `site` alone has (`own`, there).
 
         The rows are shared among the `sharers`, who are others than the site.
@@ -421,9 +413,7 @@ class SharedNumbers:
         shares = ours if self.me == 0 else np.zeros_like(ours)
         for site in range(1, len(self.parties)):
             # a ⊕ b = a + b − 2·a·b, for the digits a that the sites before share by now, and b of this one
-            asked, answered = (
-                (range(site), ()) if site == self.me else ((), (site,) if self.me < site else ())
-            )
+            asked, answered = (range(site), ()) if site == self.me else ((), (site,) if self.me < site else ())
             crossed = yield from self._crossed(ours, shares[:, None], asked, answered, places=1)
             shares = RING.subtract(shares, RING.add(crossed[:, 0], crossed[:, 0]))
             if site == self.me:
@@ -448,9 +438,7 @@ class SharedNumbers:
         circuit = _sum_circuit(len(self.parties), dropped)
         found = yield from self.bits.evaluate(circuit, digits(numbers.ravel(), 64), "sum")
         places = np.arange(len(found), dtype=np.uint64)[:, None]
-        whole: Elements = (found.astype(np.uint64) << (places + np.uint64(dropped))).sum(
-            axis=0, dtype=np.uint64
-        )
+        whole: Elements = (found.astype(np.uint64) << (places + np.uint64(dropped))).sum(axis=0, dtype=np.uint64)
         return (whole.view(np.int64) >> np.int64(dropped)).reshape(numbers.shape)
 
     def _crossed(

@@ -122,9 +122,7 @@ Codes = NDArray[np.int64]
 class ColumnValues(Message, tag="learn-values", frozen=True):
     """The values of the sender's columns, by column, and how many bits its number of records has."""
 
-    values: Annotated[
-        dict[str, Annotated[tuple[str, ...], Meta(max_length=MOST_VALUES)]], Meta(max_length=MOST_VALUES)
-    ]
+    values: Annotated[dict[str, Annotated[tuple[str, ...], Meta(max_length=MOST_VALUES)]], Meta(max_length=MOST_VALUES)]
     bits: Annotated[int, Meta(ge=_LEAST_BITS, le=64)]
     has_gaps: bool  # whether a number is missing, and to be filled in
 
@@ -149,9 +147,7 @@ def own_codes(table: Table, name: str) -> tuple[Codes, tuple[str, ...]]:
     return coded.codes.astype(np.int64), coded.labels
 
 
-def agree_on_values(
-    me: int, parties: tuple[str, ...], table: Table, names: Iterable[str]
-) -> Script[AgreedValues]:
+def agree_on_values(me: int, parties: tuple[str, ...], table: Table, names: Iterable[str]) -> Script[AgreedValues]:
     """Tell all parties which values one's own columns have, and hear theirs."""
     own = {name: own_codes(table, name)[1] for name in names}
     for name, values in own.items():
@@ -278,7 +274,5 @@ class Site:
 def attributes_of(contract: Contract) -> tuple[str, ...]:
     """Return the attributes of a contract's model, in the joint order, without class, duration and event."""
     return tuple(
-        column.name
-        for column in contract.columns
-        if column.role == "attribute" and column.name != contract.class_name
+        column.name for column in contract.columns if column.role == "attribute" and column.name != contract.class_name
     )

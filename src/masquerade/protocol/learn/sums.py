@@ -168,9 +168,7 @@ def _fixed(numbers: Numbers) -> Elements:
     """Return the numbers in fixed point."""
     flat = numbers.ravel()
     if not np.isfinite(flat).all() or (np.abs(flat) >= _LARGEST).any():
-        raise ParameterError(
-            f"numbers to add up must be below {_LARGEST:.0e}; give the attributes in larger units"
-        )
+        raise ParameterError(f"numbers to add up must be below {_LARGEST:.0e}; give the attributes in larger units")
     return _RING.elements([int(Fraction(number) * (1 << _PLACES)) for number in flat.tolist()])
 
 
@@ -214,9 +212,7 @@ def tossed(me: int, parties: Sequence[str], purpose: bytes) -> Script[bytes]:
         if len(opened.coin) != _COIN_BYTES or _digest(opened, number, purpose) != committed[number]:
             raise PeerBrokeProtocol(name, "opened another coin than it had committed to")
         coins[number] = opened.coin
-    return hashlib.sha256(
-        b"masquerade/coin\0" + purpose + b"".join(coins[at] for at in sorted(coins))
-    ).digest()
+    return hashlib.sha256(b"masquerade/coin\0" + purpose + b"".join(coins[at] for at in sorted(coins))).digest()
 
 
 def _digest(opening: CoinOpening, site: int, purpose: bytes) -> bytes:

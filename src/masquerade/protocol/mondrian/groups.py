@@ -25,9 +25,7 @@ class GroupStore:
     everything: bool = False  # one chunk has all groups, in order
     groups: list[Counts] = field(default_factory=list)  # of each chunk: each label's open group, or -1
     final: list[Counts] = field(default_factory=list)  # of each chunk: each label's finished group, or -1
-    before: list[Counts] = field(
-        default_factory=list
-    )  # of each chunk: records of each label's group in chunks before
+    before: list[Counts] = field(default_factory=list)  # of each chunk: records of each label's group in chunks before
     sizes: list[Counts] = field(default_factory=list)  # of each chunk: its records with each label
 
     @property
@@ -86,6 +84,4 @@ class FinishedGroups:
         for labels in self.each_label() if columns else ():
             for column, found in zip(columns, codes, strict=True):
                 found.append(column.codes.take(labels))
-        return tuple(
-            replace(column, codes=np.concatenate(found)) for column, found in zip(columns, codes, strict=True)
-        )
+        return tuple(replace(column, codes=np.concatenate(found)) for column, found in zip(columns, codes, strict=True))

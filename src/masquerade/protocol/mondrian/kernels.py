@@ -27,9 +27,7 @@ from masquerade.engine.counts import Counts, Flags, Ints, Rows, pair_counts, row
 Tables = tuple[tuple[int, str, int, Counts, Counts], ...]
 
 LABEL, FINAL = "group", "final group"  # of each record; FINAL is -1 until its group is done
-_ORDER = (
-    "by group"  # the labelled records in the order of their groups: those that are done are not sorted again
-)
+_ORDER = "by group"  # the labelled records in the order of their groups: those that are done are not sorted again
 _SIZES = "group sizes"  # how many records have each label
 _ROW, _CHUNK = "row", "chunk"  # where a record came from
 _WIDE = np.int32
@@ -80,10 +78,7 @@ class InitialLabels:
     def __call__(self, chunk: Chunk) -> Arrays:
         """Return the labels, and the records' order."""
         labels = np.zeros(self.rows, _WIDE) if self.labels is None else self.labels.astype(_WIDE)
-        return {
-            **_labelled(self.rows, np.arange(self.rows), labels),
-            FINAL: np.full(self.rows, -1, _WIDE),
-        }
+        return {**_labelled(self.rows, np.arange(self.rows), labels), FINAL: np.full(self.rows, -1, _WIDE)}
 
 
 @dataclass(frozen=True)
@@ -255,9 +250,7 @@ class CountParts:
         first = np.cumsum(self.n_parts) - self.n_parts
         part = np.repeat(first[labels], batch.sizes) + self.parts
         total = int(self.n_parts.sum())
-        return tuple(
-            pair_counts(part, chunk[name].take(batch.rows), total, n_codes) for name, n_codes in self.coded
-        )
+        return tuple(pair_counts(part, chunk[name].take(batch.rows), total, n_codes) for name, n_codes in self.coded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,9 +265,7 @@ class LabelParts:
         """Return the labels, the final groups, and the records' order."""
         batch, labels = groups_of(chunk, self.first >= 0)
         labelled = _labelled(
-            chunk[LABEL].size,
-            batch.rows,
-            np.repeat(self.first[labels].astype(_WIDE), batch.sizes) + self.parts,
+            chunk[LABEL].size, batch.rows, np.repeat(self.first[labels].astype(_WIDE), batch.sizes) + self.parts
         )
         done, labels = groups_of(chunk, self.final >= 0)
         if not labels.size:

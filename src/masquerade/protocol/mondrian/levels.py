@@ -110,13 +110,7 @@ def _winners(
 
 
 def understood(
-    message: LevelCuts,
-    sender: str,
-    number: int,
-    schema: JointSchema,
-    groups: OwnGroups,
-    batch: Batch,
-    won: Flags,
+    message: LevelCuts, sender: str, number: int, schema: JointSchema, groups: OwnGroups, batch: Batch, won: Flags
 ) -> PartsOfGroups:
     """Decode a peer's cuts; raise unless they are of the groups it won, and satisfy what we can judge."""
     cut = batch.only(won)

@@ -73,9 +73,7 @@ class EqualCells(Message, tag="equal-cells", frozen=True):
     cells: tuple[bytes, ...]
 
 
-Alike = Sequence[
-    tuple[Ints, int]
-]  # the number of each group's cell along each attribute, and how many there are
+Alike = Sequence[tuple[Ints, int]]  # the number of each group's cell along each attribute, and how many there are
 
 
 def begin_with_union(
@@ -110,14 +108,10 @@ def _as_they_occur(axis: Axis, cells: Counts) -> tuple[Ints, int]:
     return np.argsort(np.argsort(first)).take(numbers), found.size
 
 
-def _equal_cells(
-    message: EqualCells, sender: str, n_attributes: int, n_groups: int
-) -> list[tuple[Ints, int]]:
+def _equal_cells(message: EqualCells, sender: str, n_attributes: int, n_groups: int) -> list[tuple[Ints, int]]:
     """Decode which of the groups have equal cells along each of a peer's attributes."""
     if not len(message.counts) == len(message.cells) == n_attributes:
-        raise PeerBrokeProtocol(
-            sender, f"told cells of other attributes than the {n_attributes} that it holds"
-        )
+        raise PeerBrokeProtocol(sender, f"told cells of other attributes than the {n_attributes} that it holds")
     found: list[tuple[Ints, int]] = []
     for count, cells in zip(message.counts, message.cells, strict=True):
         if not 1 <= count <= n_groups:
@@ -160,9 +154,7 @@ def cut_linked_together(
         settled = groups.settled(table.dimensions())
         if not settled:
             break
-        made = {
-            at: PartsOfGroups(*groups.parts(at, batch)) for at, batch in settled if schema.holders[at] == me
-        }
+        made = {at: PartsOfGroups(*groups.parts(at, batch)) for at, batch in settled if schema.holders[at] == me}
         yield Send(peers, _own_cuts(settled, made))
         for number, name in enumerate(parties):
             if number != me:
@@ -184,12 +176,7 @@ class _Table:
     """What all parties know of the best cuts, by row, as groups are numbered anew on each level."""
 
     def __init__(
-        self,
-        me: int,
-        parties: Sequence[str],
-        schema: JointSchema,
-        qids: Sequence[frozenset[str]],
-        groups: LinkedGroups,
+        self, me: int, parties: Sequence[str], schema: JointSchema, qids: Sequence[frozenset[str]], groups: LinkedGroups
     ) -> None:
         self._me, self._parties, self._schema, self._qids, self._groups = me, parties, schema, qids, groups
         n_rows = groups.groups[0][0].size
@@ -211,16 +198,12 @@ class _Table:
         mine = [asked[at] for at in np.flatnonzero(won == self._me)]
         return np.array([best[qid].dimensions[group] for qid, group in mine], np.int64)
 
-    def attributes(
-        self, message: BestAttributes, sender: str, number: int, asked: Asked, won: Counts
-    ) -> Counts:
+    def attributes(self, message: BestAttributes, sender: str, number: int, asked: Asked, won: Counts) -> Counts:
         """Decode the attributes of the groups that a peer has won."""
         theirs = [asked[at] for at in np.flatnonzero(won == number)]
         positions = read_numbers(message.positions, len(theirs))
         if positions is None:
-            raise PeerBrokeProtocol(
-                sender, f"named attributes of other groups than the {len(theirs)} that it won"
-            )
+            raise PeerBrokeProtocol(sender, f"named attributes of other groups than the {len(theirs)} that it won")
         names, holders = self._schema.attributes, self._schema.holders
         for (qid, _), at in zip(theirs, positions.tolist(), strict=True):
             if at >= len(names) or holders[at] != number:
@@ -253,9 +236,7 @@ class _Table:
             found.append(of_group)
         return found
 
-    def cuts(
-        self, message: LevelCuts, sender: str, number: int, settled: Settled
-    ) -> dict[int, PartsOfGroups]:
+    def cuts(self, message: LevelCuts, sender: str, number: int, settled: Settled) -> dict[int, PartsOfGroups]:
         """Decode a peer's cuts; raise unless they are the settled ones, and satisfy what we can judge."""
         theirs = [(at, batch) for at, batch in settled if self._schema.holders[at] == number]
         whole = _joined([batch for _, batch in theirs])

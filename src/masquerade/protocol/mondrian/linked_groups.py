@@ -53,10 +53,7 @@ class _Qid:
         places, found = renumber(self.groups[rows], self.n_groups)
         of_group = np.zeros(found.size, np.int64)
         of_group[places] = linked
-        keys, bound = (
-            places.astype(np.int64) * axis.n_ranks + axis.column.ranks.take(rows),
-            found.size * axis.n_ranks,
-        )
+        keys, bound = (places.astype(np.int64) * axis.n_ranks + axis.column.ranks.take(rows), found.size * axis.n_ranks)
         counts = [
             SparseCounts.of(keys * len(each.labels) + each.codes.take(rows), bound * len(each.labels))
             for each in self.judge.counted
@@ -161,9 +158,7 @@ class LinkedGroups:
         """Return for each QID our best cut of each group, along the first dimension on a tie."""
         self._links = [self._linked(at) for at in range(len(self._of_axis))]
         self._own = {at: self._cuts_along(at, *self._links[at]) for at in self._axes}
-        found = [
-            BestOfGroups(np.full(qid.n_groups, -np.inf), np.full(qid.n_groups, -1)) for qid in self._qids
-        ]
+        found = [BestOfGroups(np.full(qid.n_groups, -np.inf), np.full(qid.n_groups, -1)) for qid in self._qids]
         for at, cuts in self._own.items():
             if cuts is None:
                 continue
@@ -315,10 +310,7 @@ def groups_alike(
     qids: Iterable[frozenset[str]], names: Sequence[str], cells: Sequence[tuple[Ints, int]], n: int
 ) -> dict[frozenset[str], tuple[Counts, int]]:
     """Group what has equal cells over each QID; given, for each attribute, the number of each of n things' cell."""
-    return {
-        qid: group_rows([each for name, each in zip(names, cells, strict=True) if name in qid], n)
-        for qid in qids
-    }
+    return {qid: group_rows([each for name, each in zip(names, cells, strict=True) if name in qid], n) for qid in qids}
 
 
 def _labels(batch: Batch, n_parts: Counts, part_of_row: Ints) -> tuple[Counts, int]:

@@ -42,9 +42,7 @@ from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
 from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, VerticalMethod
 from masquerade.protocol.sensitive.checks import refuse_remote_sensitive, remote_parts, remote_qid
 
-_WITHOUT_ACCOUNT = (
-    "many groups are bid for at once and scores stay hidden, so nobody can tell what each party gave"
-)
+_WITHOUT_ACCOUNT = "many groups are bid for at once and scores stay hidden, so nobody can tell what each party gave"
 
 
 def apart(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
@@ -67,11 +65,7 @@ class JointMondrian(VerticalMethod):
         "workload": "a log is its requester's own, and where its queries cut is no term of a contract",
     }
     preferences: ClassVar[tuple[Preference, ...]] = (
-        Preference(
-            10,
-            "cutting each group apart keeps most, and there is a class to cut for",
-            {"choose": CLASS_FIRST},
-        ),
+        Preference(10, "cutting each group apart keeps most, and there is a class to cut for", {"choose": CLASS_FIRST}),
         Preference(20, "cutting each group apart keeps most"),
         # What was preferred before, so that parties can go on with a release that was made so.
         Preference(21, "a release was made so before, or no other is allowed", {"choose": INFORMATION_GAIN}),
@@ -101,12 +95,7 @@ class JointMondrian(VerticalMethod):
         return self
 
     def choice(
-        self,
-        contract: Contract,
-        parts: Sequence[GroupRequirement],
-        own: Sequence[str],
-        n_classes: int,
-        n_records: int,
+        self, contract: Contract, parts: Sequence[GroupRequirement], own: Sequence[str], n_classes: int, n_records: int
     ) -> Choice:
         """Return which cut along one of `own` is made, where cuts along all attributes of these QIDs compete."""
         if self.priority is None:
@@ -174,9 +163,7 @@ class JointMondrian(VerticalMethod):
 
         return assemble(assembly, {"argmax": "secure"})
 
-    def disclosure(
-        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
-    ) -> Disclosure:
+    def disclosure(self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool) -> Disclosure:
         """Who is common, who cut which group along which attribute, and the released columns."""
         others = ", ".join(name for name in contract.parties if name != party)
         learn = [f"{others}: of each group whether {party} has the best cut of it, not what its score is"]
@@ -185,19 +172,13 @@ class JointMondrian(VerticalMethod):
         if contract.qid_columns:
             learn.append(f"{others}: {party}'s cuts, as groups of the common records, and their attributes")
         if any(len({frozenset(part.qid) for part in parts}) > 1 for parts in apart(contract.parts)):
-            learn.append(
-                f"{others}: which groups have the same value of an attribute of {party}'s, not which value"
-            )
+            learn.append(f"{others}: which groups have the same value of an attribute of {party}'s, not which value")
         return disclosed_by_join(
             contract,
             party,
             schema,
             learn,
-            {
-                **self._chosen_by(),
-                "strict": "yes" if self.strict else "no",
-                "merge": self.merging(contract),
-            },
+            {**self._chosen_by(), "strict": "yes" if self.strict else "no", "merge": self.merging(contract)},
             show_steps=show_steps,
             peers_see="which of the common records share a value (by number, without its name)",
         )

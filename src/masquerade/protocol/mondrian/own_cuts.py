@@ -73,9 +73,7 @@ class OpenBatch(Batch):
 class BestCuts:
     """This party's cuts, and the best of each group; its `axis` is -1 where none is allowed."""
 
-    by_axis: NDArray[
-        np.float64
-    ]  # axis × group: the score of the cut, -inf where none is allowed; the last is no axis
+    by_axis: NDArray[np.float64]  # axis × group: the score of the cut, -inf where none is allowed; the last is no axis
     view: OwnGroups
     cut_at: Counts  # axis × group, where the cut is allowed
     n_parts: Counts
@@ -222,13 +220,7 @@ class OwnGroups:
         n_parts = best.n_parts[best.axis[asked], asked]
         axis = np.where(groups, best.axis, -1)
         made: list[tuple[GroupStore, list[Kernel[Ints]]]] = [
-            (
-                store,
-                [
-                    kernels.PartsOfChunk(store.by_label(at, axis), self.how, best.offered)
-                    for at in store.places
-                ],
-            )
+            (store, [kernels.PartsOfChunk(store.by_label(at, axis), self.how, best.offered) for at in store.places])
             for store in self._stores
             if store.whole
         ]
@@ -238,13 +230,10 @@ class OwnGroups:
             place[best.spread] = np.arange(best.spread.size)
             home = self._home
             by_rank: list[Kernel[Ints]] = [
-                kernels.PartsByRank(home.by_label(at, axis), home.by_label(at, place), tables)
-                for at in home.places
+                kernels.PartsByRank(home.by_label(at, axis), home.by_label(at, place), tables) for at in home.places
             ]
             made.append((home, by_rank))
-        return PartsOfGroups(
-            n_parts, self._collected(groups, made, np.min_scalar_type(int(n_parts.max(initial=1))))
-        )
+        return PartsOfGroups(n_parts, self._collected(groups, made, np.min_scalar_type(int(n_parts.max(initial=1)))))
 
     def rows_of(self, batch: OpenBatch) -> Rows:
         """Return the places of these groups' records in the common order, group by group."""
@@ -256,13 +245,7 @@ class OwnGroups:
             wanted = [store.by_label(at, flags.astype(np.int64), 0) > 0 for at in store.places]
             firsts = [int(first) for first in self._firsts] if store is self._home else [None] * len(wanted)
             made.append(
-                (
-                    store,
-                    [
-                        kernels.RowsOf(each, self._firsts, first)
-                        for each, first in zip(wanted, firsts, strict=True)
-                    ],
-                )
+                (store, [kernels.RowsOf(each, self._firsts, first) for each, first in zip(wanted, firsts, strict=True)])
             )
         rows: Rows = self._collected(flags, made, np.dtype(np.intp)).astype(np.intp, copy=False)
         return rows
@@ -305,9 +288,7 @@ class OwnGroups:
                 continue
             judges = [
                 kernels.JudgeWhole(
-                    store.by_label(at, of_group, 0),
-                    cuts.part_of_row[store.records(at, starts)],
-                    self.how.judge,
+                    store.by_label(at, of_group, 0), cuts.part_of_row[store.records(at, starts)], self.how.judge
                 )
                 for at in store.places
             ]
@@ -319,18 +300,13 @@ class OwnGroups:
             all_good &= self._spread_parts_hold(cuts, cut, of_group, sizes)
         return all_good[cut.groups]
 
-    def _spread_parts_hold(
-        self, cuts: PartsOfGroups, cut: OpenBatch, of_group: Counts, sizes: Counts
-    ) -> Flags:
+    def _spread_parts_hold(self, cuts: PartsOfGroups, cut: OpenBatch, of_group: Counts, sizes: Counts) -> Flags:
         """Judge the parts of groups of which no chunk has all records, by the counts of all chunks."""
         home, starts = self._home, self._starts(of_group > 0)
         n_parts = home.by_label(0, of_group, 0)
         counted = tuple((codes_of(each.name), len(each.labels)) for each in self._judge.counted)
         counts = home.chunks.each(
-            [
-                kernels.CountParts(n_parts, cuts.part_of_row[home.records(at, starts)], counted)
-                for at in home.places
-            ]
+            [kernels.CountParts(n_parts, cuts.part_of_row[home.records(at, starts)], counted) for at in home.places]
         )
         here = home.groups[0][n_parts > 0]
         of_part = np.repeat(np.isin(cut.groups, here), cuts.n_parts)
@@ -460,10 +436,7 @@ class OwnGroups:
             none = [np.full(each.size, -1) for each in store.final]
             nothing = np.zeros(0, np.uint8)
             store.chunks.change(
-                [
-                    kernels.LabelParts(each, final, nothing)
-                    for each, final in zip(none, store.final, strict=True)
-                ]
+                [kernels.LabelParts(each, final, nothing) for each, final in zip(none, store.final, strict=True)]
             )
         cells = np.concatenate(self._done_cells, axis=2)
         taxonomies = [at for at, axis in enumerate(self.axes) if isinstance(axis, TaxonomyAxis)]

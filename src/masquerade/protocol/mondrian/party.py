@@ -64,13 +64,9 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
             sizes = value_counts(*start.groups(frozenset().union(*qids), common.n_records))
             if begins_with_union(parts, sizes):
                 whole = own_groups(method, name, contract, parts, common, start)
-                begin, alike = yield from begin_with_union(
-                    me, contract.parties, schema, whole, argmax, on_level
-                )
+                begin, alike = yield from begin_with_union(me, contract.parties, schema, whole, argmax, on_level)
             linked = linked_groups(method, name, contract, parts, common, start, begin, alike)
-            columns = yield from cut_linked_together(
-                me, contract.parties, schema, qids, linked, argmax, on_level
-            )
+            columns = yield from cut_linked_together(me, contract.parties, schema, qids, linked, argmax, on_level)
         else:
             groups = own_groups(method, name, contract, parts, common, start)
             asking = checks.of(parts) if checks is not None else None
@@ -86,8 +82,7 @@ def schema_of(contract: Contract, parts: Sequence[GroupRequirement]) -> JointSch
     named = {name for part in parts for name in part.qid}
     columns = [column for column in contract.qid_columns if column.name in named]
     return JointSchema(
-        tuple(column.name for column in columns),
-        tuple(contract.parties.index(column.holder) for column in columns),
+        tuple(column.name for column in columns), tuple(contract.parties.index(column.holder) for column in columns)
     )
 
 
@@ -185,8 +180,6 @@ def own_judge(
 def known_parts(parts: Sequence[GroupRequirement], sensitive: dict[str, Coded]) -> list[GroupRequirement]:
     """Return what this party can judge: of requirements on values that it does not know, the size that they imply."""
     return [
-        part
-        if part.sensitive is None or part.sensitive in sensitive
-        else KAnonymity(part.qid, part.implied_size)
+        part if part.sensitive is None or part.sensitive in sensitive else KAnonymity(part.qid, part.implied_size)
         for part in parts
     ]

@@ -61,12 +61,8 @@ class CategoryAxis(PublicAxis):
     def __init__(self, name: str, taxonomy: Taxonomy, boundary: Boundary | None = None) -> None:
         self.name, self.taxonomy, self._boundary = name, taxonomy, boundary
         self.root = (0, taxonomy.size)
-        if (
-            boundary is not None
-        ):  # where one is above another, the higher one holds what is not below the lower
-            self.limits = tuple(
-                sorted({*zip(boundary.lo.tolist(), boundary.hi.tolist(), strict=True)}),
-            )
+        if boundary is not None:  # where one is above another, the higher one holds what is not below the lower
+            self.limits = tuple(sorted({*zip(boundary.lo.tolist(), boundary.hi.tolist(), strict=True)}))
 
     def limit_of(self, ranks: Ranks) -> Ranks:
         """Return the number of the node up to which each rank may be generalised."""
@@ -77,8 +73,7 @@ class CategoryAxis(PublicAxis):
     def _children(self) -> dict[Range, tuple[Range, ...]]:
         nodes = self.taxonomy.nodes
         return {
-            (node.lo, node.hi): tuple((nodes[child].lo, nodes[child].hi) for child in node.children)
-            for node in nodes
+            (node.lo, node.hi): tuple((nodes[child].lo, nodes[child].hi) for child in node.children) for node in nodes
         }
 
     def children(self, at: Range) -> tuple[Range, ...]:

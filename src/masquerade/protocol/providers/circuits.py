@@ -186,9 +186,7 @@ def judged(build: Builder, criterion: Criterion, shape: Shape, inputs: list[Word
     divisible_if_enough = build.both(if_enough, otherwise)
     divisible_alone = build.both(all_alone, otherwise)
     if_twice = build.parity((if_enough, all_alone, divisible_if_enough, divisible_alone))
-    divisible = build.parity(
-        (build.both(twice, if_twice), build.both(enough, divisible_if_enough), divisible_alone)
-    )
+    divisible = build.parity((build.both(twice, if_twice), build.both(enough, divisible_if_enough), divisible_alone))
     tests = _on_counts(build, criterion, shape, [word[first:] for word in inputs], some)
     if tests:
         counts_good = build.all_of(tests)
@@ -223,10 +221,7 @@ def sole(n_providers: int, n_children: int) -> Circuit:
     after.reverse()
     build.output(
         "sole",
-        [
-            build.both(filled[child], build.either(before[child], after[child]) ^ 1)
-            for child in range(n_children)
-        ],
+        [build.both(filled[child], build.either(before[child], after[child]) ^ 1) for child in range(n_children)],
     )
     return build.build()
 
@@ -249,9 +244,7 @@ def _on_counts(
     for at, compared in _counted(criterion):
         for of_whole in (False, True) if compared else (False,):
             stop = first + len(shape.labels[at]) * digits
-            by_provider = [
-                [word[start : start + digits] for start in range(first, stop, digits)] for word in inputs
-            ]
+            by_provider = [[word[start : start + digits] for start in range(first, stop, digits)] for word in inputs]
             if of_whole:
                 wholes[at] = _sums(build, by_provider)
             else:
@@ -297,9 +290,7 @@ def _share_kept(
     total = words.arg_max(build, totals, shallow=True)[1] if len(totals) > 1 else totals[0]
     nothing: Word = [FALSE] * len(total)
     others = [
-        words.total(
-            build, [nothing, *(cell for at, cell in enumerate(cells) if at not in values)], shallow=True
-        )
+        words.total(build, [nothing, *(cell for at, cell in enumerate(cells) if at not in values)], shallow=True)
         for cells in tally
     ]
     left = (_left(build, others, criterion) + nothing)[: len(total)]
@@ -317,9 +308,7 @@ def _left(build: Builder, counts: list[Word], criterion: Criterion) -> Word:
     return words.add_columns(build, _columns(_kept(build, counts, criterion))) or [FALSE]
 
 
-def _kept(
-    build: Builder, counts: list[Word], criterion: Criterion, given: list[Count] | None = None
-) -> list[Word]:
+def _kept(build: Builder, counts: list[Word], criterion: Criterion, given: list[Count] | None = None) -> list[Word]:
     """Replace the m largest counts by 0; `given` are the same numbers if one provider knows each."""
     n, m = criterion.n_providers, criterion.m
     if m >= n:
@@ -372,9 +361,7 @@ def _at_most_of(build: Builder, bits: Sequence[Literal], most: int) -> Literal:
     half = len(bits) // 2
     one, other = (_numbers(build, part, most) for part in (bits[:half], bits[half:]))
     # Exactly one of each half's literals is true, so that XOR equals OR.
-    return build.parity(
-        [build.both(each, build.parity(other[: most + 1 - at])) for at, each in enumerate(one)]
-    )
+    return build.parity([build.both(each, build.parity(other[: most + 1 - at])) for at, each in enumerate(one)])
 
 
 def _numbers(build: Builder, bits: Sequence[Literal], most: int) -> list[Literal]:
@@ -477,11 +464,7 @@ def score_bits(criterion: Criterion, shape: Shape) -> int:
 def scored(criterion: Criterion, shape: Shape) -> Circuit:
     """Build the score of a part, the highest if it is empty, and whether it may be made."""
     build = Builder()
-    first, digits, width = (
-        input_bits(criterion, shape),
-        shape.most_records.bit_length(),
-        score_bits(criterion, shape),
-    )
+    first, digits, width = (input_bits(criterion, shape), shape.most_records.bit_length(), score_bits(criterion, shape))
     inputs = [build.input(f"provider {each}", first + digits) for each in range(criterion.n_providers)]
     found = judged(build, criterion, shape, [word[:first] for word in inputs])
     record, values = criterion.fitness_weights

@@ -172,9 +172,7 @@ class Criterion:
         fine: Flags = enough | (counts == 0)
         return fine
 
-    def good(
-        self, counts: Counts, tallies: Sequence[Counts], wholes: Sequence[WholeCounts] | None = None
-    ) -> Flags:
+    def good(self, counts: Counts, tallies: Sequence[Counts], wholes: Sequence[WholeCounts] | None = None) -> Flags:
         """Return which parts have records and are private.
 
         `counts` has a row per part and a column per provider; `wholes` is about all records, for `on_counts`.
@@ -197,9 +195,7 @@ class Criterion:
         if not self.m:
             return part.holds(tally.sum(axis=1), whole.counts, whole.labels)
         feeding = np.count_nonzero(tally.any(axis=2), axis=1)
-        return constraint_of(part, whole.counts, whole.labels).withstands(
-            tally, np.minimum(self.m, feeding - 1)
-        )
+        return constraint_of(part, whole.counts, whole.labels).withstands(tally, np.minimum(self.m, feeding - 1))
 
     @property
     def fitness_weights(self) -> tuple[int, tuple[int, ...]]:
@@ -245,9 +241,7 @@ class Criterion:
         """
         who = f"some coalition of {plural(self.m, 'provider')} leaves" if self.m else "there are"
         everything = f"of all providers' records together {who}"
-        tests = [
-            self.exact_test(size, least) for size, (_, least) in zip(n_values, self.diversities, strict=False)
-        ]
+        tests = [self.exact_test(size, least) for size, (_, least) in zip(n_values, self.diversities, strict=False)]
         if not enough:
             why = f"k = {self.k} cannot be reached: {everything} fewer than {self.k}"
         elif self.on_counts:
@@ -306,8 +300,5 @@ def _refusal(part: GroupRequirement, m: int, is_trusted: bool) -> str:
 
 def testable_models(m: int) -> tuple[str, ...]:
     """The names of the models that counts which nobody sees can test against m providers, if not of all parameters."""
-    able = {
-        *REQUIREMENTS.declaring("thresholds"),
-        *REQUIREMENTS.declaring("worst_share" if m else "shared_test"),
-    }
+    able = {*REQUIREMENTS.declaring("thresholds"), *REQUIREMENTS.declaring("worst_share" if m else "shared_test")}
     return tuple(name for name in REQUIREMENTS.plain if name in able)

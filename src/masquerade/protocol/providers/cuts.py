@@ -75,9 +75,7 @@ class HolderGroups:
         losses = {}
         for at, axis in enumerate(self.settings.released):
             groups, of_row = self._along(at)
-            losses[axis.name] = axis.loss(
-                self.settings.ranks[at], [group.cells[at] for group in groups], of_row
-            )
+            losses[axis.name] = axis.loss(self.settings.ranks[at], [group.cells[at] for group in groups], of_row)
         return losses
 
     def _along(self, at: int) -> tuple[list[Group], Ranks]:

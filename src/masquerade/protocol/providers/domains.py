@@ -109,9 +109,7 @@ class Range:
 
 def ranges_of(table: Table, names: Iterable[str]) -> dict[str, Range]:
     """Return the numbers among these attributes that have no taxonomy."""
-    return {
-        name: Range(table.schema[name]) for name in names if isinstance(table.column(name).domain, Continuum)
-    }
+    return {name: Range(table.schema[name]) for name in names if isinstance(table.column(name).domain, Continuum)}
 
 
 def axis_of(table: Table, name: str, signals: Bits | None) -> tuple[PublicAxis, Ranks]:

@@ -15,13 +15,7 @@ from masquerade.data.table import Origin, Table
 from masquerade.errors import BadInput, DataError, PeerBrokeProtocol
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.providers.domains import ranges_of
-from masquerade.protocol.providers.messages import (
-    ProviderRecords,
-    difference,
-    read_rows,
-    read_schema,
-    stacked,
-)
+from masquerade.protocol.providers.messages import ProviderRecords, difference, read_rows, read_schema, stacked
 from masquerade.protocol.providers.method import collaboration_of, column_names, provider_column, qid_names
 
 
@@ -32,9 +26,7 @@ def told_schema(contract: Contract, handed: Mapping[str, ProviderRecords]) -> Sc
     for name, message in handed.items():
         for ours, theirs in zip(handed[first].schema, message.schema, strict=True):
             if how := difference(ours, theirs):
-                raise PeerBrokeProtocol(
-                    name, f"generalises attribute {theirs.name} otherwise than {first} does: {how}"
-                )
+                raise PeerBrokeProtocol(name, f"generalises attribute {theirs.name} otherwise than {first} does: {how}")
     known = {attribute.name: attribute for attribute in told[first]}
     columns = [column.name for column in contract.columns if column.role == "attribute"]
     return Schema(known.get(name, Attribute(name)) for name in columns)
@@ -43,9 +35,7 @@ def told_schema(contract: Contract, handed: Mapping[str, ProviderRecords]) -> Sc
 def joined(contract: Contract, handed: Mapping[str, ProviderRecords], schema: Schema) -> Table:
     """Stack all records, with their providers; raise PeerBrokeProtocol for records that do not fit."""
     parts = {
-        name: _with_dates(
-            read_rows(message.table, name, column_names(contract), contract.most_records), schema
-        )
+        name: _with_dates(read_rows(message.table, name, column_names(contract), contract.most_records), schema)
         for name, message in handed.items()
     }
     for name, part in parts.items():

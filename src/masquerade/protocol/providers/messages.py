@@ -20,15 +20,7 @@ from masquerade.data.taxonomy_files import MAX_LEVELS
 from masquerade.errors import BadInput, ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message
 from masquerade.protocol.contract import MOST_RECORDS
-from masquerade.protocol.hand_in import (
-    MOST_COLUMNS,
-    ColumnNames,
-    Columns,
-    HoldersError,
-    Losses,
-    Seconds,
-    read_columns,
-)
+from masquerade.protocol.hand_in import MOST_COLUMNS, ColumnNames, Columns, HoldersError, Losses, Seconds, read_columns
 
 # --- written schema -----------------------------------------------------------------------------------------
 # How the attributes of a quasi-identifier are generalised, in a form that can be sent: kind, tree, bounds.
@@ -66,9 +58,7 @@ def write_schema(schema: Schema, names: Sequence[str]) -> tuple[WrittenAttribute
     return tuple(_written(schema[name]) for name in names)
 
 
-def read_schema(
-    written: Sequence[WrittenAttribute], sender: str, names: Sequence[str]
-) -> tuple[Attribute, ...]:
+def read_schema(written: Sequence[WrittenAttribute], sender: str, names: Sequence[str]) -> tuple[Attribute, ...]:
     """Read the attributes that a provider sent, which must be those of the contract."""
     told = [each.name for each in written]
     if told != list(names):
@@ -176,9 +166,7 @@ def _read_tree(written: WrittenTaxonomy, kind: AttributeKind) -> Taxonomy:
     taxonomy = Taxonomy(branches[0], written.source, edges)
     if tuple((node.name, node.parent) for node in taxonomy.nodes) != written.nodes:
         raise _Nonsense("its taxonomy is not in preorder, or a node has one child only")
-    if edges is not None and (
-        len(edges) != taxonomy.size + 1 or not all(lo < hi for lo, hi in pairwise(edges))
-    ):
+    if edges is not None and (len(edges) != taxonomy.size + 1 or not all(lo < hi for lo, hi in pairwise(edges))):
         raise _Nonsense("the ends of its intervals are not in order, one more than there are intervals")
     return taxonomy
 
@@ -258,12 +246,7 @@ class Rows(Message, tag="collaborate-rows", frozen=True):
 
 
 def read_rows(
-    data: bytes,
-    sender: str,
-    names: Sequence[str],
-    most_records: int = MOST_RECORDS,
-    *,
-    may_be_none: bool = False,
+    data: bytes, sender: str, names: Sequence[str], most_records: int = MOST_RECORDS, *, may_be_none: bool = False
 ) -> pa.Table:
     """Read the rows that a provider hands in, with cells that can be written as text: at least one, unless said."""
     table = read_columns(Columns(data, (), {}, (), {}), sender, names, most_records)
@@ -297,9 +280,7 @@ def stacked(tables: dict[str, pa.Table], provider: str) -> pa.Table:
         pieces = [_without_dictionary(part.column(name)) for part in parts]
         if len({piece.type for piece in pieces}) > 1:
             pieces = [pa.chunked_array([texts(piece.combine_chunks())]) for piece in pieces]
-        columns[name] = pa.chunked_array(
-            [chunk for piece in pieces for chunk in piece.chunks], pieces[0].type
-        )
+        columns[name] = pa.chunked_array([chunk for piece in pieces for chunk in piece.chunks], pieces[0].type)
     named = [name for name, part in tables.items() for _ in range(part.num_rows)]
     columns[provider] = pa.chunked_array([pa.array(named, pa.string())])
     return pa.table(columns)

@@ -21,12 +21,7 @@ from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
 from masquerade.net.script import Message, Script, kind_of
 from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.privacy.requirement import (
-    Conjunction,
-    GroupRequirement,
-    covers_against_insiders,
-    without_redundant,
-)
+from masquerade.privacy.requirement import Conjunction, GroupRequirement, covers_against_insiders, without_redundant
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import (
     COORDINATOR,
@@ -70,9 +65,7 @@ class Collaboration(SessionMethod):
     )
     strict: bool = strict()
     provider_aware: bool | None = parameter(
-        optional(switch()),
-        None,
-        help="cut between providers too; by default wherever the requirements allow it",
+        optional(switch()), None, help="cut between providers too; by default wherever the requirements allow it"
     )
 
     def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
@@ -159,9 +152,7 @@ class Collaboration(SessionMethod):
 
         return third_party(assembly)
 
-    def disclosure(
-        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
-    ) -> Disclosure:
+    def disclosure(self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool) -> Disclosure:
         """With a trusted third party everything, to it alone; without, the course of the cuts."""
 
         return disclosed(self, contract, party, schema)
@@ -258,9 +249,7 @@ def _class(contract: Contract) -> DisclosedClass | None:
     return DisclosedClass(contract.class_name, True, shown)
 
 
-def _peers_learn(
-    contract: Contract, party: str, terms: Collaboration, schema: Schema | None
-) -> Iterator[str]:
+def _peers_learn(contract: Contract, party: str, terms: Collaboration, schema: Schema | None) -> Iterator[str]:
     others = ", ".join(name for name in contract.parties if name != party)
     if terms.third_party == "trusted":
         yield f"{others}: nothing but the release, where they are among its recipients"
@@ -346,11 +335,7 @@ def refuse_impossible(contract: Contract) -> None:
     if not qid_names(contract):
         raise ParameterError("collaborate: no attribute of the contract is in its requirement's QID")
     for part in contract.requirement.parts:
-        shown = (
-            sorted({*columns_of(part.sensitive)} & {*qid_names(contract)})
-            if part.sensitive is not None
-            else ()
-        )
+        shown = sorted({*columns_of(part.sensitive)} & {*qid_names(contract)}) if part.sensitive is not None else ()
         if shown:  # all values of a sensitive attribute are revealed on the way
             raise ParameterError(
                 f"collaborate: {part} is about {', '.join(shown)}, which is generalised; it cannot be sensitive too"

@@ -51,9 +51,7 @@ from masquerade.protocol.providers.messages import (
     plain_columns,
     write_schema,
 )
-from masquerade.protocol.providers.messages import (
-    Rows as RowsMessage,
-)
+from masquerade.protocol.providers.messages import Rows as RowsMessage
 from masquerade.protocol.providers.method import (
     collaboration_of,
     column_names,
@@ -122,9 +120,7 @@ def start_within_boundaries(
     for _, judges in sides:
         for judge in judges:
             yield from judge.whole(everything)
-    qids = [
-        _Qid(settings, number, judge) for settings, judges in sides for number, judge in enumerate(judges)
-    ]
+    qids = [_Qid(settings, number, judge) for settings, judges in sides for number, judge in enumerate(judges)]
     left = everything
     while True:
         stays = np.ones(left.size, bool)
@@ -142,9 +138,7 @@ def start_within_boundaries(
         if alone or not fell:
             break
     waiting = iter(qids)
-    return StartGroups(
-        left, [[group for _ in judges for group in next(waiting).groups(left)] for _, judges in sides]
-    )
+    return StartGroups(left, [[group for _ in judges for group in next(waiting).groups(left)] for _, judges in sides])
 
 
 class _Qid:
@@ -162,9 +156,7 @@ class _Qid:
                 f"the boundaries of {names} make {n_groups} groups, each of which must be tested, and at most "
                 f'{MOST_GROUPS} can be; allow more, or use third_party = "trusted" with choose = "certainty"'
             )
-        self.cells: Ranks = np.zeros(
-            settings.ranks[0].size, np.int64
-        )  # the group of each of this holder's rows
+        self.cells: Ranks = np.zeros(settings.ranks[0].size, np.int64)  # the group of each of this holder's rows
         for at in limited:
             axis = settings.axes[at]
             self.cells = self.cells * len(axis.limits) + axis.limit_of(settings.ranks[at])
@@ -280,15 +272,10 @@ def _without_third_party(
         sides.append(
             (
                 settings,
-                [
-                    SecretJudge(qid.criterion, shared, each, sum(sizes))
-                    for qid, each in zip(qids, codes, strict=True)
-                ],
+                [SecretJudge(qid.criterion, shared, each, sum(sizes)) for qid, each in zip(qids, codes, strict=True)],
             )
         )
-        own.append(
-            [CountingJudge(qid.criterion, places, each) for qid, each in zip(qids, codes, strict=True)]
-        )
+        own.append([CountingJudge(qid.criterion, places, each) for qid, each in zip(qids, codes, strict=True)])
     if contract.bounded:
         on_stage(Stage("testing the boundaries"))
     start = yield from start_within_boundaries(sides, contract.requirement, alone=stand_alone(criteria))
@@ -325,9 +312,7 @@ def _without_third_party(
 
 def labelled(contract: Contract, table: Table, finished: Sequence[HolderGroups]) -> pa.Table:
     """Return this provider's rows of the release, in its own order."""
-    columns: dict[str, pa.Array | pa.ChunkedArray] = {
-        each: table.cells(each) for each in column_names(contract)
-    }
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {each: table.cells(each) for each in column_names(contract)}
     for cut in finished:
         columns |= cut.labels()
     return plain_columns(columns, column_names(contract))
@@ -366,8 +351,7 @@ def _compare_axes(name: str, contract: Contract, table: Table) -> Script[None]:
                 f"attribute {attribute}: our kind, taxonomy or bounds are not those of {', '.join(others)}"
             )
         raise PeerBrokeProtocol(
-            others[0],
-            f"generalises attribute {attribute} otherwise than we do: kind, taxonomy or bounds differ",
+            others[0], f"generalises attribute {attribute} otherwise than we do: kind, taxonomy or bounds differ"
         )
 
 

@@ -20,15 +20,7 @@ import numpy as np
 
 from masquerade.crypto.bits import pack, unpack
 from masquerade.crypto.circuit import Bits, Circuit, to_bits
-from masquerade.crypto.gmw import (
-    HeldCircuit,
-    InputMasks,
-    SharedEvaluation,
-    TripleMaking,
-    Triples,
-    ZeroShares,
-    hold,
-)
+from masquerade.crypto.gmw import HeldCircuit, InputMasks, SharedEvaluation, TripleMaking, Triples, ZeroShares, hold
 from masquerade.crypto.hashing import BLOCK_BYTES
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.engine.counts import Counts, Rows
@@ -83,9 +75,7 @@ def prepare(me: int, parties: Sequence[str], session: bytes) -> Script[SharedBit
         if len(seed.data) != BLOCK_BYTES:
             raise PeerBrokeProtocol(name, f"sent a seed of {len(seed.data)} bytes instead of {BLOCK_BYTES}")
         heard[number] = seed.data
-    return SharedBits(
-        me, tuple(parties), InputMasks(me, sent, heard), ZeroShares(me, sent, heard), senders, receivers
-    )
+    return SharedBits(me, tuple(parties), InputMasks(me, sent, heard), ZeroShares(me, sent, heard), senders, receivers)
 
 
 class SharedBits:
@@ -152,11 +142,7 @@ class SharedBits:
 
     def _stock(self, circuit: Circuit, *, by_provider: bool, of: str = "") -> _Stock:
         """Return what is left of a circuit's triples; its inputs are held by one provider each, or by all."""
-        key = (
-            circuit.digest,
-            by_provider,
-            of,
-        )  # all parties must agree on it, whose caches have other histories
+        key = (circuit.digest, by_provider, of)  # all parties must agree on it, whose caches have other histories
         if key not in self._stocks:
             n = len(self.parties)
             owners = {f"provider {each}": each for each in range(n)} if by_provider else None
@@ -230,11 +216,7 @@ class SecretJudge:
     """Judges parts of which each provider contributes its own rows."""
 
     def __init__(
-        self,
-        criterion: Criterion,
-        shared: SharedBits,
-        sensitive: Sequence[SensitiveCodes],
-        most_records: int = 0,
+        self, criterion: Criterion, shared: SharedBits, sensitive: Sequence[SensitiveCodes], most_records: int = 0
     ) -> None:
         self._criterion, self._shared, self._sensitive = criterion, shared, tuple(sensitive)
         self._n_values = tuple(each.n_values for each in sensitive)
@@ -301,9 +283,7 @@ class SecretJudge:
         for number, parts in enumerate(families):
             by_length.setdefault(len(parts), []).append(number)
         for length, numbers in sorted(by_length.items()):
-            own = np.array(
-                [[part.size > 0 for part in families[number]] for number in numbers], np.uint8
-            ).T.copy()
+            own = np.array([[part.size > 0 for part in families[number]] for number in numbers], np.uint8).T.copy()
             circuit = circuits.sole(self._criterion.n_providers, length)
             flags = yield from self._shared.evaluate(circuit, own, "sole")
             for number, column in zip(numbers, flags.T, strict=True):

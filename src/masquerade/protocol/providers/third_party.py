@@ -28,14 +28,7 @@ from masquerade.protocol.method import Assembly
 from masquerade.protocol.providers.cuts import HolderGroups, losses_of, rounded_size, settings_of
 from masquerade.protocol.providers.domains import all_values, is_value, ranges_of, sensitive_codes, values_of
 from masquerade.protocol.providers.joined_records import joined, told_schema
-from masquerade.protocol.providers.messages import (
-    ProviderRecords,
-    Rows,
-    Values,
-    checked_length,
-    read_rows,
-    stacked,
-)
+from masquerade.protocol.providers.messages import ProviderRecords, Rows, Values, checked_length, read_rows, stacked
 from masquerade.protocol.providers.method import (
     algorithm_of,
     collaboration_of,
@@ -95,9 +88,7 @@ def _trusted(assembly: Assembly) -> Script[VerifiedRelease]:
         assembly.on_stage(Stage("cutting", tried=tried, detail=f"{groups} groups at work"))
 
     sides = public_settings(contract, table)
-    start = yield from start_within_boundaries(
-        sides, contract.requirement, alone=stand_alone(criteria_of(contract))
-    )
+    start = yield from start_within_boundaries(sides, contract.requirement, alone=stand_alone(criteria_of(contract)))
     left = np.arange(len(table)) if start is None else start.rows
     finished = []
     for number, (settings, counting) in enumerate(sides):
@@ -119,10 +110,7 @@ def _trusted(assembly: Assembly) -> Script[VerifiedRelease]:
         assembly,
         requirement_of(contract),
         pa.table(cells),
-        {
-            name: with_suppressed(loss, int(left.size), suppressed)
-            for name, loss in losses_of(finished).items()
-        },
+        {name: with_suppressed(loss, int(left.size), suppressed) for name, loss in losses_of(finished).items()},
         dropped=left_out,
         settings=_settings(contract),
         seconds=seconds,
@@ -133,17 +121,14 @@ def _trusted(assembly: Assembly) -> Script[VerifiedRelease]:
 
 def public_settings(contract: Contract, table: Table) -> list[tuple[Settings, list[CountingJudge]]]:
     """Return settings and judges of each set of linked QIDs, for one table of all records with their providers."""
-    signals = {
-        name: each.signals(table.column(name)) for name, each in ranges_of(table, qid_names(contract)).items()
-    }
+    signals = {name: each.signals(table.column(name)) for name, each in ranges_of(table, qid_names(contract)).items()}
     coded = table.coded(provider_column(contract))
     number = np.array([contract.parties.index(label) for label in coded.labels], np.int64)
     providers = number[coded.codes]
     sizes = [1 << rounded_size(count) for count in value_counts(providers, len(contract.parties)).tolist()]
     criteria = criteria_of(contract)
     sensitive = {
-        name: sensitive_codes(table, name, all_values([values_of(table, name)]))
-        for name in sensitive_names(criteria)
+        name: sensitive_codes(table, name, all_values([values_of(table, name)])) for name in sensitive_names(criteria)
     }
     for criterion in criteria:
         criterion.bind([sensitive[name].labels for name in criterion.attributes])
@@ -151,9 +136,7 @@ def public_settings(contract: Contract, table: Table) -> list[tuple[Settings, li
         (
             settings_of(contract, table, qids, signals, providers, sizes),
             [
-                CountingJudge(
-                    qid.criterion, providers, [sensitive[name] for name in qid.criterion.attributes]
-                )
+                CountingJudge(qid.criterion, providers, [sensitive[name] for name in qid.criterion.attributes])
                 for qid in qids
             ],
         )
@@ -161,9 +144,7 @@ def public_settings(contract: Contract, table: Table) -> list[tuple[Settings, li
     ]
 
 
-def _by_algorithm(
-    assembly: Assembly, table: Table, left_out: tuple[str, ...], started: float
-) -> VerifiedRelease:
+def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], started: float) -> VerifiedRelease:
     """Run an algorithm that needs all counts: for a trusted third party only."""
     contract, provenance, algorithm = assembly.contract, assembly.provenance, algorithm_of(assembly.contract)
     refuse_unknown_values(contract.requirement.parts, table.coded)
@@ -203,11 +184,7 @@ def _assembled(assembly: Assembly) -> Script[VerifiedRelease]:
         handed[name] = yield Receive(name, Rows)
     rows = {
         name: read_rows(
-            message.table,
-            name,
-            column_names(contract),
-            contract.most_records,
-            may_be_none=message.suppressed > 0,
+            message.table, name, column_names(contract), contract.most_records, may_be_none=message.suppressed > 0
         )
         for name, message in handed.items()
     }
@@ -222,8 +199,7 @@ def _assembled(assembly: Assembly) -> Script[VerifiedRelease]:
             raise PeerBrokeProtocol(name, f"says that it left {message.suppressed} records out")
     left_out = tuple(dict.fromkeys(name for message in handed.values() for name in message.left_out))
     seconds = {
-        part: max(message.seconds.get(part, 0.0) for message in handed.values())
-        for part in ("prepare", "protocol")
+        part: max(message.seconds.get(part, 0.0) for message in handed.values()) for part in ("prepare", "protocol")
     }
     suppressed = sum(message.suppressed for message in handed.values())
     having = {name: table.num_rows for name, table in rows.items() if table.num_rows}

@@ -54,9 +54,7 @@ class CountingJudge:
 
     def of_rows(self, rows: Rows) -> CountingJudge:
         """Return the judge of these rows alone."""
-        return CountingJudge(
-            self._criterion, self._providers[rows], [each.of_rows(rows) for each in self._sensitive]
-        )
+        return CountingJudge(self._criterion, self._providers[rows], [each.of_rows(rows) for each in self._sensitive])
 
     def whole(self, rows: Rows) -> Script[Answers]:
         """Judge the group of all records; raise with the reason if it is refused."""

@@ -95,9 +95,7 @@ class Group:
     divisible: bool  # unknown for a group of one provider: its holder counts the rows
     live: frozenset[int]  # the axes that may be tried
     qid: int = 0  # the number of its QID
-    mixed: bool = (
-        False  # known to have no cut of which all parts are private: the fittest need not be asked for
-    )
+    mixed: bool = False  # known to have no cut of which all parts are private: the fittest need not be asked for
 
 
 @dataclass(frozen=True)
@@ -116,9 +114,7 @@ class Settings:
     strict: bool = False
     providers_last: bool = True  # whether groups are cut between providers
     apart: tuple[int, ...] = ()
-    by_fitness: bool = (
-        False  # a group is cut where its least fit part is fittest, and not along the widest axis
-    )
+    by_fitness: bool = False  # a group is cut where its least fit part is fittest, and not along the widest axis
 
     def of_rows(self, rows: Rows) -> Settings:
         """Return the same for these of this holder's rows alone."""
@@ -220,9 +216,7 @@ class Attempt:
     only: tuple[int, ...] | None = None
     ranges: tuple[Range, ...] = ()
     parts: list[list[Rows]] = field(default_factory=list)  # by group, then by child
-    good: list[int] = field(
-        default_factory=list
-    )  # the children of which every group's part is private or empty
+    good: list[int] = field(default_factory=list)  # the children of which every group's part is private or empty
     bad: list[int] = field(default_factory=list)
     answers: dict[tuple[int, int], tuple[bool, bool]] = field(
         default_factory=dict
@@ -246,9 +240,7 @@ class Attempt:
     def note(self) -> None:
         """Tell good children from bad ones, when all answers are there."""
         for child in self.asked:
-            told = [
-                self.answers[each, child] for each in range(len(self.groups)) if (each, child) in self.answers
-            ]
+            told = [self.answers[each, child] for each in range(len(self.groups)) if (each, child) in self.answers]
             if told:
                 (self.good if all(private for private, _ in told) else self.bad).append(child)
         self.allowed = not self.bad
@@ -259,9 +251,7 @@ class Attempt:
 
     def join_rarest(self, heard: RangeFrequencies) -> None:
         """Keep the rarest private child, the narrowest on a tie, with the rest."""
-        is_own = (
-            self.settings.provider_of(self.groups[0]) is not None
-        )  # its holder has all rows, and counts them
+        is_own = self.settings.provider_of(self.groups[0]) is not None  # its holder has all rows, and counts them
 
         def rarity(each: int) -> tuple[int, int]:
             lo, hi = self.ranges[each]
@@ -300,9 +290,7 @@ class Attempt:
         return made
 
 
-def decide(
-    attempts: Sequence[Attempt], judges: Judges, heard: RangeFrequencies, strict: bool
-) -> Script[None]:
+def decide(attempts: Sequence[Attempt], judges: Judges, heard: RangeFrequencies, strict: bool) -> Script[None]:
     """Find out which attempts are allowed, and what stays together."""
     asked = [
         (attempt, group, child)
@@ -349,10 +337,7 @@ def _allow(attempts: Sequence[Attempt], judges: Judges) -> Script[None]:
         attempt.rests = {}
     for qid, judge in enumerate(judges):
         staying = [
-            (attempt, each)
-            for attempt in attempts
-            for each, group in enumerate(attempt.groups)
-            if group.qid == qid
+            (attempt, each) for attempt in attempts for each, group in enumerate(attempt.groups) if group.qid == qid
         ]
         if staying:
             told = yield from judge.verdicts([attempt.rest(each) for attempt, each in staying])
@@ -414,11 +399,7 @@ def _whole(settings: Settings, judges: Judges) -> Script[list[Group]]:
 
 
 def _cut(
-    settings: Settings,
-    judges: Judges,
-    heard: RangeFrequencies,
-    waiting: Sequence[Group],
-    on_round: OnRound | None,
+    settings: Settings, judges: Judges, heard: RangeFrequencies, waiting: Sequence[Group], on_round: OnRound | None
 ) -> Script[tuple[list[Group], list[Group]]]:
     """Cut until no cut is allowed. Return the finished groups, and those that belong to one provider."""
     alone: list[Group] = []
@@ -521,9 +502,7 @@ def _narrow(settings: Settings, judges: Judges, groups: Sequence[Group]) -> Scri
     """Make every cell as narrow as the records in it allow, so that the release is more precise."""
     cells = [list(group.cells) for group in groups]
     waiting = sorted(
-        (places[0], at, places)
-        for at in range(len(settings.released))
-        for places in linked(settings, at, groups)
+        (places[0], at, places) for at in range(len(settings.released)) for places in linked(settings, at, groups)
     )
     while True:
         families, whose = [], []

@@ -47,10 +47,7 @@ RowCircuit = Callable[[int, int], Circuit]
 
 def expected_seconds(bounds: Bounds) -> dict[BackEnd, float]:
     """Estimate the seconds that one bit per record takes by each back end."""
-    return {
-        "transfers": transferred_seconds(bounds),
-        "encryption": encrypted_seconds(bounds, packing_for(bounds)),
-    }
+    return {"transfers": transferred_seconds(bounds), "encryption": encrypted_seconds(bounds, packing_for(bounds))}
 
 
 def expected_seconds_of_rows(bounds: Bounds, grouped_by: int) -> dict[BackEnd, float]:

@@ -74,9 +74,7 @@ def least_size(part: GroupRequirement, parts: Sequence[GroupRequirement]) -> int
     return max(part.implied_size, *over, 1)
 
 
-def refuse_remote_sensitive(
-    parts: Sequence[GroupRequirement], holder: Mapping[str, str]
-) -> list[tuple[int, str]]:
+def refuse_remote_sensitive(parts: Sequence[GroupRequirement], holder: Mapping[str, str]) -> list[tuple[int, str]]:
     """Return index and reason of requirements that need another party's sensitive values and have no secure check.
 
     Judging one openly would show a party a finer partition than the release has whenever the answer is no.
@@ -154,9 +152,7 @@ class SensitiveChecks:
     pairs: dict[tuple[int, int], Pair]  # by holder, which garbles, and asker
     n_records: int
     most_parts: dict[int, int]  # of a group that an asker splits, by asker
-    trees: tuple[
-        dict[int, ValuePicker | ValuePlanter], ...
-    ]  # of each check's values, by asker; none of too many
+    trees: tuple[dict[int, ValuePicker | ValuePlanter], ...]  # of each check's values, by asker; none of too many
 
     @property
     def histograms_by(self) -> tuple[BackEnd, ...]:
@@ -175,22 +171,13 @@ class SensitiveChecks:
         return PublicGroups(rows, sizes, sizes // least, self.most_parts[asker])
 
     def _parts_satisfy(
-        self,
-        at: int,
-        asker: int,
-        groups: PublicGroups,
-        parts: Labels | None,
-        least: int,
-        blocks: Sequence[int],
+        self, at: int, asker: int, groups: PublicGroups, parts: Labels | None, least: int, blocks: Sequence[int]
     ) -> Script[Flags]:
         """Return of which blocks of neighbouring rows all satisfy a check; the asker gives each record's part.
 
         A part of `groups.most` counts nowhere. `least` is the size below which a part is refused in any case.
         """
-        if (
-            parts is not None
-            and (parts < groups.most)[parts >= np.repeat(groups.n_parts, groups.sizes)].any()
-        ):
+        if parts is not None and (parts < groups.most)[parts >= np.repeat(groups.n_parts, groups.sizes)].any():
             raise Bug("a split makes more parts of a group than its size allows")
         check, own = replace(self.checks[at], least=least), self.own[at]
         pair, circuit = self.pairs[check.holder, asker], partial(check.circuit, self.n_records)
@@ -261,9 +248,7 @@ def prepare_checks(
     pairs: dict[tuple[int, int], Pair] = {}
     wanted = {(each.holder, asker) for each in checks for asker in each.asking if me in (each.holder, asker)}
     for at, asker in sorted(wanted):
-        pairs[at, asker] = yield from prepare_pair(
-            int(me == asker), (parties[at], parties[asker]), contract.hash
-        )
+        pairs[at, asker] = yield from prepare_pair(int(me == asker), (parties[at], parties[asker]), contract.hash)
     trees: list[dict[int, ValuePicker | ValuePlanter]] = []
     for check, values in zip(checks, own, strict=True):
         trees.append({})
@@ -286,9 +271,7 @@ def _exchange_parts(
     for asker in sorted({asker for check in checks if check.holder == me for asker in check.asking}):
         told = yield Receive(parties[asker], MostParts)
         if not 2 <= told.parts <= max(4, 2 * n_records):
-            raise PeerBrokeProtocol(
-                parties[asker], f"may split a group of {n_records} into {told.parts} parts"
-            )
+            raise PeerBrokeProtocol(parties[asker], f"may split a group of {n_records} into {told.parts} parts")
         found[asker] = told.parts
     return found
 
@@ -404,9 +387,7 @@ class RemoteChecks(SensitiveChecks):
                 name, f"withdrew {self.withdrawn[name]} candidates, and its cut has {most} values to split"
             )
 
-    def _judged(
-        self, at: int, winner: int, state: PublicState, instruction: Split | None = None
-    ) -> Script[bool]:
+    def _judged(self, at: int, winner: int, state: PublicState, instruction: Split | None = None) -> Script[bool]:
         """Return whether all groups that the winner's instruction would make satisfy; only the winner has it."""
         check = self.checks[at]
         partition = next(each for each in state.partitions if {*each.qid} == {*check.part.qid})

@@ -123,9 +123,7 @@ def checked_labels(labels: Labels, me: int, bounds: Bounds) -> Labels:
     """
     own = as_indices(labels, bounds.labels[me] + 1)
     if len(own) != bounds.records:
-        raise ParameterError(
-            f"a joint histogram of {bounds.records} records takes as many labels. Got {len(own)}."
-        )
+        raise ParameterError(f"a joint histogram of {bounds.records} records takes as many labels. Got {len(own)}.")
     if bounds.least[me] > 1:
         sizes = value_counts(own.astype(np.int64), bounds.labels[me] + 1)
         own[(sizes < bounds.least[me])[own]] = bounds.labels[me]

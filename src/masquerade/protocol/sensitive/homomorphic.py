@@ -78,9 +78,7 @@ def homomorphic_group_bits(pair: Pair, labels: Labels, at_least: int, bounds: Bo
     return (yield from looked_up_bits(pair, table if packing.encryptor == 0 else table.T, own, bounds))
 
 
-def homomorphic_rows(
-    pair: Pair, labels: Labels, bounds: Bounds, grouped_by: int
-) -> Script[tuple[Bits, int, int]]:
+def homomorphic_rows(pair: Pair, labels: Labels, bounds: Bounds, grouped_by: int) -> Script[tuple[Bits, int, int]]:
     """Return this party's additive shares of the table's rows, one per group of `grouped_by`, as a circuit's input.
 
     Also return the binary digits of a cell, and how many cells together are shared as one number. The other party
@@ -96,9 +94,7 @@ def homomorphic_rows(
     return rows[: slots.bits * bounds.labels[packing.encryptor]], slots.bits, slots.count
 
 
-def _masked_sums(
-    pair: Pair, own: Labels, bounds: Bounds, packing: Packing
-) -> Script[tuple[list[int], Slots]]:
+def _masked_sums(pair: Pair, own: Labels, bounds: Bounds, packing: Packing) -> Script[tuple[list[int], Slots]]:
     """Return, for each group and piece, the masked packed counts (the encryptor) or the mask (the adder)."""
     pair.histograms_by.add("encryption")
     slots = Slots(packing.slots, bounds.records.bit_length(), PLAINTEXT_BITS)

@@ -38,14 +38,7 @@ from masquerade.crypto.unit_vectors import LANES, UnitVectors
 from masquerade.errors import Bug
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.pairs import Pair, blaming
-from masquerade.protocol.sensitive.histogram import (
-    Bounds,
-    Counted,
-    Labels,
-    TreesPlanted,
-    TreesWanted,
-    checked_labels,
-)
+from masquerade.protocol.sensitive.histogram import Bounds, Counted, Labels, TreesPlanted, TreesWanted, checked_labels
 
 # --- shared vectors -----------------------------------------------------------------------------------------
 # Unit vectors at places that two parties share: the messages of `crypto/unit_vectors`, a batch at a time.
@@ -72,9 +65,7 @@ class VectorCorrections(Message, tag="vector-corrections", frozen=True):
     shares: bytes
 
 
-def unit_vectors(
-    pair: Pair, vectors: UnitVectors, places: Labels, *, offers: bool, word: Word
-) -> Script[Words]:
+def unit_vectors(pair: Pair, vectors: UnitVectors, places: Labels, *, offers: bool, word: Word) -> Script[Words]:
     """Return this party's shares of unit vectors, from those of their places; one party offers tables."""
     peer = (pair.peer,)
     yield Send(peer, VectorBits(vectors.begin(places)))
@@ -195,9 +186,7 @@ def sorted_histogram(pair: Pair, labels: Labels, bounds: Bounds, sorting: Sortin
     sorts = pair.me == sorting.sorter
     rows, columns = sorting.rows(bounds.records), bounds.labels[1 - sorting.sorter]
     sizes = (rows, columns) if sorting.sorter == 0 else (columns, rows)
-    vectors = UnitVectors(
-        pair.fresh(b"unit-vectors"), pair.me, (pair.sender, pair.receiver), columns + 1, bounds.word
-    )
+    vectors = UnitVectors(pair.fresh(b"unit-vectors"), pair.me, (pair.sender, pair.receiver), columns + 1, bounds.word)
     if sorts:
         order = np.argsort(own, kind="stable")
         sorter = _Sorter(pair, bounds, sorting, own[order])
@@ -279,11 +268,7 @@ class _Sorter:
         first = self._n_blocks * self._sorting.whole
         cuts = (self._of_cut.ravel() - first).astype(np.uint64)
         picker = UnitPicker(
-            self._pair.fresh(b"joined-blocks"),
-            self._pair.receiver,
-            self._n_blocks + 1,
-            self._columns,
-            self._word,
+            self._pair.fresh(b"joined-blocks"), self._pair.receiver, self._n_blocks + 1, self._columns, self._word
         )
         parts = list(_parts(len(cuts), batch_size(self._n_blocks + 1, self._columns)))
         yield Send((self._pair.peer,), TreesWanted(picker.ask(cuts[parts[0]])))

@@ -77,9 +77,7 @@ def keeps_trees(records: int, values: int) -> bool:
     return records * max(values, 2) * BLOCK_BYTES <= _MOST_BYTES
 
 
-def plant_values(
-    pair: Pair, values: Labels | None, records: int, n_values: int
-) -> Script[ValuePicker | ValuePlanter]:
+def plant_values(pair: Pair, values: Labels | None, records: int, n_values: int) -> Script[ValuePicker | ValuePlanter]:
     """Prepare the splits by one column; its holder gives the values, the other party None."""
     session, leaves = pair.fresh(b"split-counts"), max(n_values, 2)
     batches = list(tree_batches(records))

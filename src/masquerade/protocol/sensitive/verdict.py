@@ -65,9 +65,7 @@ def row_inputs(circuit: Circuit, me: int, rows: Bits) -> dict[str, Bits]:
         words = (cells.astype(np.uint64) << places).sum(axis=1)
 
         def bits(numbers: NDArray[np.uint64]) -> Bits:
-            spread = (numbers[:, None] >> places) & np.uint64(
-                1
-            )  # beyond the width, words are taken modulo 2^width
+            spread = (numbers[:, None] >> places) & np.uint64(1)  # beyond the width, words are taken modulo 2^width
             return spread.astype(np.uint8).reshape(-1, rows.shape[1])
 
         given[f"total {me}"] = bits(words.sum(axis=0, keepdims=True))

@@ -162,9 +162,7 @@ class JointSpecialization(VerticalMethod):
 
         return assemble(assembly, {"argmax": self.argmax})
 
-    def disclosure(
-        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
-    ) -> Disclosure:
+    def disclosure(self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool) -> Disclosure:
         """Who is common, the course of the specializations, the winner of each round, and the released columns."""
         others = ", ".join(name for name in contract.parties if name != party)
         learn = [
@@ -173,9 +171,7 @@ class JointSpecialization(VerticalMethod):
             else f"{others}: in each round whether {party} has the best score, not what its score is unless it has"
         ]
         if contract.qid_columns:
-            learn.append(
-                f"{others}: {party}'s specializations, as groups of the common records, and their order"
-            )
+            learn.append(f"{others}: {party}'s specializations, as groups of the common records, and their order")
         protocol = {"adversary": self.adversary, "argmax": self.argmax, "score": str(self.score)}
         if self.adversary == "malicious":
             protocol["epsilon"] = repr(self.epsilon)

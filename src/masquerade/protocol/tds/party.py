@@ -151,9 +151,7 @@ def mashup(
     return tuple(rounds)
 
 
-def understood(
-    message: Instruct, sender: str, winner: Winner, schema: JointSchema, state: PublicState
-) -> Split:
+def understood(message: Instruct, sender: str, winner: Winner, schema: JointSchema, state: PublicState) -> Split:
     """Decode the instruction; raise unless this winner may give it now."""
     if not 0 <= message.position < len(schema.attributes):
         raise PeerBrokeProtocol(sender, f"instructed on attribute {message.position}, which there is not")
@@ -161,18 +159,14 @@ def understood(
     if schema.holders[message.position] != winner.party:
         raise PeerBrokeProtocol(sender, f"instructed on {attribute}, which it does not hold")
     if winner.bid is not None and winner.bid.position != message.position:
-        raise PeerBrokeProtocol(
-            sender, f"won with another attribute than {attribute}, on which it instructed"
-        )
+        raise PeerBrokeProtocol(sender, f"won with another attribute than {attribute}, on which it instructed")
     if message.value not in state.cut[attribute]:
         raise PeerBrokeProtocol(sender, f"instructed on a value of {attribute} that is not in the cut")
     n_carriers = state.n_carriers(attribute, message.value)
     if not n_carriers:
         raise PeerBrokeProtocol(sender, f"instructed on a value of {attribute} that no record carries")
     if not 1 <= message.n_children <= n_carriers:
-        raise PeerBrokeProtocol(
-            sender, f"sends {n_carriers} records to {message.n_children} children of {attribute}"
-        )
+        raise PeerBrokeProtocol(sender, f"sends {n_carriers} records to {message.n_children} children of {attribute}")
     try:
         children = unpack(message.children, message.n_children, n_carriers)
     except ValueError as error:
@@ -186,12 +180,7 @@ def understood(
 
 
 def checked_score(
-    sender: str,
-    winner: Winner,
-    instruction: Split,
-    view: LocalView,
-    state: PublicState,
-    classes: Coded | None,
+    sender: str, winner: Winner, instruction: Split, view: LocalView, state: PublicState, classes: Coded | None
 ) -> int:
     """Recompute the winner's score from its instruction and the shared class; raise if it claimed another."""
     counts = state.class_counts(instruction, classes)
@@ -224,9 +213,7 @@ def digest_of(labels: Iterable[Counts]) -> bytes:
     return digest.digest()
 
 
-def party(
-    seat: Seat, score_name: str | None, participation: Participation, *, hides_scores: bool
-) -> Script[int]:
+def party(seat: Seat, score_name: str | None, participation: Participation, *, hides_scores: bool) -> Script[int]:
     """Run this party's part. Return the number of common records.
 
     `seat.on_step` is called with this party's own specializations as they are made.
@@ -282,9 +269,7 @@ def party(
     if not all(partition.holds() for partition in state.partitions):
         raise Bug("the mashup arrived at groups that the requirement refuses; nothing was handed in")
     released = {
-        each.name: common.released(view.released(each.name))
-        for each in contract.qid_columns
-        if each.holder == name
+        each.name: common.released(view.released(each.name)) for each in contract.qid_columns if each.holder == name
     }
     return (
         yield from hand_in(
@@ -303,16 +288,13 @@ def _prepared(
     parts = contract.parts
     joint = contract.qid_columns
     schema = JointSchema(
-        tuple(column.name for column in joint),
-        tuple(contract.parties.index(column.holder) for column in joint),
+        tuple(column.name for column in joint), tuple(contract.parties.index(column.holder) for column in joint)
     )
     # The group sizes implied by requirements on other parties' sensitive values are checked here, before any request.
     holder = {column.name: column.holder for column in contract.columns}
     sizes = [KAnonymity(part.qid, part.implied_size) for part in parts if remote_qid(part, holder)]
     columns = {
-        position: common.records.columns[column.name]
-        for position, column in enumerate(joint)
-        if column.holder == name
+        position: common.records.columns[column.name] for position, column in enumerate(joint) if column.holder == name
     }
     state = PublicState(common.records, schema.attributes, [*parts, *sizes], common.sensitive)
     target = common.classes.name if common.classes is not None else None

@@ -11,17 +11,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import value_counts
-from masquerade.report.charts.svg import (
-    Scale,
-    chart,
-    element,
-    label,
-    log_ticks,
-    nice_step,
-    shorten,
-    text_width,
-    ticks,
-)
+from masquerade.report.charts.svg import Scale, chart, element, label, log_ticks, nice_step, shorten, text_width, ticks
 from masquerade.report.verdict import count, counted, figure
 
 _WIDTH, _ROW, _TOP = 640.0, 40.0, 6.0
@@ -53,18 +43,10 @@ def bar_chart(
         written = f"{write(bar.value)} {bar.note}".rstrip()
         rows += [
             label(0, top + 13, shorten(bar.name, _WIDTH * 0.6, 13), "name", tooltip=bar.name),
-            label(
-                _WIDTH, top + 13, shorten(written, _WIDTH * 0.38, 13), "value", anchor="end", tooltip=written
-            ),
+            label(_WIDTH, top + 13, shorten(written, _WIDTH * 0.38, 13), "value", anchor="end", tooltip=written),
             element("rect", class_="track", x=0, y=top + 20, width=_WIDTH, height=8, rx=4),
             element(
-                "rect",
-                class_="bar",
-                x=0,
-                y=top + 20,
-                width=_WIDTH * share,
-                height=8,
-                rx=min(4, _WIDTH * share / 2),
+                "rect", class_="bar", x=0, y=top + 20, width=_WIDTH * share, height=8, rx=min(4, _WIDTH * share / 2)
             ),
         ]
     said = description or "; ".join(f"{bar.name}: {write(bar.value)}" for bar in bars[:40])
@@ -154,9 +136,7 @@ def size_histogram(sizes: NDArray[np.int64], lines: Sequence[SizeLine] = (), *, 
         half = 0.5 if not bins.log else 0.0  # a size is centred in its bin
         drawn.append(_marker(x(int(sizes.min()) + half), "smallest", "M0 0l5 9h-10z"))
         drawn.append(_marker(x(float(np.median(sizes)) + half), "median", "M0 0l5 5-5 5-5-5z"))
-    return chart(
-        "histogram", _HISTOGRAM_WIDTH, _HEIGHT, *drawn, title=title, description=_said(sizes, bins, lines)
-    )
+    return chart("histogram", _HISTOGRAM_WIDTH, _HEIGHT, *drawn, title=title, description=_said(sizes, bins, lines))
 
 
 def _sizes_at(bins: Bins, marks: Sequence[int]) -> Scale:
@@ -193,15 +173,7 @@ def _bars(bins: Bins, x: Scale, y: Scale) -> list[str]:
         top = min(y(groups), _BOTTOM - 2)  # keep one group among thousands visible
         told = element("title", f"{bins.span(position)} records: {counted(groups, 'group')}")
         drawn.append(
-            element(
-                "rect",
-                told,
-                class_="bar",
-                x=left + gap,
-                y=top,
-                width=right - left - 2 * gap,
-                height=_BOTTOM - top,
-            )
+            element("rect", told, class_="bar", x=left + gap, y=top, width=right - left - 2 * gap, height=_BOTTOM - top)
         )
     return drawn
 
@@ -246,19 +218,13 @@ def _required(lines: Sequence[SizeLine], x: Scale) -> list[str]:
         top = 16 + 13.0 * level
         class_ = "required" if line.exact else "required loose"
         drawn.append(element("line", class_=class_, x1=at, x2=at, y1=top - 10, y2=_BOTTOM))
-        drawn.append(
-            label(at + (-5 if flip else 5), top, line.name, "required-name", anchor="end" if flip else None)
-        )
+        drawn.append(label(at + (-5 if flip else 5), top, line.name, "required-name", anchor="end" if flip else None))
     return drawn
 
 
 def _marker(at: float, name: str, path: str) -> Markup:
     return element(
-        "path",
-        element("title", name),
-        class_=f"marker {name}",
-        d=path,
-        transform=f"translate({at:.2f} {_BOTTOM + 2})",
+        "path", element("title", name), class_=f"marker {name}", d=path, transform=f"translate({at:.2f} {_BOTTOM + 2})"
     )
 
 
@@ -270,11 +236,7 @@ def _said(sizes: NDArray[np.int64], bins: Bins, lines: Sequence[SizeLine]) -> st
         f"the median {float(np.median(sizes)):g}, the largest {count(int(sizes.max()))}.",
         *(f"Required: {line.name}." for line in lines),
     ]
-    told += [
-        f"{bins.span(i)} records: {counted(groups, 'group')}."
-        for i, groups in enumerate(bins.counts)
-        if groups
-    ]
+    told += [f"{bins.span(i)} records: {counted(groups, 'group')}." for i, groups in enumerate(bins.counts) if groups]
     return " ".join(told)
 
 

@@ -9,17 +9,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from masquerade.errors import ParameterError
-from masquerade.report.charts.svg import (
-    Scale,
-    ScaleKind,
-    chart,
-    element,
-    label,
-    log_ticks,
-    shorten,
-    text_width,
-    ticks,
-)
+from masquerade.report.charts.svg import Scale, ScaleKind, chart, element, label, log_ticks, shorten, text_width, ticks
 from masquerade.report.verdict import figure
 
 _WIDTH, _PLOT = 640.0, 230.0
@@ -95,9 +85,7 @@ def line_chart(
     drawn: list[str] = [*legend]
     drawn += _axes(x_at, y_at, y_ticks, (left, top, bottom), (x_name, y_name), write)
     drawn += [part for reference in references for part in _reference(reference, left, y_at, write)]
-    drawn += [
-        part for position, each in enumerate(series) for part in _line(each, position, x_at, y_at, write)
-    ]
+    drawn += [part for position, each in enumerate(series) for part in _line(each, position, x_at, y_at, write)]
     said = description or _said(series, references, write)
     return chart("lines", _WIDTH, bottom + 50, *drawn, title=title, description=said)
 
@@ -113,12 +101,7 @@ def _legend(series: Sequence[Series]) -> tuple[list[str], float]:
         style, marker = _style(position)
         drawn += [
             element("line", class_=f"line {style}", x1=left, x2=left + 22, y1=base - 4, y2=base - 4),
-            element(
-                "path",
-                class_=f"dot {style}",
-                d=marker,
-                transform=f"translate({left + 11:.2f} {base - 4})",
-            ),
+            element("path", class_=f"dot {style}", d=marker, transform=f"translate({left + 11:.2f} {base - 4})"),
             label(left + 28, base, name, "name", tooltip=each.name),
         ]
         left += width
@@ -162,9 +145,7 @@ def _reference(reference: Reference, left: float, y_at: Scale, write: Callable[[
     ]
 
 
-def _line(
-    series: Series, position: int, x_at: Scale, y_at: Scale, write: Callable[[float], str]
-) -> list[str]:
+def _line(series: Series, position: int, x_at: Scale, y_at: Scale, write: Callable[[float], str]) -> list[str]:
     style, marker = _style(position)
     ordered = sorted(series.points, key=lambda point: point[0])
     pieces = [
@@ -183,9 +164,7 @@ def _line(
 
 def _said(series: Sequence[Series], references: Sequence[Reference], write: Callable[[float], str]) -> str:
     told = [
-        f"{each.name}: "
-        + ", ".join(f"{write(y)} at {figure(x)}" for x, y in each.points if y is not None)
-        + "."
+        f"{each.name}: " + ", ".join(f"{write(y)} at {figure(x)}" for x, y in each.points if y is not None) + "."
         for each in series
     ]
     told += [f"For comparison, {reference.name}: {write(reference.value)}." for reference in references]

@@ -89,9 +89,7 @@ def element(tag: str, *children: str, **attributes: Any) -> Markup:
         for name, value in attributes.items()
         if value is not None
     )
-    inside = Markup("").join(
-        child if isinstance(child, Markup) else escape(clean(child)) for child in children
-    )
+    inside = Markup("").join(child if isinstance(child, Markup) else escape(clean(child)) for child in children)
     return Markup("<{0}{1}>{2}</{0}>").format(Markup(tag), written, inside)  # noqa: S704 # tags are ours
 
 
@@ -116,9 +114,7 @@ def chart(
     )
 
 
-def label(
-    x: float, y: float, text: str, class_: str, *, anchor: str | None = None, tooltip: str = ""
-) -> Markup:
+def label(x: float, y: float, text: str, class_: str, *, anchor: str | None = None, tooltip: str = "") -> Markup:
     """Draw one line of text, isolated from the text direction of its neighbours."""
     parts: list[str] = [element("title", clip(tooltip))] if tooltip else []
     return element("text", *parts, text, x=x, y=y, class_=class_, text_anchor=anchor)

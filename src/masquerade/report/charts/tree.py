@@ -50,16 +50,12 @@ def decision_tree_chart(tree: Mapping[str, Any], *, title: str) -> Markup:
         text = f"{value}{node.text}"
         kind = "leaf" if node.is_leaf else "question"
         drawn.append(
-            element(
-                "rect", class_=kind, x=x, y=y - _DECISION_BOX / 2, width=width, height=_DECISION_BOX, rx=4
-            )
+            element("rect", class_=kind, x=x, y=y - _DECISION_BOX / 2, width=width, height=_DECISION_BOX, rx=4)
         )
         drawn.append(label(x + 8, y + 4.5, shorten(text, width - 12, _DECISION_SIZE), "node", tooltip=text))
     height = (1 + max(node.row for node in nodes)) * _DECISION_ROW
     total = starts[-1] + widths[-1]
-    return chart(
-        "decision-tree tree", total + 2, height, *drawn, title=title, description=_said(nodes), fixed=True
-    )
+    return chart("decision-tree tree", total + 2, height, *drawn, title=title, description=_said(nodes), fixed=True)
 
 
 def _deepest(tree: Mapping[str, Any]) -> int:
@@ -87,9 +83,7 @@ def _laid_out(tree: Mapping[str, Any], deepest: int) -> list[_Drawn]:
             node.text += "" if is_leaf else " …"
             node.row, next_row = next_row, next_row + 1
         else:
-            node.children = [
-                place(child, str(value), depth + 1, node) for value, child in written["children"].items()
-            ]
+            node.children = [place(child, str(value), depth + 1, node) for value, child in written["children"].items()]
             node.row = (node.children[0].row + node.children[-1].row) / 2
         return node
 
@@ -134,9 +128,7 @@ def net_chart(parents: Mapping[str, Sequence[str]], *, title: str) -> Markup:
     level: dict[str, int] = {}
     for name, own in parents.items():  # parents come first
         level[name] = 1 + max((level[each] for each in own), default=-1)
-    columns = [
-        [name for name in parents if level[name] == at] for at in range(1 + max(level.values(), default=0))
-    ]
+    columns = [[name for name in parents if level[name] == at] for at in range(1 + max(level.values(), default=0))]
     tallest = max(len(column) for column in columns)
     width = min(_NET_WIDEST, 24 + max(text_width(name, _NET_SIZE) for name in parents))
     at: dict[str, tuple[float, float]] = {}
@@ -156,9 +148,7 @@ def net_chart(parents: Mapping[str, Sequence[str]], *, title: str) -> Markup:
             head = f"M{end:.1f} {y_to - 4:.1f}L{x_to:.1f} {y_to:.1f}L{end:.1f} {y_to + 4:.1f}z"
             drawn.append(element("path", class_="arrow", d=head))
     for name, (x, y) in at.items():
-        drawn.append(
-            element("rect", class_="question", x=x, y=y - _NET_BOX / 2, width=width, height=_NET_BOX, rx=13)
-        )
+        drawn.append(element("rect", class_="question", x=x, y=y - _NET_BOX / 2, width=width, height=_NET_BOX, rx=13))
         text = shorten(name, width - 20, _NET_SIZE)
         drawn.append(label(x + width / 2, y + 4.5, text, "node", anchor="middle", tooltip=name))
     said = "; ".join(f"{name} depends on {' and '.join(own)}" for name, own in parents.items() if own)
@@ -216,15 +206,7 @@ def tree_chart(nodes: Sequence[TreeNode], *, title: str, total: int) -> Markup:
         drawn.append(label(line - 80, 14, "| boundary", "column-name limit", anchor="end"))
     if any(node.place == "below" for node in nodes):
         drawn.append(label(line + 8, 14, "below the cut", "column-name"))
-    return chart(
-        "tree",
-        width,
-        bottom + 4,
-        *drawn,
-        title=title,
-        description=_said_of_tree(nodes),
-        fixed=True,
-    )
+    return chart("tree", width, bottom + 4, *drawn, title=title, description=_said_of_tree(nodes), fixed=True)
 
 
 def _depths(nodes: Sequence[TreeNode]) -> list[int]:
@@ -338,24 +320,17 @@ def _drawn(node: TreeNode, box: _Box, total: int) -> Markup:
     base = box.y + 4.4
     if node.note:
         return label(box.x + 2, base, name, f"node-name note {node.place}")
-    parts: list[str] = [
-        told,
-        element("rect", class_="box", x=box.x, y=top, width=box.width, height=_BOX, rx=5),
-    ]
+    parts: list[str] = [told, element("rect", class_="box", x=box.x, y=top, width=box.width, height=_BOX, rx=5)]
     if node.records is not None:
         share = min(1.0, node.records / total) if total else 0.0
         if node.records:
             filled = max(2.0, box.width * share)
             parts.append(
-                element(
-                    "rect", class_="fill", x=box.x, y=top, width=filled, height=_BOX, rx=min(5, filled / 2)
-                )
+                element("rect", class_="fill", x=box.x, y=top, width=filled, height=_BOX, rx=min(5, filled / 2))
             )
         parts.append(label(box.x + box.width - _PAD, base, count(node.records), "records", anchor="end"))
     if node.limit:
-        parts.append(
-            element("line", class_="limit", x1=box.x - 3, x2=box.x - 3, y1=top - 2, y2=top + _BOX + 2)
-        )
+        parts.append(element("line", class_="limit", x1=box.x - 3, x2=box.x - 3, y1=top - 2, y2=top + _BOX + 2))
     parts.append(label(box.x + _PAD, base, name, "node-name"))
     empty = " empty" if node.records == 0 else ""
     return element("g", *parts, class_=f"node {node.place}{empty}")
@@ -364,9 +339,7 @@ def _drawn(node: TreeNode, box: _Box, total: int) -> Markup:
 def _said_of_tree(nodes: Sequence[TreeNode]) -> str:
     shown = [node for node in nodes if node.place == "cut" and not node.note]
     told = [
-        clip(node.label, 60)
-        if node.records is None
-        else f"{clip(node.label, 60)}: {counted(node.records, 'record')}"
+        clip(node.label, 60) if node.records is None else f"{clip(node.label, 60)}: {counted(node.records, 'record')}"
         for node in shown[:25]
     ]
     told += [f"and {count(len(shown) - 25)} more"] if len(shown) > 25 else []

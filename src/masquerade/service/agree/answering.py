@@ -42,15 +42,7 @@ from masquerade.service.agree.objections import (
 )
 from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.request import Request
-from masquerade.service.agree.terms import (
-    Deal,
-    Offer,
-    Provision,
-    Refusal,
-    ServiceLevel,
-    Terms,
-    strictest,
-)
+from masquerade.service.agree.terms import Deal, Offer, Provision, Refusal, ServiceLevel, Terms, strictest
 from masquerade.service.cards import SchemaCard
 from masquerade.service.ledger import Ledger
 
@@ -345,8 +337,7 @@ def _permitted(party: _Party) -> AskedMethod:
     """Return what is asked for, without the methods that this party would refuse; if it refuses all, all of them."""
     left = party.asked.method.restricted(
         lambda each: (
-            not any(against_method(party.policy, each))
-            and not any(against_schema(each, party.mine, party.schema))
+            not any(against_method(party.policy, each)) and not any(against_schema(each, party.mine, party.schema))
         )
     )
     return left if left.possible else party.asked.method
@@ -377,11 +368,7 @@ def _follows(choice: MethodChoice, terms: Terms, proposal: Proposal) -> bool:
 
 
 def _terms(
-    party: _Party,
-    method: AskedMethod,
-    parts: Sequence[GroupRequirement],
-    m: int,
-    limits: tuple[AttributeTerms, ...],
+    party: _Party, method: AskedMethod, parts: Sequence[GroupRequirement], m: int, limits: tuple[AttributeTerms, ...]
 ) -> Terms:
     """Return the terms of a request as far as this party knows them; see further_releases.py."""
     asked, card = party.asked, party.card

@@ -117,9 +117,7 @@ class SessionRules(ABC):
         return {"kind": self.name}
 
 
-def proposal(
-    parts: Sequence[GroupRequirement], m: int, offers: Sequence[Offer], *, complete: bool
-) -> Proposal:
+def proposal(parts: Sequence[GroupRequirement], m: int, offers: Sequence[Offer], *, complete: bool) -> Proposal:
     """Combine the offers into the proposal that a method checks."""
     holder = {column.name: column.holder for offer in offers for column in offer.columns}
     parties = tuple(offer.party for offer in offers) if complete else None
@@ -130,9 +128,7 @@ def proposal(
 def refused(request: Request, known: Proposal) -> Iterator[Problem]:
     """Yield the method's refusals, each with the key of the request that it concerns."""
     for problem in request.method.refusals(known):
-        yield Problem(
-            problem.sentence, key=problem.key[:1] if problem.key[:1] == ("privacy",) else ("algorithm",)
-        )
+        yield Problem(problem.sentence, key=problem.key[:1] if problem.key[:1] == ("privacy",) else ("algorithm",))
 
 
 def holders_of(name: str, available: Available) -> tuple[str, ...]:
@@ -166,17 +162,13 @@ class Horizontal(SessionRules):
     name: ClassVar[Arrangement] = "horizontal"
     title: ClassVar[str] = "horizontal session"
     everybody: ClassVar[str] = "all providers' records"
-    of_a_party: ClassVar[str] = (
-        "all of its complete records, published together with those of the other parties"
-    )
+    of_a_party: ClassVar[str] = "all of its complete records, published together with those of the other parties"
     made: ClassVar[str] = "published together"
 
     def match(self, request: Request, available: Available) -> Match:
         """Match the datasets that have all columns and may be published together with others."""
         holders = {name: holders_of(name, available) for name in request.released}
-        problems = [
-            not_offered(request.key_of(name), name, available) for name, held in holders.items() if not held
-        ]
+        problems = [not_offered(request.key_of(name), name, available) for name, held in holders.items() if not held]
         cards: dict[str, SchemaCard] = {}
         for party in request.parties or sorted(available):
             if party not in available:
@@ -302,9 +294,7 @@ def _unlike(request: Request, cards: dict[str, SchemaCard]) -> list[Problem]:
         for party, card in cards.items():
             ways.setdefault(card.column(name), []).append(party)
         if len(ways) > 1:
-            sides = "; ".join(
-                f"{', '.join(parties)} {_column_way(column)}" for column, parties in ways.items()
-            )
+            sides = "; ".join(f"{', '.join(parties)} {_column_way(column)}" for column, parties in ways.items())
             text = f'"{name}" is not the same everywhere: {sides}; name those that go together in parties'
             problems.append(Problem(text, key=("attributes",)))
     return problems
@@ -328,9 +318,7 @@ def _unlike_axes(name: str, axes: Iterable[tuple[str, AttributeDomain | None]]) 
 def _axis(attribute: Attribute) -> AttributeDomain:
     taxonomy = attribute.taxonomy
     tree: str | None = taxonomy if not isinstance(taxonomy, Taxonomy) else fingerprint_of(taxonomy)
-    lower, upper = (
-        None if bound is None else write_number(bound) for bound in (attribute.lower, attribute.upper)
-    )
+    lower, upper = (None if bound is None else write_number(bound) for bound in (attribute.lower, attribute.upper))
     return AttributeDomain(attribute.name, attribute.kind, tree, lower, upper)
 
 
@@ -428,9 +416,7 @@ class Vertical(SessionRules):
         return {"kind": self.name, "common_records": records}
 
 
-def _chosen(
-    name: str, holders: Sequence[str], request: Request, problems: list[Problem], *, alike: bool
-) -> str | None:
+def _chosen(name: str, holders: Sequence[str], request: Request, problems: list[Problem], *, alike: bool) -> str | None:
     named = request.providers.get(name)
     if named is not None:
         if named not in holders:
@@ -448,10 +434,7 @@ def _chosen(
 
 
 def _sharer(
-    request: Request,
-    holders: Mapping[str, Sequence[str]],
-    wanted: Mapping[str, Sequence[str]],
-    problems: list[Problem],
+    request: Request, holders: Mapping[str, Sequence[str]], wanted: Mapping[str, Sequence[str]], problems: list[Problem]
 ) -> str | None:
     """Return the party that takes part to share the class: the named one, or the holder if no other party has it."""
     name = request.class_name
@@ -480,16 +463,9 @@ def _dataset(
 
 
 def _about_all(
-    request: Request,
-    holders: Mapping[str, Sequence[str]],
-    wanted: Mapping[str, Sequence[str]],
-    available: Available,
+    request: Request, holders: Mapping[str, Sequence[str]], wanted: Mapping[str, Sequence[str]], available: Available
 ) -> list[Problem]:
-    problems = [
-        not_offered(request.key_of(name), name, available)
-        for name in request.contributed
-        if not holders[name]
-    ]
+    problems = [not_offered(request.key_of(name), name, available) for name in request.contributed if not holders[name]]
     if request.class_name is not None:
         held = holders[request.class_name]
         if not held:

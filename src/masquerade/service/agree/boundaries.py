@@ -68,9 +68,7 @@ class PolicyBoundary(BaseModel):
     def problems(self, attribute: Attribute) -> Iterator[tuple[str, str]]:
         """Yield what this attribute cannot keep to, each with the key that says it."""
         own = AttributeTerms.of(attribute)
-        for problem in _contradictions(
-            combined([own, self.terms(attribute.name).named_by(attribute)]), attribute
-        ):
+        for problem in _contradictions(combined([own, self.terms(attribute.name).named_by(attribute)]), attribute):
             word = str(problem.key[-1])
             yield _POLICY_WORDS.get(word, word), problem.sentence
 

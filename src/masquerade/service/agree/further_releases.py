@@ -44,9 +44,7 @@ def differences(earlier: Terms, asked: Terms) -> list[TermsDifference]:
         if name in before and before[name] != each
     ]
     found = [*_other_columns(earlier, asked), *_other_parts(earlier, asked), *found]
-    return found or (
-        [] if _is_draft(asked) else [TermsDifference("terms", "on other terms", "on these terms")]
-    )
+    return found or ([] if _is_draft(asked) else [TermsDifference("terms", "on other terms", "on these terms")])
 
 
 def against_second(earlier: Terms, asked: Terms) -> list[str]:
@@ -57,9 +55,7 @@ def against_second(earlier: Terms, asked: Terms) -> list[str]:
     before, now = (" and ".join(texts) for texts in ([d.before for d in found], [d.now for d in found]))
     if len(found) == 1:
         now = now.replace(f"with {found[0].aspect} = ", "with ", 1)
-    return [
-        f"already released {before}; a second release {now} could be combined with it to single people out"
-    ]
+    return [f"already released {before}; a second release {now} could be combined with it to single people out"]
 
 
 def as_released(earlier: Terms, asked: Terms) -> dict[str, Any]:
@@ -160,9 +156,7 @@ def _other_parts(earlier: Terms, asked: Terms) -> Iterator[TermsDifference]:
     new = " & ".join(part for part in now if part not in before)
     if gone or new:
         yield TermsDifference(
-            "requirement",
-            f"with {gone}" if gone else f"without {new}",
-            f"with {new}" if new else f"without {gone}",
+            "requirement", f"with {gone}" if gone else f"without {new}", f"with {new}" if new else f"without {gone}"
         )
     elif before != now:
         yield TermsDifference("requirement", *(f"with {' & '.join(each)}" for each in (before, now)))

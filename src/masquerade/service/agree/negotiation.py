@@ -107,8 +107,7 @@ def negotiate(
     asked = earlier[-1].request.privacy if earlier else request.privacy
     columns = [column for offer in offers for column in offer.columns]
     offered = {
-        offer.party: strictest([*offer.parts, *offer.joint_parts(columns)], request.arrangement)
-        for offer in offers
+        offer.party: strictest([*offer.parts, *offer.joint_parts(columns)], request.arrangement) for offer in offers
     }
     joint = strictest([*request.privacy, *asked, *chain(*offered.values())], request.arrangement)
     m = max([request.colluding, *(offer.m for offer in offers)])
@@ -133,9 +132,7 @@ def negotiate(
     if len(earlier) >= MOST_ROUNDS:
         return Refused(
             {
-                offer.party: (
-                    f"still asks for more after {MOST_ROUNDS} rounds: {_listed(insisted[offer.party])}",
-                )
+                offer.party: (f"still asks for more after {MOST_ROUNDS} rounds: {_listed(insisted[offer.party])}",)
                 for offer in offers
                 if insisted[offer.party]
             }
@@ -194,14 +191,9 @@ def _conflicts(
         foreign = [column.name for column in offer.columns if column.holder != holder]
         unasked = [column.name for column in offer.columns if column.name not in request.contributed]
         if foreign or unasked:
-            yield (
-                offer.party,
-                f"offers columns that are not its own or not wanted: {names_of([*foreign, *unasked])}",
-            )
+            yield (offer.party, f"offers columns that are not its own or not wanted: {names_of([*foreign, *unasked])}")
         unknown = {name for part in offer.parts for name in part.qid} - set(request.attributes)
-        unknown |= {part.sensitive for part in offer.parts if part.sensitive is not None} - set(
-            request.released
-        )
+        unknown |= {part.sensitive for part in offer.parts if part.sensitive is not None} - set(request.released)
         if unknown:
             yield offer.party, f"asks for a requirement over {names_of(unknown)}, which is not wanted"
     yield from _about_roles(request, offers, offered, joint)
@@ -232,11 +224,7 @@ def _about_roles(
 
 
 def _about_size(
-    request: Request,
-    offers: Sequence[Offer],
-    offered: Offered,
-    joint: Sequence[GroupRequirement],
-    records: int,
+    request: Request, offers: Sequence[Offer], offered: Offered, joint: Sequence[GroupRequirement], records: int
 ) -> Iterator[Reason]:
     """Report a k that exceeds the records the parties state they have: a group of k records needs k records."""
     have = RULES[request.arrangement].few_records(offers, records)
@@ -268,10 +256,7 @@ def _about_method(
     if not method.ways(known, request.class_name):
         for offer in (each for each in offers if each.methods):
             names = dict.fromkeys(str(each.get("name")) for each in offer.methods)
-            yield (
-                offer.party,
-                f"no method suits all parties; of those to choose from it takes {', '.join(names)}",
-            )
+            yield (offer.party, f"no method suits all parties; of those to choose from it takes {', '.join(names)}")
     for problem in method.refusals(known):
         if problem.key[:1] == ("privacy",):
             for who in _asking(joint[int(problem.key[1])], request, offered):

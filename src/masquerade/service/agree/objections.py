@@ -21,10 +21,7 @@ from itertools import chain
 from masquerade.arrangement import ANSWER, ARRANGEMENTS, MODEL, TABLE, Product
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError, Problem, hint
-from masquerade.methods import (
-    product_of,
-    written_method,
-)
+from masquerade.methods import product_of, written_method
 from masquerade.net.identity import fingerprint
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
@@ -33,11 +30,7 @@ from masquerade.protocol.joint_keys import JointKeys
 from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod
 from masquerade.service.agree.further_releases import differences
 from masquerade.service.agree.policy import ANY, Policy
-from masquerade.service.agree.request import (
-    ClientSignature,
-    Request,
-    read_request,
-)
+from masquerade.service.agree.request import ClientSignature, Request, read_request
 from masquerade.service.agree.signing import ClientCertificates
 from masquerade.service.agree.terms import Deal, Terms
 from masquerade.service.cards import ColumnCard, SchemaCard, unknown_column
@@ -60,9 +53,7 @@ _STAY = (
 )
 
 
-def against_requester(
-    policy: Policy, request: Request, clients: ClientCertificates, now: int
-) -> Iterator[str]:
+def against_requester(policy: Policy, request: Request, clients: ClientCertificates, now: int) -> Iterator[str]:
     """Yield why a request is not taken to be its user's."""
     user, signed = request.user, request.signed
     certificate = clients.of(user)
@@ -190,9 +181,7 @@ def against_columns(policy: Policy, mine: Sequence[Contribution]) -> Iterator[st
             yield f'"{column.name}" is sensitive; it may be in a joint key only where the policy names it'
 
 
-def against_number(
-    policy: Policy, asked: Terms, card: SchemaCard, ledger: Ledger, *, runs: bool
-) -> Iterator[str]:
+def against_number(policy: Policy, asked: Terms, card: SchemaCard, ledger: Ledger, *, runs: bool) -> Iterator[str]:
     """Yield that too many ratios of this snapshot would have been revealed.
 
     Unless it `runs` now, a question that was answered before may be asked again: a coordinator may still have the
@@ -223,11 +212,7 @@ def _ratios(terms: Terms) -> int:
 
 
 def against_request(
-    policy: Policy,
-    request: Request,
-    card: SchemaCard,
-    mine: Sequence[Contribution],
-    now: int,
+    policy: Policy, request: Request, card: SchemaCard, mine: Sequence[Contribution], now: int
 ) -> Iterator[str]:
     """Yield the policy's objections to the user, purpose, method and columns of a request."""
     yield from _about_people(policy, request)
@@ -319,9 +304,7 @@ def _about_protocol(policy: Policy, request: Request, now: int) -> Iterator[str]
         yield "the request's deadline has passed"
 
 
-def _about_columns(
-    policy: Policy, request: Request, card: SchemaCard, mine: Sequence[Contribution]
-) -> Iterator[str]:
+def _about_columns(policy: Policy, request: Request, card: SchemaCard, mine: Sequence[Contribution]) -> Iterator[str]:
     shares = request.class_name is not None and card.column(request.class_name) is not None
     if not mine and not shares:
         yield f"{card.dataset} has none of the wanted columns"
@@ -336,9 +319,7 @@ def _about_columns(
     for name in sorted(raw & {name for part in request.privacy for name in part.qid}):
         yield f'"{name}" is sensitive and released as it is; it cannot be in a QID'
     own = [column.name for column in mine if column.role == "attribute"]
-    for name in sorted(
-        {part.sensitive for part in request.privacy if part.sensitive in own and part.sensitive}
-    ):
+    for name in sorted({part.sensitive for part in request.privacy if part.sensitive in own and part.sensitive}):
         yield f'"{name}" is an attribute and generalised; no requirement can protect it as sensitive'
     named = request.class_name
     if named is not None and request.providers.get(named, card.party) == card.party:

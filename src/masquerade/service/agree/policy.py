@@ -15,12 +15,7 @@ from masquerade.errors import Key, ParameterError, Problem, hint
 from masquerade.forms.declared import parameters_of
 from masquerade.forms.form import Form, Problems, key, read_form
 from masquerade.forms.rules import quoted
-from masquerade.methods import (
-    full_name,
-    learning_methods,
-    methods_between_parties,
-    parameters_by_method,
-)
+from masquerade.methods import full_name, learning_methods, methods_between_parties, parameters_by_method
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.joint_keys import LEAST_RECORDS
 from masquerade.protocol.method import SessionMethod
@@ -65,8 +60,7 @@ class JointKeyGrants(BaseModel):
     )
     columns: Texts = key((), description='a list of columns, such as ["age"]; without it, all attributes')
     precision: Share = key(
-        "0.01",
-        description="a number of at least 0 and at most 1: the finest steps of a ratio; 0 for exact ones",
+        "0.01", description="a number of at least 0 and at most 1: the finest steps of a ratio; 0 for exact ones"
     )
     least_records: Annotated[int, Field(ge=1, le=MOST_WHOLE)] = key(
         LEAST_RECORDS, description="a whole number of at least 1: over fewer common records no ratio is told"
@@ -87,12 +81,9 @@ class Policy(Form):
     )
     joint_qid: Literal["all", "asked"] = key("all", description='one of "all", "asked"')
     methods: dict[Text, dict[Text, Texts]] = key(
-        {},
-        description='a table of methods and what is allowed of each, such as { tds = { argmax = ["secure"] } }',
+        {}, description='a table of methods and what is allowed of each, such as { tds = { argmax = ["secure"] } }'
     )
-    learn: Texts = key(
-        (), description='a list of methods that learn a model, such as ["logistic"], or ["*"] for any'
-    )
+    learn: Texts = key((), description='a list of methods that learn a model, such as ["logistic"], or ["*"] for any')
     tables: bool = key(True, description="true or false")
     joint_keys: JointKeyGrants = key(JointKeyGrants(), description="a table, written [joint_keys]")
     least_m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(  # None: no horizontal sessions
@@ -115,8 +106,7 @@ class Policy(Form):
         WEEK, description="a whole number of seconds, of at least 0"
     )
     response_time: Annotated[int, Field(ge=1, le=MOST_SECONDS)] | None = key(
-        None,
-        description=f"a whole number of seconds from 1 to {MOST_SECONDS}: by then 95 % of the answers come",
+        None, description=f"a whole number of seconds from 1 to {MOST_SECONDS}: by then 95 % of the answers come"
     )
     availability: Share | None = key(
         None, description="a number of at least 0 and at most 1: the share of calls that is answered"
@@ -141,10 +131,7 @@ class Policy(Form):
         if self.access == "public" and self.users:
             yield ("users",), 'listed, but access = "public" lets everybody ask; drop one of them'
         if not self.publish_records and self.price.per_record:
-            yield (
-                ("price", "per_record"),
-                "needs publish_records = true: it tells what a release costs at most",
-            )
+            yield (("price", "per_record"), "needs publish_records = true: it tells what a release costs at most")
         yield from self._about_methods()
         known_models = learning_methods()
         for name in self.learn:
@@ -237,9 +224,7 @@ def read_policy(content: Mapping[str, Any], source: str = "policy") -> Policy:
     return read_form(Policy, content, source)
 
 
-def check_policy(
-    policy: Policy, card: SchemaCard, source: str = "policy", schema: Schema | None = None
-) -> None:
+def check_policy(policy: Policy, card: SchemaCard, source: str = "policy", schema: Schema | None = None) -> None:
     """Refuse a policy that names columns of this party that the dataset does not have, or values that they do not.
 
     A QID may name attributes of other parties; columns with a price and sensitive columns must be in the dataset. The
@@ -272,9 +257,7 @@ def _full_names(methods: Mapping[str, Any], problems: Problems) -> Iterator[tupl
     for name, limits in methods.items():
         full, fixed = full_name(name)
         if fixed and full in methods:
-            problems.add(
-                ("methods", name), f"a short name of {full}, which is listed as well; limit that one"
-            )
+            problems.add(("methods", name), f"a short name of {full}, which is listed as well; limit that one")
         elif fixed and isinstance(limits, Mapping):
             yield full, {**limits, **{key: [value] for key, value in fixed.items()}}
         else:

@@ -50,10 +50,7 @@ class QualityTerm:
 
 QUALITY_TERMS = (
     QualityTerm(
-        "most_error",
-        "error",
-        "classification error",
-        "From 0 to 1; needs a class. When it is missed, you are asked",
+        "most_error", "error", "classification error", "From 0 to 1; needs a class. When it is missed, you are asked"
     ),
     QualityTerm(
         "most_ncp",
@@ -95,16 +92,8 @@ def losses_of(release: VerifiedRelease, terms: Terms) -> dict[str, dict[str, flo
     """
     if terms.source is not None:
         return {}
-    found = {
-        LOSSES: release.attribute_losses,
-        KEPT: release.attribute_information,
-        LOST: nearly_lost(release),
-    }
-    return {
-        key: {name: round(each, 2) for name, each in shares.items()}
-        for key, shares in found.items()
-        if shares
-    }
+    found = {LOSSES: release.attribute_losses, KEPT: release.attribute_information, LOST: nearly_lost(release)}
+    return {key: {name: round(each, 2) for name, each in shares.items()} for key, shares in found.items() if shares}
 
 
 def why_waits(told: Mapping[str, Any]) -> list[str]:
@@ -122,8 +111,7 @@ def said_of_losses(told: Mapping[str, Any]) -> str:
     kept = told.get(KEPT) or {}
     losses = sorted((told.get(LOSSES) or {}).items(), key=lambda each: (-each[1], each[0]))
     return ", ".join(
-        f"{name} {float(loss):.0%}"
-        + (f" (keeps {float(kept[name]):.0%} of its information)" if name in kept else "")
+        f"{name} {float(loss):.0%}" + (f" (keeps {float(kept[name]):.0%} of its information)" if name in kept else "")
         for name, loss in losses
     )
 
@@ -134,12 +122,8 @@ def said_of_binding(told: Mapping[str, Any]) -> str | None:
     if left is None:
         return None
     if left == 0:
-        return (
-            "so much of these tables was declined before that it binds later requests even if you decline it"
-        )
-    more = (
-        "the next one binds them in any case" if left == 1 else f"{left - 1} more may be declined after that"
-    )
+        return "so much of these tables was declined before that it binds later requests even if you decline it"
+    more = "the next one binds them in any case" if left == 1 else f"{left - 1} more may be declined after that"
     return f"accepted, it binds later requests for these tables; declined, it does not, and {more}"
 
 
@@ -186,9 +170,9 @@ def said_of(term: QualityTerm, told: Mapping[str, Any]) -> str:
 def expected(request: Request, cards: Sequence[SchemaCard]) -> ExpectedQuality | None:
     """Return `records` and `groups` at most and the expected `ncp`; None where cards or request do not tell."""
     records = RULES[request.arrangement].records(cards)
-    attributes = {
-        column.name for card in cards for column in card.columns if column.role == "attribute"
-    } & set(request.attributes)
+    attributes = {column.name for card in cards for column in card.columns if column.role == "attribute"} & set(
+        request.attributes
+    )
     parts = [part for part in request.privacy if set(part.qid) <= attributes]
     if not records or not parts:
         return None
@@ -244,9 +228,7 @@ class Foresight:
 def foresee(request: Request, asked: Mapping[str, PublishedDataset]) -> Foresight:
     """Foresee a request to these parties, each for one dataset."""
     rules = RULES[request.arrangement]
-    prices = [
-        rules.price(each.price, each.card, priced_columns(request, each.card)) for each in asked.values()
-    ]
+    prices = [rules.price(each.price, each.card, priced_columns(request, each.card)) for each in asked.values()]
     told = [each.card.records for each in asked.values() if each.card.records is not None]
     allowed = [each.purposes for each in asked.values()]
     named = sorted({purpose for some in allowed for purpose in some} - {ANY})

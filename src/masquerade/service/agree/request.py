@@ -73,9 +73,7 @@ class ClientSignature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return why the owner of a certificate (PEM) has not signed this, or not for now; None when they have."""
         if (invalid := out_of_date(certificate)) is not None:
             return f"the client's certificate {invalid}"
-        if not is_signed(
-            certificate, bytes.fromhex(self.signature), _covered(self.request, self.time, self.nonce)
-        ):
+        if not is_signed(certificate, bytes.fromhex(self.signature), _covered(self.request, self.time, self.nonce)):
             return "the signature is not one over this request with the client's key that we know"
         if self.time > now + _CLOCKS_DIFFER:
             return "the request was signed in the future; compare the clocks"
@@ -129,8 +127,7 @@ def _tell_m(entry: Any, position: int, problems: Problems) -> bool:
     if not isinstance(entry, Mapping) or entry.get("model") != M_PRIVACY:
         return False
     problems.add(
-        ("privacy", position),
-        f"{M_PRIVACY} is no entry here; a horizontal request has m, and a policy least_m",
+        ("privacy", position), f"{M_PRIVACY} is no entry here; a horizontal request has m, and a policy least_m"
     )
     return True
 
@@ -199,9 +196,7 @@ class Request(Form):
     purpose: Text | None = key(None, description='a purpose, such as "research"')
     attributes: Texts = key((), description=_NAMES)  # in the order of the joint schema
     class_name: Text | None = key(None, alias="class", description='a name, such as "income"')
-    duration: Text | None = key(
-        None, description='a name, such as "months": how long each record was followed'
-    )
+    duration: Text | None = key(None, description='a name, such as "months": how long each record was followed')
     event: Text | None = key(None, description='a name, such as "died": whether that ended by the event')
     privacy: Annotated[tuple[GroupRequirement, ...], Field(strict=False)] = key(
         (), description="a list of tables, each written [[privacy]] in double brackets"
@@ -223,13 +218,9 @@ class Request(Form):
     budget: Cents = key(0, description="a whole number of cents, of at least 0")
     recipients: Texts = key((), description='a list of users, such as ["ana"]')  # none: the user alone
     providers: dict[Text, Text] = key(
-        {},
-        description='a table of attributes and who contributes them, such as { age = "bank" }',
-        only="vertical",
+        {}, description='a table of attributes and who contributes them, such as { age = "bank" }', only="vertical"
     )
-    arrangement: Arrangement = key(
-        DEFAULT_ARRANGEMENT, alias="kind", description='one of "vertical", "horizontal"'
-    )
+    arrangement: Arrangement = key(DEFAULT_ARRANGEMENT, alias="kind", description='one of "vertical", "horizontal"')
     algorithm: SessionMethod | None = key(None, description="a table, written [algorithm]")  # None: chosen
     m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(
         None,
@@ -243,8 +234,7 @@ class Request(Form):
         "strip", description='one of "none", "strip", "casefold"', only="vertical"
     )
     boundaries: dict[Text, RequestedTerms] = key(
-        {},
-        description="a table for each attribute that has some, such as [boundaries.age]",
+        {}, description="a table for each attribute that has some, such as [boundaries.age]"
     )
     deadline: Seconds | None = key(
         None, description="a date and time with its zone, such as 2030-01-31T12:00:00Z, or seconds since 1970"
@@ -296,10 +286,7 @@ class Request(Form):
             yield ("class",), f'"{self.class_name}" is among the attributes too; the class is released anyway'
         for name, role in self.outcomes.items():
             if name in self.attributes:
-                yield (
-                    (role,),
-                    f'"{name}" is among the attributes too; a model cannot be told what it predicts',
-                )
+                yield ((role,), f'"{name}" is among the attributes too; a model cannot be told what it predicts')
         if len(set(self.roles.values())) < len(self.roles):
             yield (*self.roles,)[-1:], "names the column of another role too; each has its own"
         if self.most_error is not None and self.class_name is None:
@@ -372,11 +359,7 @@ class Request(Form):
     @property
     def roles(self) -> dict[RoleName, str]:
         """The columns that are named apart from the attributes."""
-        named: dict[RoleName, str | None] = {
-            "class": self.class_name,
-            "duration": self.duration,
-            "event": self.event,
-        }
+        named: dict[RoleName, str | None] = {"class": self.class_name, "duration": self.duration, "event": self.event}
         return {role: name for role, name in named.items() if name is not None}
 
     @property

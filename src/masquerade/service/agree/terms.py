@@ -274,9 +274,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     service: ServiceLevel = ServiceLevel()
     # Where the request leaves it open: those that it takes; (): any
     methods: tuple[dict[str, object], ...] = ()
-    declines: Declines | None = (
-        None  # so many releases of this snapshot may still be declined; None: any number
-    )
+    declines: Declines | None = None  # so many releases of this snapshot may still be declined; None: any number
 
     @property
     def party(self) -> str:

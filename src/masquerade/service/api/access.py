@@ -30,12 +30,7 @@ from masquerade.service.accounts import (
     require,
 )
 from masquerade.service.api.middleware import RateLimit, address_key
-from masquerade.service.api.problems import (
-    Unauthenticated,
-    error_responses,
-    known_parameters,
-    unknown_parameter,
-)
+from masquerade.service.api.problems import Unauthenticated, error_responses, known_parameters, unknown_parameter
 from masquerade.service.api.shapes import Body, Limit, page
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import (
@@ -106,9 +101,7 @@ def visitor(request: Request) -> None:
 
 
 def _caller(
-    request: Request,
-    coordinator: Service,
-    held: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    request: Request, coordinator: Service, held: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 ) -> ApiCaller:
     if held is None:
         visitor(request)
@@ -152,10 +145,7 @@ Requester = Annotated[User, Depends(scoped(Scope.REQUEST))]
 Recipient = Annotated[User, Depends(scoped(Scope.DOWNLOAD))]
 TokenOwner = Annotated[User, Depends(to_manage_tokens)]
 Admin = Annotated[User, Depends(_admin)]
-SessionId = Annotated[
-    str,
-    Path(pattern="^[0-9a-f]{32}$", description="a session's identifier", examples=["0f" * 16]),
-]
+SessionId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="a session's identifier", examples=["0f" * 16])]
 
 
 # --- admin --------------------------------------------------------------------------------------------------
@@ -193,9 +183,7 @@ class UserChange(Body):
 
     role: Roles | None = Field(None, description="what the user may do")
     disabled: bool | None = Field(None, description="true shuts the account, false opens it again")
-    unlock: bool | None = Field(
-        None, description="true forgets the wrong guesses: nobody has to wait any more"
-    )
+    unlock: bool | None = Field(None, description="true forgets the wrong guesses: nobody has to wait any more")
     password: Password | None = Field(None, description="another password; it revokes all tokens")
 
 
@@ -214,9 +202,7 @@ def users(
     return Page[UserDetails](items=told, next=items[-1].name if more else None)
 
 
-@admin_router.post(
-    "/users", status_code=201, responses=error_responses(401, 403, 409, 413, 422, 429, 500, 503)
-)
+@admin_router.post("/users", status_code=201, responses=error_responses(401, 403, 409, 413, 422, 429, 500, 503))
 def add_user(body: NewUser, admin: Admin, coordinator: Service, response: Response) -> UserDetails:
     """A new account."""
     made = coordinator.accounts.by(admin.name).create(body.name, body.password, body.role)
@@ -274,10 +260,7 @@ class Credentials(Body):
 
     user: str = Field(min_length=1, max_length=200, description="the user's name", examples=["ana"])
     password: str = Field(
-        min_length=1,
-        max_length=LONGEST_PASSWORD,
-        description="the password",
-        json_schema_extra={"format": "password"},
+        min_length=1, max_length=LONGEST_PASSWORD, description="the password", json_schema_extra={"format": "password"}
     )
 
 
@@ -355,9 +338,7 @@ def make_token(body: NewToken, caller: Asking, coordinator: Service) -> IssuedTo
     return IssuedToken(**dict(made), token=token)
 
 
-@sign_in_router.delete(
-    "/tokens/{id}", status_code=204, responses=error_responses(401, 403, 404, 422, 429, 500, 503)
-)
+@sign_in_router.delete("/tokens/{id}", status_code=204, responses=error_responses(401, 403, 404, 422, 429, 500, 503))
 def revoke(
     id: Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="the token's id")],
     user: TokenOwner,

@@ -11,13 +11,7 @@ from typing import Any
 from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from masquerade.service.api import (
-    access,
-    docs_page,
-    events,
-    health,
-    sessions,
-)
+from masquerade.service.api import access, docs_page, events, health, sessions
 from masquerade.service.api.access import no_unknown_parameters
 from masquerade.service.api.events import Streams
 from masquerade.service.api.health import CachedHealth

@@ -60,12 +60,7 @@ def contents(document: dict[str, Any]) -> dict[str, Any]:
                 operation = item[method]
                 topics.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
     shapes = {name: _shape(schema) for name, schema in sorted(document["components"]["schemas"].items())}
-    return {
-        "info": document["info"],
-        "server": document["servers"][0]["url"],
-        "topics": topics,
-        "shapes": shapes,
-    }
+    return {"info": document["info"], "server": document["servers"][0]["url"], "topics": topics, "shapes": shapes}
 
 
 def _operation(path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:
@@ -86,9 +81,7 @@ def _operation(path: str, method: str, operation: dict[str, Any]) -> dict[str, A
         "method": method.upper(),
         "path": path,
         "about": operation.get("description", ""),
-        "parameters": [
-            {**each, "kind": _kind(each.get("schema", {}))} for each in operation.get("parameters", ())
-        ],
+        "parameters": [{**each, "kind": _kind(each.get("schema", {}))} for each in operation.get("parameters", ())],
         "body": _kind(body) if body is not None else None,
         "keys": _shape(body)["keys"] if body is not None and "properties" in body else [],
         "example": _example(body),
@@ -104,12 +97,7 @@ def _example(body: dict[str, Any] | None) -> str | None:
 def _shape(schema: dict[str, Any]) -> dict[str, Any]:
     required = schema.get("required", ())
     keys = [
-        {
-            "name": name,
-            "kind": _kind(each),
-            "about": each.get("description", ""),
-            "required": name in required,
-        }
+        {"name": name, "kind": _kind(each), "about": each.get("description", ""), "required": name in required}
         for name, each in schema.get("properties", {}).items()
     ]
     return {"about": schema.get("description", ""), "keys": keys, "values": schema.get("enum", [])}
@@ -125,16 +113,12 @@ def _kind(schema: dict[str, Any]) -> str:
         return " or ".join(dict.fromkeys(_kind(each) for each in schema["anyOf"]))
     if schema.get("type") == "array":
         return f"list of {_kind(schema.get('items', {}))}"
-    return str(
-        schema.get("format") or schema.get("title" if "properties" in schema else "type") or "anything"
-    )
+    return str(schema.get("format") or schema.get("title" if "properties" in schema else "type") or "anything")
 
 
 @cache
 def _template(name: str) -> Template:
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(_file(name))
 
 

@@ -141,14 +141,10 @@ async def events(
     coordinator: Service,
     after: Annotated[int, Query(ge=0, le=_LARGEST, description="only those that follow this number")] = 0,
     limit: Annotated[
-        int,
-        Query(
-            ge=1, le=MOST_EVENTS, description="the largest number of items of a page; a stream has them all"
-        ),
+        int, Query(ge=1, le=MOST_EVENTS, description="the largest number of items of a page; a stream has them all")
     ] = MOST_EVENTS,
     last_event_id: Annotated[
-        int | None,
-        Header(ge=0, le=_LARGEST, description="the same, as a listener sends it when it connects again"),
+        int | None, Header(ge=0, le=_LARGEST, description="the same, as a listener sends it when it connects again")
     ] = None,
 ) -> Any:
     """What happened in a session, and with `Accept: text/event-stream` what happens now."""
@@ -167,9 +163,7 @@ async def _stream(
         coordinator.session, caller.user, session_id
     )  # NotFound is answered before the stream begins
     if streams.open[caller.user.name] >= _MOST_OF_ONE:
-        raise HTTPException(
-            429, f"at most {_MOST_OF_ONE} streams at once are open to a user", {"Retry-After": "10"}
-        )
+        raise HTTPException(429, f"at most {_MOST_OF_ONE} streams at once are open to a user", {"Retry-After": "10"})
     return EventStream(
         streams.follow(coordinator, caller, session_id, after),
         headers={"X-Accel-Buffering": "no"},  # proxies must not buffer it

@@ -20,16 +20,10 @@ class Measures:
     def __init__(self, streams: Streams) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
-            "masquerade_http_requests",
-            "Requests to the API.",
-            ["method", "route", "status"],
-            registry=self.registry,
+            "masquerade_http_requests", "Requests to the API.", ["method", "route", "status"], registry=self.registry
         )
         self.seconds = Histogram(
-            "masquerade_http_seconds",
-            "How long an answer took, streams apart.",
-            ["route"],
-            registry=self.registry,
+            "masquerade_http_seconds", "How long an answer took, streams apart.", ["route"], registry=self.registry
         )
         self.registry.register(_OpenStreams(streams))
 
@@ -62,9 +56,7 @@ class Measure:
             nonlocal status, stream
             if message["type"] == "http.response.start":
                 status = message["status"]
-                stream = any(
-                    name == b"content-type" and _STREAM in value for name, value in message["headers"]
-                )
+                stream = any(name == b"content-type" and _STREAM in value for name, value in message["headers"])
             await send(message)
 
         try:

@@ -26,14 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from masquerade.errors import MasqueradeError, Problem, hint
 from masquerade.forms.form import must_be
 from masquerade.service.store import is_outage
-from masquerade.service.wire.problems import (
-    DATABASE_AWAY,
-    MEDIA_TYPE,
-    ProblemType,
-    rendered,
-    status_of,
-    usual_type,
-)
+from masquerade.service.wire.problems import DATABASE_AWAY, MEDIA_TYPE, ProblemType, rendered, status_of, usual_type
 
 # --- surface ------------------------------------------------------------------------------------------------
 # The methods of each path and their query parameters, according to the OpenAPI document.
@@ -48,9 +41,7 @@ class Surface:
         self._paths: list[tuple[re.Pattern[str], dict[str, list[str]]]] = []
         for path, item in document["paths"].items():
             operations = {
-                method.upper(): [
-                    each["name"] for each in item[method].get("parameters", ()) if each["in"] == "query"
-                ]
+                method.upper(): [each["name"] for each in item[method].get("parameters", ()) if each["in"] == "query"]
                 for method in _METHODS
                 if method in item
             }
@@ -171,9 +162,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     if status == 400:  # the body could not be read as JSON
         return problem(422, ["body: cannot be read as JSON"])
     if status == 404:
-        return problem(
-            404, ["there is nothing at this address" if error.detail == "Not Found" else error.detail]
-        )
+        return problem(404, ["there is nothing at this address" if error.detail == "Not Found" else error.detail])
     if status == 405:
         allowed = allowed_methods(request) or headers.get("Allow", "GET")
         return problem(405, [f"{request.method} is not allowed here; allowed: {allowed}"], {"Allow": allowed})

@@ -66,10 +66,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "parties": _TEXTS | {"uniqueItems": True},
     "normalize": {"enum": ["none", "strip", "casefold"]},
     "deadline": {
-        "anyOf": [
-            {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
-            {"type": "string", "format": "date-time"},
-        ]
+        "anyOf": [{"type": "integer", "minimum": 0, "maximum": MOST_WHOLE}, {"type": "string", "format": "date-time"}]
     },
     "attempts": {"type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS},
     "estimate": {"type": "boolean"},
@@ -78,12 +75,7 @@ _TYPES: dict[str, dict[str, Any]] = {
         "type": "object",
         "properties": {
             "request": {"type": "object", "description": "the request as it was signed, with its user"},
-            "time": {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": MOST_WHOLE,
-                "description": "since 1970, in seconds",
-            },
+            "time": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE, "description": "since 1970, in seconds"},
             "nonce": {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "for one request alone"},
             "signature": {
                 "type": "string",
@@ -147,10 +139,7 @@ def _privacy() -> dict[str, Any]:
             "description": model.promise,
             "properties": {
                 "model": {"const": name},
-                **{
-                    word: {"description": each.help, **each.rule.json_schema}
-                    for word, each in words_of(model).items()
-                },
+                **{word: {"description": each.help, **each.rule.json_schema} for word, each in words_of(model).items()},
             },
             "required": ["model", "qid"],
             "additionalProperties": False,

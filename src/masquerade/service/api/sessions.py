@@ -46,8 +46,7 @@ def ledger(
     limit: Limit = 100,
     after: Annotated[int, Query(ge=0, le=_LARGEST, description="the last line of the page before")] = 0,
     of_user: Annotated[
-        str | None,
-        Query(alias="user", min_length=1, max_length=128, description="only this user's; for admins"),
+        str | None, Query(alias="user", min_length=1, max_length=128, description="only this user's; for admins")
     ] = None,
     party: Annotated[str | None, Query(min_length=1, max_length=200, description="only this party's")] = None,
 ) -> LedgerPage:
@@ -57,9 +56,7 @@ def ledger(
     found = coordinator.ledger(user, of_user=of_user, party=party, limit=limit + 1, after=after)
     items, more = page(found, limit)
     return LedgerPage(
-        items=items,
-        next=items[-1].id if more else None,
-        owed=coordinator.owed(user, of_user=of_user, party=party),
+        items=items, next=items[-1].id if more else None, owed=coordinator.owed(user, of_user=of_user, party=party)
     )
 
 
@@ -84,9 +81,7 @@ def providers(
 
 @providers_router.get("/providers/{party}", responses=error_responses(401, 403, 404, 422, 429, 500, 503))
 def provider(
-    party: Annotated[
-        str, Path(min_length=1, max_length=200, description="the party's name", examples=["bank"])
-    ],
+    party: Annotated[str, Path(min_length=1, max_length=200, description="the party's name", examples=["bank"])],
     user: Reader,
     coordinator: Service,
 ) -> Provider:
@@ -105,11 +100,7 @@ def preview(request: DraftBody, user: Reader, coordinator: Service) -> RequestPr
 
 releases_router = APIRouter(tags=["releases"])
 
-_TYPES = {
-    "csv": "text/csv; charset=utf-8",
-    "parquet": "application/vnd.apache.parquet",
-    "json": "application/json",
-}
+_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet", "json": "application/json"}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
@@ -150,8 +141,7 @@ def table(
     user: Recipient,
     coordinator: Service,
     format: Annotated[
-        Literal["csv", "parquet", "json"],
-        Query(description="how the table is written; a model and ratios are json"),
+        Literal["csv", "parquet", "json"], Query(description="how the table is written; a model and ratios are json")
     ] = "csv",
 ) -> Download:
     """The table itself, or the model."""
@@ -195,9 +185,7 @@ class DecisionBody(Body):
     )
 
 
-@sessions_router.post(
-    "/sessions", status_code=201, responses=error_responses(401, 403, 409, 413, 422, 429, 500, 503)
-)
+@sessions_router.post("/sessions", status_code=201, responses=error_responses(401, 403, 409, 413, 422, 429, 500, 503))
 def ask(request: RequestBody, user: Requester, coordinator: Service, response: Response) -> Session:
     """Ask for a table. The session begins at once; its events show its course."""
     made = coordinator.ask(user, request)
@@ -244,17 +232,13 @@ def contract(id: SessionId, user: Reader, coordinator: Service) -> dict[str, Any
     return dict(signed)
 
 
-@sessions_router.post(
-    "/sessions/{id}/cancel", responses=error_responses(401, 403, 404, 409, 422, 429, 500, 503)
-)
+@sessions_router.post("/sessions/{id}/cancel", responses=error_responses(401, 403, 404, 409, 422, 429, 500, 503))
 def cancel(id: SessionId, user: Requester, coordinator: Service) -> Session:
     """End a session wherever it stands. One that has ended stays as it is (409)."""
     return _summary(coordinator, user, coordinator.cancel(user, id))
 
 
-@sessions_router.post(
-    "/sessions/{id}/decision", responses=error_responses(401, 403, 404, 409, 413, 422, 429, 500, 503)
-)
+@sessions_router.post("/sessions/{id}/decision", responses=error_responses(401, 403, 404, 409, 413, 422, 429, 500, 503))
 def decide(id: SessionId, body: DecisionBody, user: Requester, coordinator: Service) -> Session:
     """Decide on a table that waits for its client, because of its losses or because an estimate was asked for."""
     if (body.decision is Decision.RELAX) != (body.request is not None):

@@ -94,10 +94,7 @@ class Background:
                         (scheduler.look, lambda: wakeup.wait(LOOK_EVERY)),
                         (lambda: self.refresh(links), lambda: clock.sleep(own.timings.refresh)),
                         (self._keep_house, lambda: clock.sleep(_KEEP_HOUSE_EVERY)),
-                        (
-                            lambda: tell_declined(store, links, own.parties),
-                            lambda: clock.sleep(_TELL_EVERY),
-                        ),
+                        (lambda: tell_declined(store, links, own.parties), lambda: clock.sleep(_TELL_EVERY)),
                     )
                 ]
                 try:
@@ -122,9 +119,7 @@ class Background:
         own = self.context.settings
         async with AsyncExitStack() as stack:
             try:
-                server = self.context.network.serve(
-                    app, own.party_address, own.identity, own.trust, own.limits
-                )
+                server = self.context.network.serve(app, own.party_address, own.identity, own.trust, own.limits)
                 address = await stack.enter_async_context(server)
             except ParameterError as error:
                 if any(problem.source != own.party_address for problem in error.problems):
@@ -134,9 +129,7 @@ class Background:
 
     # --- loops ---
 
-    async def _repeat(
-        self, work: Callable[[], Awaitable[None]], pause: Callable[[], Awaitable[None]]
-    ) -> None:
+    async def _repeat(self, work: Callable[[], Awaitable[None]], pause: Callable[[], Awaitable[None]]) -> None:
         """Do something again and again; errors are logged, and only Replaced ends it."""
         while True:
             try:

@@ -118,9 +118,7 @@ def _missed(session: SessionRecord, move: Event | None) -> MissedQuality | None:
 def _agreed(session: SessionRecord) -> tuple[str, ...]:
     terms = _terms(session)
     try:
-        parts = read_parts(
-            terms.get("requirements") or (), "contract", terms.get("kind", DEFAULT_ARRANGEMENT)
-        )
+        parts = read_parts(terms.get("requirements") or (), "contract", terms.get("kind", DEFAULT_ARRANGEMENT))
     except ParameterError:  # another version wrote it
         return ()
     return (*map(str, parts), *against(terms.get("m", 0)))
@@ -152,9 +150,7 @@ log = structlog.get_logger("masquerade.coordinator")
 class Coordinator:
     """One coordinator: its store, its accounts, and everything that users can do."""
 
-    def __init__(
-        self, settings: CoordinatorSettings, *, clock: Clock = SYSTEM_CLOCK, network: Network = TLS
-    ) -> None:
+    def __init__(self, settings: CoordinatorSettings, *, clock: Clock = SYSTEM_CLOCK, network: Network = TLS) -> None:
         self.settings = settings
         self.clock = clock
         settings.make_state()

@@ -32,14 +32,7 @@ from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.resources import Provider
 from masquerade.service.store import RegisteredProvider, Store, is_outage
-from masquerade.service.wire.control import (
-    ControlNotes,
-    NotNoted,
-    Parties,
-    Published,
-    PublishedDataset,
-    read_said,
-)
+from masquerade.service.wire.control import ControlNotes, NotNoted, Parties, Published, PublishedDataset, read_said
 from masquerade.service.wire.peers import audited, caller, health_of, no_route, problem, said
 
 _CALLS = 1000  # of each party: hours of a busy coordinator, a day of an idle one
@@ -179,9 +172,7 @@ class Directory:
         known = [each.card for each in before.datasets] if before is not None else []
         gone = {card.snapshot for card in known if card.dataset not in unread}
         news, served = self._store.releases.replace_snapshots(
-            sender,
-            current={*filter(None, now.values())},
-            replaced={*published.replaced, *filter(None, gone)},
+            sender, current={*filter(None, now.values())}, replaced={*published.replaced, *filter(None, gone)}
         )
         if news:
             log.info("snapshots replaced", party=sender, snapshots=news, releases=served)
@@ -216,9 +207,7 @@ class Directory:
     def silent(self, user: str) -> list[str]:
         """The parties that have not published anything yet; "" stands for those that a user may not know of."""
         missing = [known for known in self._known().values() if _read(known) is None]
-        return sorted(
-            {known.party if known.public or user in known.allowed else "" for known in missing}, reverse=True
-        )
+        return sorted({known.party if known.public or user in known.allowed else "" for known in missing}, reverse=True)
 
     def offered(self, user: str) -> dict[str, tuple[PublishedDataset, ...]]:
         """The datasets that a user may ask for, by party."""
@@ -310,9 +299,7 @@ class Directory:
         return provider.last_seen is not None and self._store.clock() - provider.last_seen < lately
 
     def _known(self) -> dict[str, RegisteredProvider]:
-        return {
-            each.party: each for each in self._store.providers.all() if each.party in self._settings.parties
-        }
+        return {each.party: each for each in self._store.providers.all() if each.party in self._settings.parties}
 
     def _offered(self, user: str) -> list[tuple[str, tuple[PublishedDataset, ...]]]:
         found = []
@@ -350,11 +337,7 @@ Answer = Callable[[str, bytes], Awaitable[Response]]  # to a party, with its mes
 
 
 def party_app(
-    settings: CoordinatorSettings,
-    directory: Directory,
-    wakeup: Wakeup,
-    clock: Clock,
-    notes: ControlNotes | None = None,
+    settings: CoordinatorSettings, directory: Directory, wakeup: Wakeup, clock: Clock, notes: ControlNotes | None = None
 ) -> Starlette:
     """The application behind the party server."""
 

@@ -101,9 +101,7 @@ class EarlierReleases:
             for each in published.datasets if published is not None else ():
                 if each.card.dataset == provision.dataset:
                     found |= {card.name: card for card in each.card.columns if card.name not in found}
-        return [
-            found[each.name] for each in earlier.columns if each.role == "attribute" and each.name in found
-        ]
+        return [found[each.name] for each in earlier.columns if each.role == "attribute" and each.name in found]
 
 
 @dataclass

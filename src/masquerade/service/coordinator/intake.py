@@ -27,13 +27,7 @@ from masquerade.service.store import SessionRecord
 
 # --- intake -------------------------------------------------------------------------------------------------
 
-_DECIDE_WHO = (
-    "kind",
-    "attributes",
-    *get_args(RoleName),
-    "providers",
-    "parties",
-)  # the keys by which parties are found
+_DECIDE_WHO = ("kind", "attributes", *get_args(RoleName), "providers", "parties")  # the keys by which parties are found
 
 
 @dataclass(frozen=True)
@@ -144,9 +138,7 @@ class Intake:
             why = "; ".join(map(str, problems))
             raise PeerUnreachable(awaited[0], f"has not published yet, so ask again in a moment: {why}")
         if reading.unreadable or problems:
-            raise ParameterError(*reading.unreadable, *problems, *map(_unpublished, awaited)).within(
-                THE_REQUEST
-            )
+            raise ParameterError(*reading.unreadable, *problems, *map(_unpublished, awaited)).within(THE_REQUEST)
 
     def _too_late(self, request: Request) -> list[Problem]:
         """The problem with a deadline that has passed, if it has."""
@@ -216,9 +208,7 @@ class Decisions:
             if session.status.final:
                 raise Conflict(f"session {session.id} is {session.status} already")
             try:
-                session = self._context.store.sessions.advance(
-                    session, Status.CANCELLED, f"cancelled by {user.name}"
-                )
+                session = self._context.store.sessions.advance(session, Status.CANCELLED, f"cancelled by {user.name}")
                 break
             except Conflict:
                 session = self._context.store.sessions.get(session.id)
@@ -240,9 +230,7 @@ class Decisions:
         """
         _require_held(user, session)
         cause = f"declined by {user.name}"
-        return self._decided(
-            metrics.moved(self._context.store.sessions.advance(session, Status.CANCELLED, cause))
-        )
+        return self._decided(metrics.moved(self._context.store.sessions.advance(session, Status.CANCELLED, cause)))
 
     def relax(self, user: User, session: SessionRecord, content: Any) -> SessionRecord:
         """Ask the same parties again with some keys of the request changed; what they refuse leaves the held table.
@@ -252,9 +240,7 @@ class Decisions:
         _require_held(user, session)
         if not isinstance(content, Mapping):
             raise ParameterError("request: must be a table of keys and values")
-        unsigned = {
-            key: each for key, each in session.request.items() if key != "signed"
-        }  # it is another one now
+        unsigned = {key: each for key, each in session.request.items() if key != "signed"}  # it is another one now
         reading = self._intake.read(session.client, {**unsigned, **content})
         request = reading.request
         changed = _changed(session, reading) if not reading.unreadable else ()

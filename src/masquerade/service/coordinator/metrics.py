@@ -14,16 +14,12 @@ attempts = Counter(
     "masquerade_attempts", "Attempts to run a session, by how they ended.", ["outcome"], registry=registry
 )
 cached = Counter("masquerade_cached_releases", "Sessions that were served from the cache.", registry=registry)
-failures = Counter(
-    "masquerade_party_failures", "Failures of a party, by kind.", ["party", "kind"], registry=registry
-)
+failures = Counter("masquerade_party_failures", "Failures of a party, by kind.", ["party", "kind"], registry=registry)
 released_rows = Counter("masquerade_released_rows", "Rows of published releases.", registry=registry)
 charged = Counter("masquerade_charged_cents", "Cents that were charged.", ["party"], registry=registry)
 queue_length = Gauge("masquerade_queue_length", "Sessions that wait for their turn.", registry=registry)
 running = Gauge("masquerade_running_sessions", "Sessions that are computed now.", registry=registry)
-party_reachable = Gauge(
-    "masquerade_party_reachable", "1 when a party answered last.", ["party"], registry=registry
-)
+party_reachable = Gauge("masquerade_party_reachable", "1 when a party answered last.", ["party"], registry=registry)
 attempt_seconds = Histogram(
     "masquerade_attempt_seconds",
     "How long an attempt took.",

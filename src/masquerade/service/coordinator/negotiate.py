@@ -32,14 +32,7 @@ from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.context import WorkingContext
 from masquerade.service.coordinator.earlier_releases import EarlierReleases
 from masquerade.service.coordinator.parties import Comeback, differing_clocks
-from masquerade.service.coordinator.session_moves import (
-    cause_of,
-    end,
-    move,
-    tell,
-    tell_declined,
-    tell_problem,
-)
+from masquerade.service.coordinator.session_moves import cause_of, end, move, tell, tell_declined, tell_problem
 from masquerade.service.coordinator.sign import Signer, requirements_of
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
@@ -96,9 +89,7 @@ class Negotiator:
             lines = [*outcome.lines, *said_by({each.party: (each.reason,) for each in clocks})]
             await self._end(session, Status.REFUSED, lines)
             return None
-        if session.terms_hash == outcome.terms.hash.hex() and await self._held_on(
-            session, [_the_same(outcome)]
-        ):
+        if session.terms_hash == outcome.terms.hash.hex() and await self._held_on(session, [_the_same(outcome)]):
             return None
         signed = await self.signer.agree(session, outcome)
         if isinstance(signed, SessionRecord):
@@ -114,12 +105,7 @@ class Negotiator:
     # --- offers ---
 
     async def _rolled_up(
-        self,
-        session: SessionRecord,
-        request: Request,
-        datasets: Mapping[str, str],
-        refused: Refused,
-        source: str,
+        self, session: SessionRecord, request: Request, datasets: Mapping[str, str], refused: Refused, source: str
     ) -> Deal | Refused:
         """Ask for a roll-up of the earlier release, which is all that the parties may still publish of their tables."""
         lacking = await asyncio.to_thread(EarlierReleases(self.context).lacking, source)
@@ -129,11 +115,7 @@ class Negotiator:
         return await self._agreement(session, request, datasets, source)
 
     async def _agreement(
-        self,
-        session: SessionRecord,
-        request: Request,
-        datasets: Mapping[str, str],
-        source: str | None = None,
+        self, session: SessionRecord, request: Request, datasets: Mapping[str, str], source: str | None = None
     ) -> Deal | Refused:
         """Carry offers and counter-offers, round by round, until all insist on the same or somebody refuses."""
         before = await asyncio.to_thread(self.context.store.offers.of, session.id)
@@ -153,17 +135,11 @@ class Negotiator:
             await tell(self.context.store, session, "counter", told)
 
     async def _round(
-        self,
-        session: SessionRecord,
-        number: int,
-        asked: Request,
-        datasets: Mapping[str, str],
-        source: str | None,
+        self, session: SessionRecord, number: int, asked: Request, datasets: Mapping[str, str], source: str | None
     ) -> list[Offer | Refusal]:
         """Everybody's answer. Who is away has time to come back; where somebody refuses, it counts as refusing, too."""
         asked_of = {
-            party: AskOffer(session.id, datasets[party], asked.content(), source)
-            for party in session.providers
+            party: AskOffer(session.id, datasets[party], asked.content(), source) for party in session.providers
         }
         found = await self._answers(asked_of)
         comeback = Comeback(self.context)
@@ -182,9 +158,7 @@ class Negotiator:
             await self._note(session, number, each, records)
         return answers + [Refusal(error.peer, error.reasons) for error in absent]
 
-    async def _answers(
-        self, asked_of: Mapping[str, AskOffer]
-    ) -> dict[str, Offer | Refusal | PeerUnreachable]:
+    async def _answers(self, asked_of: Mapping[str, AskOffer]) -> dict[str, Offer | Refusal | PeerUnreachable]:
         """Ask these parties at once; what each says, or that it does not answer."""
 
         async def answer(party: str) -> Offer | Refusal | PeerUnreachable:
@@ -196,9 +170,7 @@ class Negotiator:
         found = await asyncio.gather(*map(answer, asked_of))
         return dict(zip(asked_of, found, strict=True))
 
-    async def _note(
-        self, session: SessionRecord, number: int, said: Offer | Refusal, records: int | None
-    ) -> None:
+    async def _note(self, session: SessionRecord, number: int, said: Offer | Refusal, records: int | None) -> None:
         terms: dict[str, Any] = {}
         price, texts, reasons = 0, list[str](), list[str]()
         if isinstance(said, Refusal):
@@ -206,22 +178,14 @@ class Negotiator:
         else:
             terms, price, texts = msgspec.to_builtins(said), cost([said.price], records), _texts(said)
         await asyncio.to_thread(
-            self.context.store.offers.add,
-            session.id,
-            said.party,
-            number,
-            terms,
-            min(price, _HIGHEST_PRICE),
-            reasons,
+            self.context.store.offers.add, session.id, said.party, number, terms, min(price, _HIGHEST_PRICE), reasons
         )
         told = {"party": said.party, "round": number, "price": price}
         await tell(self.context.store, session, "offer", told | {"requirements": texts, "reasons": reasons})
 
     # --- endings ---
 
-    async def _end(
-        self, session: SessionRecord, status: Status, reasons: Sequence[str], **details: str
-    ) -> None:
+    async def _end(self, session: SessionRecord, status: Status, reasons: Sequence[str], **details: str) -> None:
         if await self._held_on(session, reasons):
             return
         await end(self.context.store, session, status, reasons, **details)

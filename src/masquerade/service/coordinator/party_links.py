@@ -109,9 +109,7 @@ class PartyLinks:
         """A party's signature, not verified yet, or why there is none."""
         asked = AskSignature(session, contract)
         answer = Signature | Pending | Refusal
-        said: Signature | Pending | Refusal = await self._call(
-            party, "POST", "/v1/contracts", asked, answer=answer
-        )
+        said: Signature | Pending | Refusal = await self._call(party, "POST", "/v1/contracts", asked, answer=answer)
         if isinstance(said, Refusal) and said.party != party:
             raise PeerRefused(party, f"answers in the name of {said.party}")
         return said
@@ -137,18 +135,14 @@ class PartyLinks:
 
     async def start(self, party: str, contract: str, said: Start) -> Progress:
         """Let a party begin."""
-        answer: Progress = await self._call(
-            party, "POST", f"/v1/sessions/{contract}/start", said, answer=Progress
-        )
+        answer: Progress = await self._call(party, "POST", f"/v1/sessions/{contract}/start", said, answer=Progress)
         return answer
 
     async def progress(self, party: str, contract: str, within: float | None = None) -> Progress:
         """How far a party is; it must answer before it counts as silent."""
         own = self._settings
         limit = within or min(own.timings.answer, own.timings.silence)
-        answer: Progress = await self._call(
-            party, "GET", f"/v1/sessions/{contract}", answer=Progress, timeout=limit
-        )
+        answer: Progress = await self._call(party, "GET", f"/v1/sessions/{contract}", answer=Progress, timeout=limit)
         return answer
 
     async def stop(self, party: str, contract: str) -> Progress:

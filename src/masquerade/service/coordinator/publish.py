@@ -61,9 +61,7 @@ class Assembled:
 class ReleasePublisher:
     """Publishes releases, or holds them for their client."""
 
-    def __init__(
-        self, settings: CoordinatorSettings, store: Store, files: ReleaseFiles, clock: Clock
-    ) -> None:
+    def __init__(self, settings: CoordinatorSettings, store: Store, files: ReleaseFiles, clock: Clock) -> None:
         self._settings, self._store, self._files, self._clock = settings, store, files, clock
         # Trees and files have threads of their own: the store's calls do not wait for them.
         self._computing = ThreadPoolExecutor(2, "publishing")

@@ -70,9 +70,7 @@ class Rehearsal:
         links, loop = self._links, self._loop
         if links is None or loop is None or loop.is_closed():
             return None
-        key = json.dumps(
-            [request.user, request.content(), dict(datasets), state], sort_keys=True, default=str
-        )
+        key = json.dumps([request.user, request.content(), dict(datasets), state], sort_keys=True, default=str)
         with self._lock:
             now = self.context.clock.monotonic()
             told = self._known.get(key)
@@ -119,9 +117,7 @@ class Rehearsal:
                 return Foretold(refused.lines, possible=each)
         return Foretold(refused.lines)
 
-    async def _against(
-        self, links: PartyLinks, request: Request, datasets: Mapping[str, str]
-    ) -> Refused | None:
+    async def _against(self, links: PartyLinks, request: Request, datasets: Mapping[str, str]) -> Refused | None:
         """Return what a session would be refused for; None for nothing, and where it would wait for a busy party."""
         refused = await self._refused(links, request, datasets)
         if refused is not None and refused.earlier is not None:
@@ -131,11 +127,7 @@ class Rehearsal:
         return None if refused is None or refused.busy else refused
 
     async def _refused(
-        self,
-        links: PartyLinks,
-        request: Request,
-        datasets: Mapping[str, str],
-        source: str | None = None,
+        self, links: PartyLinks, request: Request, datasets: Mapping[str, str], source: str | None = None
     ) -> Refused | None:
         """Ask round by round until all agree or somebody refuses; None when they agree."""
         earlier: list[CounterOffer] = []

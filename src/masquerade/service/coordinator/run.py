@@ -22,15 +22,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from masquerade.errors import (
-    Conflict,
-    MasqueradeError,
-    NotAllowed,
-    PeerError,
-    PeerRefused,
-    PeerUnreachable,
-    restored,
-)
+from masquerade.errors import Conflict, MasqueradeError, NotAllowed, PeerError, PeerRefused, PeerUnreachable, restored
 from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, PartyAddress
 from masquerade.net.connect import Listener
@@ -66,13 +58,7 @@ _SETTLED = ("done", "failed", "cancelled")
 class ProgressWatch:
     """The last progress of the parties of one attempt. One look at a time: two would tell the same step twice."""
 
-    def __init__(
-        self,
-        context: WorkingContext,
-        session: str,
-        contract: str,
-        parties: tuple[str, ...],
-    ) -> None:
+    def __init__(self, context: WorkingContext, session: str, contract: str, parties: tuple[str, ...]) -> None:
         self._context = context
         self._session, self._contract, self._parties = session, contract, parties
         self.told: dict[str, Progress | PeerError] = {}
@@ -99,9 +85,7 @@ class ProgressWatch:
                 return
             await self._context.clock.sleep(0.1)
 
-    async def look(
-        self, show_progress: bool, within: float | None = None
-    ) -> Mapping[str, Progress | PeerError]:
+    async def look(self, show_progress: bool, within: float | None = None) -> Mapping[str, Progress | PeerError]:
         """Ask every party once, and wait at most `within` seconds for its answer."""
         found = await asyncio.gather(*(self._asked(party, within) for party in self._parties))
         self.told = dict(zip(self._parties, found, strict=True))
@@ -125,11 +109,7 @@ class ProgressWatch:
         news: list[tuple[str, dict[str, Any]]] = []
         steps_told: dict[str, int] = {}
         if show_progress:
-            steps = [
-                (step, party)
-                for party, each in known.items()
-                for step in each.steps[self._steps.get(party, 0) :]
-            ]
+            steps = [(step, party) for party, each in known.items() for step in each.steps[self._steps.get(party, 0) :]]
             for step, party in sorted(steps, key=lambda each: each[0].round):
                 data = {"party": party, "round": step.round, "attribute": step.attribute, "value": step.value}
                 news.append(("step", data | {"children": list(step.children)}))
@@ -184,9 +164,7 @@ def _has_failed(told: Progress | PeerError) -> bool:
 
 def _moving(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
     """The figures that show progress; seconds pass in any case."""
-    return {
-        party: tuple(each[key] for key in ("doing", "round", "messages")) for party, each in shown.items()
-    }
+    return {party: tuple(each[key] for key in ("doing", "round", "messages")) for party, each in shown.items()}
 
 
 # --- run ----------------------------------------------------------------------------------------------------
@@ -279,13 +257,7 @@ class Runner:
         self.backoff.failed(session.providers, error.peer, session.attempts)
         cause = cause_of(error.lines)
         moved = await move(self.context.store.sessions.retry, session, cause, {"failed_by": error.peer})
-        log.warning(
-            "attempt failed",
-            session=session.id,
-            party=error.peer,
-            problem=str(error),
-            next=moved.status.value,
-        )
+        log.warning("attempt failed", session=session.id, party=error.peer, problem=str(error), next=moved.status.value)
 
     async def _end(self, session: SessionRecord, status: Status, problems: Sequence[str]) -> None:
         if session.status is not Status.RUNNING:  # the columns are in: nobody can refuse any more
@@ -330,11 +302,7 @@ class SessionAttempt:
         self.session, self.contract = found, contract_of(found)
 
     async def _assembled(self, listener: Listener) -> Assembled:
-        name, parties, show = (
-            self.contract.hash.hex(),
-            self.contract.parties,
-            self.contract.deal.show_progress,
-        )
+        name, parties, show = (self.contract.hash.hex(), self.contract.parties, self.contract.deal.show_progress)
         addresses = await self._ready(name)
         port = listener.address.rpartition(":")[2]
         addresses[self.context.settings.name] = f"{self.context.settings.announced_host}:{port}"
@@ -381,9 +349,7 @@ class SessionAttempt:
         if refusals:
             raise await self._turned_down(refusals)
         return {
-            party: answer.address
-            for party, answer in zip(parties, answers, strict=True)
-            if isinstance(answer, ReadyAt)
+            party: answer.address for party, answer in zip(parties, answers, strict=True) if isinstance(answer, ReadyAt)
         }
 
     async def _turned_down(self, refusals: Sequence[Refusal]) -> Exception:
@@ -415,9 +381,7 @@ class SessionAttempt:
 
         try:
             with self.context.audit.session(contract.hash.hex(), parties) as transcript:
-                async with listener.connect(
-                    nodes, agreement, self.context.settings.timings.of_session
-                ) as channels:
+                async with listener.connect(nodes, agreement, self.context.settings.timings.of_session) as channels:
                     script = method.assembler(Assembly(agreed, judge=release_error))
                     release: Made = await run_script(script, channels, transcript=transcript, on_move=on_move)
                     if not moving:  # a party was lost, and the method goes on without it

@@ -46,9 +46,7 @@ class Scheduler:
     outage: Outage
     running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _negotiating: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    _stumbled: Counter[str] = field(
-        default_factory=Counter
-    )  # how often a session met a database that was away
+    _stumbled: Counter[str] = field(default_factory=Counter)  # how often a session met a database that was away
 
     async def look(self) -> None:
         """Look at all open sessions once, and start and end tasks."""
@@ -151,13 +149,9 @@ class Scheduler:
         """End a session that a mistake of ours has hit; return whether that could be stored."""
         log.error("a bug", session=session.id, problem=type(error).__name__, detail=own_text(error))
         try:
-            await asyncio.to_thread(
-                housekeeping.give_up, self.context.store, session.id, type(error).__name__
-            )
+            await asyncio.to_thread(housekeeping.give_up, self.context.store, session.id, type(error).__name__)
         except Exception as again:
-            log.error(
-                "not given up", session=session.id, problem=type(again).__name__, detail=own_text(again)
-            )
+            log.error("not given up", session=session.id, problem=type(again).__name__, detail=own_text(again))
             return False
         return True
 

@@ -18,9 +18,7 @@ from masquerade.service.wire.serving import ListeningSocket, listening_at, punct
 @asynccontextmanager
 async def serving(coordinator: Coordinator, app: Any) -> AsyncIterator[str]:
     """Serve an ASGI application to people, and do the background work; the address with its real port."""
-    with (
-        coordinator.single_instance.held()
-    ):  # first: whoever is the second here should hear why, and touch nothing
+    with coordinator.single_instance.held():  # first: whoever is the second here should hear why, and touch nothing
         settings = coordinator.settings
         listening = listening_at(settings.address, settings.limits, key=f"{settings.path}: address")
         try:

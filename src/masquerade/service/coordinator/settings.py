@@ -37,9 +37,7 @@ class CoordinatorTimings(TimingsSection):
     answer: Duration = seconds(30.0)  # for an answer to a control call
     prepare: Duration = seconds(600.0)  # for a party to read its table
     retry: Duration = seconds(2.0)  # before a party that failed is asked again
-    comeback: Duration = seconds(
-        120.0
-    )  # for a party that failed to answer, before the next attempt all the same
+    comeback: Duration = seconds(120.0)  # for a party that failed to answer, before the next attempt all the same
     refresh: Duration = seconds(30.0)  # between two looks at the parties
 
 
@@ -72,9 +70,7 @@ class CoordinatorSettings(ServiceSettings):
     address: Address = key("127.0.0.1:8080", description=ADDRESS)
     party_address: Address = key("127.0.0.1:7000", description=ADDRESS)
     session_address: Address = key("127.0.0.1:0", description=ADDRESS)
-    database: Annotated[str, Field(min_length=1)] = key(
-        "sqlite:///coordinator.db", description="a database URL"
-    )
+    database: Annotated[str, Field(min_length=1)] = key("sqlite:///coordinator.db", description="a database URL")
     https: Https = key(Https(), description='a table { certificate = "web.pem", key = "web.key" }')
     keep_releases: Annotated[timedelta, _whole("days", 3650)] = key(
         timedelta(days=30), description="a whole number of days from 1 to 3650"
@@ -83,13 +79,9 @@ class CoordinatorSettings(ServiceSettings):
         timedelta(days=7), description="a whole number of days from 1 to 365"
     )
     contract_lifetime: Annotated[timedelta, _whole("minutes", 1440)] = key(
-        timedelta(minutes=60),
-        alias="contract_minutes",
-        description="a whole number of minutes from 1 to 1440",
+        timedelta(minutes=60), alias="contract_minutes", description="a whole number of minutes from 1 to 1440"
     )
-    sessions_at_once: Annotated[int, Field(ge=1, le=1000)] = key(
-        8, description="a whole number from 1 to 1000"
-    )
+    sessions_at_once: Annotated[int, Field(ge=1, le=1000)] = key(8, description="a whole number from 1 to 1000")
     requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] = key(
         120, description="a whole number of at least 1"
     )
@@ -151,10 +143,7 @@ class CoordinatorSettings(ServiceSettings):
             yield from ((("name",), problem) for problem in error.problems)
             return
         if isinstance(self.identity, Identity) and self.identity.name != self.name:
-            yield (
-                ("name",),
-                f'"{self.name}", but the certificate that identity names is for "{self.identity.name}"',
-            )
+            yield (("name",), f'"{self.name}", but the certificate that identity names is for "{self.identity.name}"')
 
     def make_state(self) -> None:
         """The state folder, where there is none yet; only its owner may look into it."""
@@ -162,9 +151,7 @@ class CoordinatorSettings(ServiceSettings):
             self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.releases.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise ParameterError(
-                f"{self.path}: state: {self.state} cannot be made: {error.strerror}"
-            ) from None
+            raise ParameterError(f"{self.path}: state: {self.state} cannot be made: {error.strerror}") from None
 
     @property
     def releases(self) -> Path:

@@ -116,27 +116,21 @@ class Signer:
                 contract = contract.with_signature(party, bytes.fromhex(said.signature))
             except ValueError:
                 raise PeerRefused(party, "signed with something that is no signature") from None
-        verify_signatures(
-            contract, self.context.settings.trust, now=int(self.context.clock.now().timestamp())
-        )
+        verify_signatures(contract, self.context.settings.trust, now=int(self.context.clock.now().timestamp()))
         return contract
 
     async def _agreed(self, session: SessionRecord, contract: SignedContract) -> SessionRecord:
         # Into the audit log first: what the store has as agreed can then be proved, whenever we are stopped.
         await asyncio.to_thread(self.context.audit.contract, contract.canonical(), contract.hash.hex())
         terms, name = contract.deal.terms.hash.hex(), contract.hash.hex()
-        session = await move(
-            self.context.store.sessions.agree, session, terms, name, msgspec.to_builtins(contract)
-        )
+        session = await move(self.context.store.sessions.agree, session, terms, name, msgspec.to_builtins(contract))
         told = {**_described(contract), "requirements": requirements_of(contract.deal)}
         await tell(self.context.store, session, "contract", told)
         log.info("agreed", session=session.id, contract=name)
         return session
 
 
-def new_contract(
-    deal: Deal, settings: CoordinatorSettings, now: datetime, attempt: int = 1
-) -> SignedContract:
+def new_contract(deal: Deal, settings: CoordinatorSettings, now: datetime, attempt: int = 1) -> SignedContract:
     """Draw up a contract for a deal, with the fingerprints that we know; nobody has signed it yet."""
     keys = {party: settings.trust.fingerprint(party) for party in deal.terms.parties}
     return draw_up(deal, keys, int((now + settings.contract_lifetime).timestamp()), attempt)

@@ -55,9 +55,7 @@ class SingleInstance:
 
     def _take(self) -> None:
         if not self._folder.hold():
-            raise ParameterError(
-                f"{self._path}: state: another coordinator uses {self._folder.name}; stop it first"
-            )
+            raise ParameterError(f"{self._path}: state: another coordinator uses {self._folder.name}; stop it first")
         lock = self._store.lock
         try:
             ours = lock.hold()
@@ -66,9 +64,7 @@ class SingleInstance:
                 raise
             raise ParameterError(f"{self._path}: database: {self._store.reason(error)}") from None
         if not ours:
-            raise ParameterError(
-                f"{self._path}: database: another coordinator uses {lock.name}; stop it first"
-            )
+            raise ParameterError(f"{self._path}: database: another coordinator uses {lock.name}; stop it first")
 
 
 # --- outage -------------------------------------------------------------------------------------------------

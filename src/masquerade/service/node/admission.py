@@ -42,9 +42,7 @@ from masquerade.service.node.state import StateFolder
 
 Decision = Literal["approved", "refused"]
 
-NO_APPROVAL = (
-    "a person has not approved it, has taken the approval back, or it has run as often as was approved"
-)
+NO_APPROVAL = "a person has not approved it, has taken the approval back, or it has run as often as was approved"
 LEAST_PREFIX = 4
 _KEPT = 7 * 86_400  # seconds after which a contract that nobody looked at is forgotten
 
@@ -138,9 +136,7 @@ class Approvals:
 
     def known(self, prefix: str) -> str:
         """The whole name of a deal that waits or was decided before: a person may think again."""
-        decided = [
-            path.name for folder in (self._state.approved, self._state.refused) for path in folder.glob("*")
-        ]
+        decided = [path.name for folder in (self._state.approved, self._state.refused) for path in folder.glob("*")]
         return _the_one(prefix, [*(each.deal for each in self.waiting()), *decided], "is known here")
 
     def approve(self, deal: str, now: int) -> None:
@@ -218,9 +214,7 @@ class Admission:
         self._datasets = datasets  # those of this moment
         self._tell_changed = tell_changed  # a table is found to be another one than was published
 
-    def request(
-        self, request: Request, name: str, source: str | None = None, *, keep: bool = True
-    ) -> Offer | Refusal:
+    def request(self, request: Request, name: str, source: str | None = None, *, keep: bool = True) -> Offer | Refusal:
         """Answer a request by the policy of a dataset; the table that an offer names is kept for a while
         if `keep`.
 
@@ -297,9 +291,7 @@ class Admission:
             return reasons
         return (*self._against_requester(dataset, request, deal_id(contract.deal)), *reasons)
 
-    def _against_requester(
-        self, dataset: Dataset, request: Request, deal: str | None = None
-    ) -> tuple[str, ...]:
+    def _against_requester(self, dataset: Dataset, request: Request, deal: str | None = None) -> tuple[str, ...]:
         """Why a request, or the deal that was made of it, is not taken to be its user's, or was carried out before."""
         against = tuple(against_requester(dataset.policy, request, self._settings.clients, self._now()))
         used = request.signed is not None and self._state.deals_of_request(request.signed.nonce)
@@ -366,9 +358,7 @@ def _faults(contract: SignedContract, settings: NodeSettings, now: int) -> Itera
         yield f"{stranger} is to hand in columns, and is none of the parties"
     for party in contract.parties:
         try:
-            ours = (
-                settings.identity.fingerprint if party == settings.name else settings.trust.fingerprint(party)
-            )
+            ours = settings.identity.fingerprint if party == settings.name else settings.trust.fingerprint(party)
         except PeerRefused:
             yield f"party {party} is not in our trust store"
             continue

@@ -132,9 +132,7 @@ class Dataset:
                 # Its text may show a cell: its kind is told, its text is not
                 if failed is None and not quiet:
                     kind = type(error).__name__
-                    log().warning(
-                        "a table cannot be read; `party card` shows why", dataset=self.name, kind=kind
-                    )
+                    log().warning("a table cannot be read; `party card` shows why", dataset=self.name, kind=kind)
                 raise
             if failed is not None:
                 self._failed = None
@@ -172,9 +170,7 @@ class Dataset:
         table = (self._to_learn_from if product_of(contract) is MODEL else self._to_release)(table, contract)
         return table, identifiers(table, self.settings.keys.identifier, contract.normalize)
 
-    def records_for(
-        self, reading: TableReading, contract: Contract, engine: Engine
-    ) -> tuple[Records, Sequence[bytes]]:
+    def records_for(self, reading: TableReading, contract: Contract, engine: Engine) -> tuple[Records, Sequence[bytes]]:
         """Read this party's rows without missing cells, as a contract asks for them, into an engine's chunks."""
         keys, whole = self.settings.keys, reading.table
         missing = "drop" if keys.missing == "mean" else keys.missing  # means are for models alone
@@ -299,9 +295,7 @@ class Dataset:
         return ()
 
 
-def open_datasets(
-    settings: NodeSettings, state: StateFolder, clock: Clock = SYSTEM_CLOCK
-) -> dict[str, Dataset]:
+def open_datasets(settings: NodeSettings, state: StateFolder, clock: Clock = SYSTEM_CLOCK) -> dict[str, Dataset]:
     """Read and check all datasets and the ledger; ParameterError with every problem at once."""
     ledger = Ledger.load(state.ledger)
     datasets = {}
@@ -327,8 +321,7 @@ def reopen_datasets(
     """
     on_disk = settings.engine is not None
     found = {
-        name: _reopened(party, each, state, before, clock, on_disk=on_disk)
-        for name, each in settings.datasets.items()
+        name: _reopened(party, each, state, before, clock, on_disk=on_disk) for name, each in settings.datasets.items()
     }
     datasets = {name: dataset for name, dataset in found.items() if dataset is not None}
     errors: list[MasqueradeError] = []

@@ -37,14 +37,7 @@ from masquerade.protocol.common_records import refuse_unknown_to
 from masquerade.protocol.own_rows import why_whole
 from masquerade.service.agree.objections import verified_signer
 from masquerade.service.agree.request import read_request
-from masquerade.service.agree.signing import (
-    Nonces,
-    OutOfTime,
-    SignedContract,
-    TokenVerifier,
-    sign,
-    verify_signatures,
-)
+from masquerade.service.agree.signing import Nonces, OutOfTime, SignedContract, TokenVerifier, sign, verify_signatures
 from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.ledger import append, decline, record_of
@@ -142,13 +135,7 @@ class PartyNode:
         clock: Clock = SYSTEM_CLOCK,
         network: Network = TLS,
     ) -> None:
-        self.settings, self.state, self.audit, self.clock, self.network = (
-            settings,
-            state,
-            audit,
-            clock,
-            network,
-        )
+        self.settings, self.state, self.audit, self.clock, self.network = (settings, state, audit, clock, network)
         self.notes = ControlNotes(audit)
         self.datasets = dict(datasets)
         self.sessions = OpenSessions(state, clock)
@@ -248,9 +235,7 @@ class PartyNode:
             return await asyncio.to_thread(self._refuse, user, error.lines, ask.session)
         if dataset is None:
             wanted = provision.dataset if provision is not None else ""
-            return await asyncio.to_thread(
-                self._refuse, user, [self._admission.no_dataset(wanted)], ask.session
-            )
+            return await asyncio.to_thread(self._refuse, user, [self._admission.no_dataset(wanted)], ask.session)
         try:
             taken = await self.sessions.expect(contract, dataset.name, dataset.policy)
             if taken is not None:
@@ -344,9 +329,7 @@ class PartyNode:
         def on_done() -> None:
             self.readings.done(deal_id(contract.deal), self._now())
 
-        return PartyInput(
-            contract, dataset.name, table, ids, before_showing, on_done, self.state.keep_for_model, read
-        )
+        return PartyInput(contract, dataset.name, table, ids, before_showing, on_done, self.state.keep_for_model, read)
 
     def _reader(self, dataset: Dataset, reading: TableReading, contract: SignedContract) -> ReadRows | None:
         """Return what reads our rows into the engine's chunks; None where a session needs them in one memory."""

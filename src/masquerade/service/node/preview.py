@@ -179,9 +179,7 @@ def described(made: Preview) -> list[str]:
     ]
     for column in made.columns:
         lines.append(f"  {column.name}: {column.form}; {column.cells}")
-        lines += [
-            f"    coarse enough for {each}" for each in column.coarse_enough_for if column.form != "as it is"
-        ]
+        lines += [f"    coarse enough for {each}" for each in column.coarse_enough_for if column.form != "as it is"]
         lines += [f"    guarded by {each}" for each in column.coarse_enough_for if column.form == "as it is"]
         lines += [f"    {who}: {what}" for who, what in column.shown_to.items()]
     if made.class_column is not None:
@@ -252,10 +250,7 @@ def _headers() -> dict[str, str]:
 
 def _drawn(settings: NodeSettings, told: str) -> str:
     waiting = Approvals(StateFolder(settings.state)).waiting()
-    deals = [
-        {"name": each.deal, "title": _title(settings, each), "lines": _lines(settings, each)}
-        for each in waiting
-    ]
+    deals = [{"name": each.deal, "title": _title(settings, each), "lines": _lines(settings, each)} for each in waiting]
     return _template().render(
         party=settings.name, told=told if told.startswith(("approved ", "refused ")) else "", deals=deals
     )
@@ -287,6 +282,6 @@ def _lines(settings: NodeSettings, waiting: Waiting) -> list[str]:
 @cache
 def _template() -> Template:
     text = resources.files("masquerade.service.node").joinpath("review.html").read_text("utf-8")
-    return Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string(text)
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(
+        text
+    )

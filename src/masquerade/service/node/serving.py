@@ -175,11 +175,7 @@ class Publisher:
         settings = self._node.settings
         clock = self._node.clock
         async with self._node.network.link(
-            coordinator.name,
-            coordinator.address,
-            settings.identity,
-            settings.trust,
-            notes=self._node.notes,
+            coordinator.name, coordinator.address, settings.identity, settings.trust, notes=self._node.notes
         ) as link:
             delay, due = _FIRST_DELAY, 0.0
             while True:
@@ -316,10 +312,7 @@ async def running(
                 own = settings.address, settings.identity, settings.trust, settings.limits
                 async with network.serve(control_app(node), *own) as address:
                     log().info("listening", party=settings.name, address=address)
-                    tasks = [
-                        asyncio.create_task(Publisher(node, look).run()),
-                        asyncio.create_task(_tidying(node)),
-                    ]
+                    tasks = [asyncio.create_task(Publisher(node, look).run()), asyncio.create_task(_tidying(node))]
                     try:
                         yield RunningNode(node, address)
                     finally:

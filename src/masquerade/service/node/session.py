@@ -70,9 +70,7 @@ class PartyInput:
     before_showing: Callable[[], None]  # raises what speaks against the release, or has it in the ledger
     on_done: Callable[[], None]  # the release is handed in, and nothing more is needed for it
     keep: Callable[[str, bytes], None] = forgotten  # what we need to use a model, and show nobody
-    read: ReadRows | None = (
-        None  # reads our rows into an engine's chunks, where neither table nor identifiers are here
-    )
+    read: ReadRows | None = None  # reads our rows into an engine's chunks, where neither table nor identifiers are here
 
 
 class PartySession:
@@ -198,11 +196,7 @@ class PartySession:
         while self._joined:
             gain = await asyncio.to_thread(self._joined.pop().gain)
             if gain is not None:
-                told = {
-                    "alone": f"{gain.alone:.4f}",
-                    "together": f"{gain.together:.2f}",
-                    "gain": f"{gain.gain:.4f}",
-                }
+                told = {"alone": f"{gain.alone:.4f}", "together": f"{gain.together:.2f}", "gain": f"{gain.gain:.4f}"}
                 self._audit.append("gain", {"session": self.name, **told})
                 log().info("gain of taking part", session=self.name, dataset=self.dataset, **told)
 
@@ -285,9 +279,7 @@ class PartySession:
             try:
                 records, ids = part.read(engine)
             except BadInput:  # its text may show a cell, which no log may
-                raise DataError(
-                    f"{self._settings.name}'s table is amiss; `party card` there says why"
-                ) from None
+                raise DataError(f"{self._settings.name}'s table is amiss; `party card` there says why") from None
 
         def before_showing() -> None:
             self._insist_on_running()
@@ -331,9 +323,7 @@ class PartySession:
             terms = self.contract.deal.terms
             required = " & ".join(error.violated or (*map(str, terms.parts), *against(terms.m)))
             whole = RULES[terms.arrangement].everybody
-            return (
-                Problem(f"{required} cannot be reached: even the group of {whole} violates it").rendered(),
-            )
+            return (Problem(f"{required} cannot be reached: even the group of {whole} violates it").rendered(),)
         if isinstance(error, BadInput):
             return (Problem(f"its own input stands against it ({type(error).__name__}); its log says more"),)
         return tuple(problem.rendered() for problem in error.problems)
@@ -483,9 +473,7 @@ class OpenSessions:
     def tidy(self) -> None:
         """Forget sessions that ended long ago."""
         until = self._clock.monotonic() - _KEPT
-        kept = {
-            name: each for name, each in self._sessions.items() if each.ended is None or each.ended > until
-        }
+        kept = {name: each for name, each in self._sessions.items() if each.ended is None or each.ended > until}
         self._sessions = kept
 
     def _find(self, contract: str) -> PartySession:

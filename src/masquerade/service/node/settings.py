@@ -74,10 +74,7 @@ class DatasetKeys(TableSection, defer_build=False):
             if self.sensitive.count(name) > 1:
                 yield ("sensitive",), f'"{name}" is listed twice'
             if name in self.attributes:
-                yield (
-                    ("sensitive",),
-                    f'"{name}" is released as it is, and has an attributes table too; drop one',
-                )
+                yield (("sensitive",), f'"{name}" is released as it is, and has an attributes table too; drop one')
         if self.class_name is not None and self.class_name in (*self.sensitive, *self.attributes):
             yield ("class",), f'"{self.class_name}" is sensitive or an attribute too; drop one'
         if self.duration is not None and self.duration == self.event:
@@ -147,9 +144,7 @@ class DatasetSettings:
         """All columns that are read, the identifier first."""
         keys = self.keys
         return tuple(
-            dict.fromkeys(
-                (keys.identifier, *self.schema.names, *keys.sensitive, *keys.classes, *keys.outcomes)
-            )
+            dict.fromkeys((keys.identifier, *self.schema.names, *keys.sensitive, *keys.classes, *keys.outcomes))
         )
 
     @property
@@ -173,9 +168,7 @@ class CoordinatorSection(Form):
 class NotifySection(Form):
     """`[notify]`: commands that tell a person something; their standard input is the message."""
 
-    approval: Texts = key(
-        (), description='a command as a list of words, such as ["mail", "-s", "…", "ana@…"]'
-    )
+    approval: Texts = key((), description='a command as a list of words, such as ["mail", "-s", "…", "ana@…"]')
 
 
 class NodeTimings(TimingsSection):
@@ -223,9 +216,7 @@ class NodeSettings(ServiceSettings):
         clients_folder = content.get("clients", cls.model_fields["clients"].default)
         super().convert(content, problems)
         cls.load_folder(content, "clients", problems, ClientCertificates.load)
-        coordinator = _read(
-            CoordinatorSection, _table(content.get("coordinator")), problems, ("coordinator",)
-        )
+        coordinator = _read(CoordinatorSection, _table(content.get("coordinator")), problems, ("coordinator",))
         if coordinator is not None:
             _check_coordinator(coordinator.name, content, trust_folder, problems)
             if isinstance(content.get("coordinator", {}), dict):
@@ -257,10 +248,7 @@ class NodeSettings(ServiceSettings):
                     f'"{self.name}", but the certificate that identity names is of "{self.identity.name}"',
                 )
             if self.identity.name == ASSEMBLER:
-                yield (
-                    ("name",),
-                    f'"{ASSEMBLER}" is the name of the one who joins the columns; take another',
-                )
+                yield (("name",), f'"{ASSEMBLER}" is the name of the one who joins the columns; take another')
         if not self.address:
             yield ("address",), f"missing; it must be {ADDRESS}"
         if not self.datasets:
@@ -350,8 +338,7 @@ def _dataset(name: str, content: dict[str, Any], problems: Problems) -> DatasetS
     path = Path(problems.source)
     if not _DATASET.fullmatch(name):
         problems.add(
-            (),
-            "cannot name a dataset: letters, digits, _ and - are allowed, at most 63, first a letter or digit",
+            (), "cannot name a dataset: letters, digits, _ and - are allowed, at most 63, first a letter or digit"
         )
     keys = _read(DatasetKeys, content, problems, ())
     job = fill(Job, {"attributes": _table(content.get("attributes"))}, problems)

@@ -26,16 +26,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, inspect, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import (
-    DataError,
-    DBAPIError,
-    IntegrityError,
-    NotSupportedError,
-    ProgrammingError,
-)
-from sqlalchemy.exc import (
-    TimeoutError as NoConnection,
-)
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.orm import Session as Transaction
 from sqlalchemy.orm import sessionmaker
 
@@ -127,9 +119,7 @@ _COORDINATOR = 0x6D617371  # any number, the same for all coordinators
 _TAKE = text("SELECT pg_try_advisory_lock(:ours, hashtext(current_schema()))")
 _LET_GO = text("SELECT pg_advisory_unlock_all()")
 _SELF = text("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
-_END = text(
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = :pid AND backend_start = :start"
-)
+_END = text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = :pid AND backend_start = :start")
 _NOTICE = ("tcp_keepalives_idle = 10", "tcp_keepalives_interval = 5", "tcp_keepalives_count = 3")
 _GHOST_ENDS_WITHIN = 5.0  # seconds
 
@@ -211,12 +201,7 @@ _MIGRATION_LOCK = 0x6D617371  # any number, the same for all coordinators
 _BUSY_SECONDS = 30
 _POSTGRESQL = ("postgresql://", "postgres://")
 # A vanished server is noticed within half a minute, not hours; the URL may override this.
-_NOTICED = {
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 4,
-    "tcp_user_timeout": 30_000,
-}
+_NOTICED = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
 _one_migration = threading.Lock()  # Alembic keeps its state in module globals
 
 
@@ -274,9 +259,7 @@ def check_url(url: str) -> None:
     else:
         scheme, found, _ = url.partition("://")  # the rest may hold a password: it is not repeated
         told = f"{scheme}://…: not a database for the service" if found else "not the URL of a database"
-        raise ParameterError(
-            f"{told}; allowed are sqlite:///file.db and postgresql://user:password@host/database"
-        )
+        raise ParameterError(f"{told}; allowed are sqlite:///file.db and postgresql://user:password@host/database")
 
 
 def open_database(url: str, base: Path, clock: Now) -> Database:
@@ -318,9 +301,7 @@ def migrate(engine: Engine, name: str) -> None:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
         config = alembic_config(connection)
-        found = MigrationContext.configure(
-            connection, opts={"version_table": VERSION_TABLE}
-        ).get_current_heads()
+        found = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_heads()
         _refuse_unknown(connection, found, ScriptDirectory.from_config(config), name)
         command.upgrade(config, "head")
 
@@ -333,9 +314,7 @@ def alembic_config(connection: Connection) -> Config:
     return config
 
 
-def _refuse_unknown(
-    connection: Connection, found: tuple[str, ...], scripts: ScriptDirectory, name: str
-) -> None:
+def _refuse_unknown(connection: Connection, found: tuple[str, ...], scripts: ScriptDirectory, name: str) -> None:
     known = {script.revision for script in scripts.walk_revisions()}
     newer = sorted(set(found) - known)
     if newer:
@@ -376,9 +355,7 @@ def _sqlite(path: Path) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = (
-            None  # transactions begin where `begin` says, not where the driver guesses
-        )
+        connection.isolation_level = None  # transactions begin where `begin` says, not where the driver guesses
         for setting in ("synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
             connection.execute(f"PRAGMA {setting}")
 
@@ -412,12 +389,7 @@ def _use_write_ahead_log(engine: Engine) -> None:
 # After an outage it is uncertain whether a change was stored. Nothing is decided then; it is checked again
 # when the database is back, where the row's version says whether the move was made after all.
 
-_OURS = (
-    DataError,
-    IntegrityError,
-    NotSupportedError,
-    ProgrammingError,
-)  # a statement that is wrong stays wrong
+_OURS = (DataError, IntegrityError, NotSupportedError, ProgrammingError)  # a statement that is wrong stays wrong
 
 
 def is_outage(error: BaseException) -> bool:

@@ -94,9 +94,7 @@ def _last_move() -> ScalarSelect[int]:
     )
 
 
-def append(
-    transaction: Transaction, session_id: str, kind: str, data: Mapping[str, Any], now: datetime
-) -> Event:
+def append(transaction: Transaction, session_id: str, kind: str, data: Mapping[str, Any], now: datetime) -> Event:
     """Add an event. Counting locks the session's row, so events are numbered in the order of commits."""
     counted = (
         update(SessionRow)

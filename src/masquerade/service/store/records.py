@@ -63,9 +63,7 @@ def charge(transaction: Transaction, session: SessionRow, prices: Mapping[str, i
         if party not in parties:
             raise ParameterError(f"{shown(party)} is no provider of session {session.id}: it cannot charge")
         checks.cents(cents, f"the price of {party}")
-        transaction.add(
-            LedgerRow(time=now, user=session.client, session=session.id, party=party, cents=cents)
-        )
+        transaction.add(LedgerRow(time=now, user=session.client, session=session.id, party=party, cents=cents))
 
 
 # --- records ------------------------------------------------------------------------------------------------
@@ -230,9 +228,7 @@ class ProviderRegistry:
 
 def reachable_by(user: str) -> ColumnElement[bool]:
     """Return the condition that a user may ask a provider."""
-    listed = exists().where(
-        ProviderUserRow.party == ProviderRow.party, ProviderUserRow.user == checks.findable(user)
-    )
+    listed = exists().where(ProviderUserRow.party == ProviderRow.party, ProviderUserRow.user == checks.findable(user))
     return or_(ProviderRow.public, listed)
 
 

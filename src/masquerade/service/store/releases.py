@@ -19,13 +19,7 @@ from masquerade.service.store.database import Database
 from masquerade.service.store.events import last_move
 from masquerade.service.store.records import NewRelease, SessionRecord, StoredRelease, charge, reachable_by
 from masquerade.service.store.sessions import concerns, move
-from masquerade.service.store.tables import (
-    ProviderRow,
-    ReleaseRow,
-    ReleaseSnapshotRow,
-    SessionRow,
-    StaleSnapshotRow,
-)
+from masquerade.service.store.tables import ProviderRow, ReleaseRow, ReleaseSnapshotRow, SessionRow, StaleSnapshotRow
 
 
 class Releases:
@@ -76,10 +70,7 @@ class Releases:
             return SessionRecord.model_validate(row)
 
     def accept(
-        self,
-        session: SessionRecord,
-        prices: Mapping[str, int] | None = None,
-        request: Mapping[str, Any] | None = None,
+        self, session: SessionRecord, prices: Mapping[str, int] | None = None, request: Mapping[str, Any] | None = None
     ) -> SessionRecord:
         """Publish the held table; with `request`, because it meets that request."""
         with self._database.writing() as transaction:
@@ -107,17 +98,8 @@ class Releases:
             cached = _cached(row.terms_hash or "", row.client, now).where(ReleaseRow.id == release.id)
             made = transaction.scalars(cached).first()
             if made is None:
-                raise Conflict(
-                    f"session {session.id}: that release may not be served from the cache any more"
-                )
-            copied = NewRelease(
-                made.table_path,
-                made.report_path,
-                made.sha256,
-                made.rows,
-                made.expires,
-                made.snapshots,
-            )
+                raise Conflict(f"session {session.id}: that release may not be served from the cache any more")
+            copied = NewRelease(made.table_path, made.report_path, made.sha256, made.rows, made.expires, made.snapshots)
             _add(transaction, row, copied, now, published=now)
             charge(transaction, row, prices or {}, now)
             return SessionRecord.model_validate(row)
@@ -195,9 +177,7 @@ class Releases:
         with self._database.reading() as transaction:
             return set(transaction.scalars(query))
 
-    def replace_snapshots(
-        self, party: str, current: Collection[str], replaced: Collection[str]
-    ) -> tuple[int, int]:
+    def replace_snapshots(self, party: str, current: Collection[str], replaced: Collection[str]) -> tuple[int, int]:
         """Store which snapshots are current and which were replaced; the cache serves none of the latter.
 
         Return how many of them are newly replaced, and how many releases leave the cache. Nothing is stored twice.
@@ -269,9 +249,7 @@ def _stale(transaction: Transaction, party: str) -> set[str]:
 
 def _require_was(session: SessionRecord, *allowed: Status) -> None:
     if session.status not in allowed:
-        raise Conflict(
-            f"session {session.id} is {session.status}: this needs one that is {' or '.join(allowed)}"
-        )
+        raise Conflict(f"session {session.id} is {session.status}: this needs one that is {' or '.join(allowed)}")
 
 
 def _add(
@@ -296,9 +274,7 @@ def _add(
         expires=new.expires,
     )
     row.made_from = [
-        ReleaseSnapshotRow(
-            party=party, commitment=checks.checked_text(commitment, "a commitment", longest=256)
-        )
+        ReleaseSnapshotRow(party=party, commitment=checks.checked_text(commitment, "a commitment", longest=256))
         for party, commitment in sorted(new.snapshots.items())
     ]
     transaction.add(row)
@@ -316,18 +292,14 @@ def _held(session_id: str, now: datetime) -> Select[ReleaseRow]:
 
 def _cached(terms_hash: str, user: str, now: datetime) -> Select[ReleaseRow]:
     terms_hash = checks.findable(terms_hash)
-    agreed = exists().where(
-        SessionRow.terms_hash == terms_hash, SessionRow.contract_hash.is_not(None), concerns(user)
-    )
+    agreed = exists().where(SessionRow.terms_hash == terms_hash, SessionRow.contract_hash.is_not(None), concerns(user))
     replaced = exists().where(
         ReleaseSnapshotRow.release == ReleaseRow.id,
         StaleSnapshotRow.party == ReleaseSnapshotRow.party,
         StaleSnapshotRow.commitment == ReleaseSnapshotRow.commitment,
     )
     out_of_reach = exists().where(
-        ReleaseSnapshotRow.release == ReleaseRow.id,
-        ProviderRow.party == ReleaseSnapshotRow.party,
-        ~reachable_by(user),
+        ReleaseSnapshotRow.release == ReleaseRow.id, ProviderRow.party == ReleaseSnapshotRow.party, ~reachable_by(user)
     )
     return (
         select(ReleaseRow)

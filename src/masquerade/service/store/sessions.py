@@ -111,16 +111,12 @@ def _discard_held(transaction: Transaction, session: SessionRow, now: datetime) 
     for release in held:  # only marked: files go once this is stored, or a row could outlive its files
         release.expires = min(release.expires, now)
     terms = ((session.contract or {}).get("deal") or {}).get("terms") or {}
-    if (
-        held and session.contract_hash is not None and terms.get("source") is None
-    ):  # a roll-up shows nothing anew
+    if held and session.contract_hash is not None and terms.get("source") is None:  # a roll-up shows nothing anew
         for party in session.providers:
             transaction.merge(DeclineRow(contract_hash=session.contract_hash, party=party))
 
 
-def set_contract(
-    transaction: Transaction, row: SessionRow, contract_hash: str, contract: dict[str, Any]
-) -> None:
+def set_contract(transaction: Transaction, row: SessionRow, contract_hash: str, contract: dict[str, Any]) -> None:
     """Store the contract that a session runs by; raise Conflict when another session runs by it."""
     taken = select(SessionRow.id).where(SessionRow.contract_hash == contract_hash, SessionRow.id != row.id)
     if transaction.scalars(taken).first() is not None:
@@ -130,9 +126,7 @@ def set_contract(
 
 def end_waiting(transaction: Transaction, now: datetime) -> list[str]:
     """End the sessions that waited too long, or whose held release is no longer kept."""
-    kept = exists().where(
-        ReleaseRow.session == SessionRow.id, ReleaseRow.published.is_(None), ReleaseRow.expires > now
-    )
+    kept = exists().where(ReleaseRow.session == SessionRow.id, ReleaseRow.published.is_(None), ReleaseRow.expires > now)
     over = or_(is_over(now), and_(SessionRow.status == Status.AWAITING_CLIENT, ~kept))
     query = select(SessionRow).where(SessionRow.status.in_(WAITING), over).with_for_update(of=SessionRow)
     ended = [SessionRecord.model_validate(row) for row in transaction.scalars(query)]
@@ -270,12 +264,7 @@ class Sessions:
         return found
 
     def recent(
-        self,
-        user: str | None = None,
-        *,
-        status: Status | None = None,
-        limit: int = 50,
-        after: str | None = None,
+        self, user: str | None = None, *, status: Status | None = None, limit: int = 50, after: str | None = None
     ) -> list[SessionRecord]:
         """Return the newest sessions that concern a user (None: all), the next `limit` after the session `after`."""
         query = select(SessionRow).order_by(SessionRow.created.desc(), SessionRow.id.desc())
@@ -293,19 +282,13 @@ class Sessions:
     # --- moves ---
 
     def advance(
-        self,
-        session: SessionRecord,
-        to: Status,
-        cause: str | None = None,
-        details: Mapping[str, Any] | None = None,
+        self, session: SessionRecord, to: Status, cause: str | None = None, details: Mapping[str, Any] | None = None
     ) -> SessionRecord:
         """Move a session on, with the details in its event. Raise Conflict if not allowed, or moved meanwhile."""
         if to in _REACHED_BY:
             raise ParameterError(f"a session becomes {to} by {_REACHED_BY[to]}")
         with self._database.writing() as transaction:
-            return SessionRecord.model_validate(
-                move(transaction, session, to, self._database.clock(), cause, details)
-            )
+            return SessionRecord.model_validate(move(transaction, session, to, self._database.clock(), cause, details))
 
     def agree(
         self,
@@ -328,9 +311,7 @@ class Sessions:
             row.expires = expires or row.expires
             return SessionRecord.model_validate(row)
 
-    def retry(
-        self, session: SessionRecord, cause: str, details: Mapping[str, Any] | None = None
-    ) -> SessionRecord:
+    def retry(self, session: SessionRecord, cause: str, details: Mapping[str, Any] | None = None) -> SessionRecord:
         """Return a failed attempt to the queue, at its old place, or fail the session when no attempt is left."""
         again = session.attempts < session.attempt_limit
         return self.advance(session, Status.QUEUED if again else Status.FAILED, cause, details)
@@ -423,9 +404,7 @@ class Sessions:
 
 
 def _refuse_unknown(transaction: Transaction, users: list[str], parties: list[str]) -> None:
-    known = set(
-        transaction.scalars(select(UserRow.name).where(UserRow.name.in_(map(checks.findable, users))))
-    )
+    known = set(transaction.scalars(select(UserRow.name).where(UserRow.name.in_(map(checks.findable, users)))))
     client, *recipients = users
     if client not in known:
         raise ParameterError(f"there is no user {shown(client)}")

@@ -184,9 +184,7 @@ class SessionRow(Base):
     expires: Mapped[datetime | None]
     version: Mapped[int] = mapped_column(default=1)
     last_event: Mapped[int] = mapped_column(default=0)
-    parties: Mapped[list[SessionPartyRow]] = relationship(
-        lazy="selectin", order_by="SessionPartyRow.position"
-    )
+    parties: Mapped[list[SessionPartyRow]] = relationship(lazy="selectin", order_by="SessionPartyRow.position")
     users: Mapped[list[RecipientRow]] = relationship(lazy="selectin", order_by="RecipientRow.user")
 
     @property
@@ -223,9 +221,7 @@ class OfferRow(Base):
     """The parties' answers, round by round."""
 
     __tablename__ = "offers"
-    __table_args__ = (
-        ForeignKeyConstraint(["session", "party"], ["session_parties.session", "session_parties.party"]),
-    )
+    __table_args__ = (ForeignKeyConstraint(["session", "party"], ["session_parties.session", "session_parties.party"]),)
 
     session: Mapped[str] = mapped_column(String(32), primary_key=True)
     party: Mapped[str] = mapped_column(String(NAME), primary_key=True)
@@ -253,9 +249,7 @@ class ReleaseRow(Base):
     published: Mapped[datetime | None]
     expires: Mapped[datetime] = mapped_column(index=True)
     removed: Mapped[datetime | None]
-    made_from: Mapped[list[ReleaseSnapshotRow]] = relationship(
-        lazy="selectin", order_by="ReleaseSnapshotRow.party"
-    )
+    made_from: Mapped[list[ReleaseSnapshotRow]] = relationship(lazy="selectin", order_by="ReleaseSnapshotRow.party")
 
     @property
     def snapshots(self) -> dict[str, str]:

@@ -33,10 +33,7 @@ class Users:
     def add(self, name: str, password_hash: str, role: Role) -> User:
         """Add a user; raise Conflict when the name is taken."""
         row = UserRow(
-            name=checks.user_name(name),
-            password_hash=password_hash,
-            role=role,
-            created=self._database.clock(),
+            name=checks.user_name(name), password_hash=password_hash, role=role, created=self._database.clock()
         )
         try:
             with self._database.writing() as transaction:
@@ -160,9 +157,7 @@ class Users:
         )
         with self._database.reading() as transaction:
             found = transaction.execute(query).one_or_none()
-            return (
-                None if found is None else (ApiToken.model_validate(found[0]), User.model_validate(found[1]))
-            )
+            return None if found is None else (ApiToken.model_validate(found[0]), User.model_validate(found[1]))
 
     def touch_token(self, token: ApiToken) -> None:
         """Record that a token was used, at most once a minute."""

@@ -280,9 +280,7 @@ class ControlLink(ABC):
         self._notes = notes
 
     @abstractmethod
-    async def exchange(
-        self, method: str, path: str, content: bytes | None, timeout: float | None
-    ) -> tuple[int, bytes]:
+    async def exchange(self, method: str, path: str, content: bytes | None, timeout: float | None) -> tuple[int, bytes]:
         """Send a request; return the HTTP status and content of the answer. Raise PeerError when none arrives."""
 
     async def call(

@@ -235,9 +235,7 @@ class PeerHttp(ControlLink):
             self._retired.append(self._http)  # calls may be under way there
             self._pinned, self._http = pinned, self._connections()
 
-    async def exchange(
-        self, method: str, path: str, content: bytes | None, timeout: float | None
-    ) -> tuple[int, bytes]:
+    async def exchange(self, method: str, path: str, content: bytes | None, timeout: float | None) -> tuple[int, bytes]:
         """Send a request to the peer; return the HTTP status and content of its answer.
 
         `timeout` bounds the whole exchange: a peer that answers byte by byte is as late as one that is silent.
@@ -325,9 +323,7 @@ class PeerHttp(ControlLink):
                 f"at {self.address}: one side does not know the other's certificate; compare the fingerprints "
                 "in both trust stores, and the certificates' dates",
             )
-        return PeerUnreachable(
-            self.peer, f"nobody answers at {self.address}; start it, or correct its address"
-        )
+        return PeerUnreachable(self.peer, f"nobody answers at {self.address}; start it, or correct its address")
 
 
 class _Connecting:
@@ -398,10 +394,7 @@ def health_of(identity: Identity, clock: Clock) -> Health:
 
 
 async def audited(
-    notes: ControlNotes | None,
-    sender: str,
-    request: Request,
-    answer: Callable[[bytes], Awaitable[Response]],
+    notes: ControlNotes | None, sender: str, request: Request, answer: Callable[[bytes], Awaitable[Response]]
 ) -> Response:
     """Read a message and answer it; raise NotNoted when either cannot be entered in the audit log."""
     method, path = request.method, request.scope["path"]

@@ -227,8 +227,7 @@ class ProblemDocument(BaseModel):
         default=(), description="every problem, one line each: what is wrong and what is allowed"
     )
     errors: tuple[ProblemData, ...] = Field(
-        default=(),
-        description="the same problems as data: where, what is allowed, what was found, whose it is",
+        default=(), description="the same problems as data: where, what is allowed, what was found, whose it is"
     )
 
 
@@ -242,9 +241,7 @@ def error_of(status: int, problems: Iterable[Problem]) -> MasqueradeError | None
     return _MEANING[status](*problems) if status in _MEANING else None
 
 
-def content(
-    status: int, problems: Iterable[Problem | str] = (), kind: ProblemType | None = None
-) -> dict[str, Any]:
+def content(status: int, problems: Iterable[Problem | str] = (), kind: ProblemType | None = None) -> dict[str, Any]:
     """Return a problem document as a JSON object."""
     title = kind.title if kind is not None else HTTPStatus(status).phrase
     found = [each if isinstance(each, Problem) else Problem(each) for each in problems][:_MOST]

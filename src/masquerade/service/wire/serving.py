@@ -259,9 +259,7 @@ def listening_at(address: str, limits: ConnectionLimits, *, key: str = "") -> Li
     """Return a socket that listens at `host:port`; `key` names the setting in error messages."""
     host, _, port = address.rpartition(":")
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(
-            host.strip("[]"), int(port), type=socket.SOCK_STREAM
-        )[0]
+        family, kind, protocol, _, place = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
         listening = ListeningSocket(family, kind, protocol)
         listening.books = Connections(limits)
         try:
