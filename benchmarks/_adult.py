@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import _data
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.taxonomy_files import read_taxonomy
+from masquerade.data import Attribute, Schema, read_taxonomy
 from masquerade.errors import ParameterError
 
 CLASS = "income"

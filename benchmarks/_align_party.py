@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from _parties import main
-from masquerade.data.table import Table
-from masquerade.net.script import Script, Send
+from masquerade.data import Table
+from masquerade.net import Script, Send
+from masquerade.protocol import identifiers
 from masquerade.protocol.align.align import align
-from masquerade.protocol.align.identifiers import identifiers
 
 
 def people(me: int, size: int) -> pa.Table:

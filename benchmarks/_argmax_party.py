@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from _parties import main
-from masquerade.crypto.circuits_library import BidWords
-from masquerade.net.script import Script
+from masquerade.crypto import BidWords
+from masquerade.net import Script
 from masquerade.protocol.comparing.argmax import Bid, plain, prepare
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.encode import distinct, missing_rows
-from masquerade.engine.counts import which_occur
+from masquerade.data import distinct, missing_rows
+from masquerade.engine import which_occur
 from masquerade.errors import ParameterError, hint
 
 _MOST_NAMES = 62

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from masquerade.data.people import generate_people, people_taxonomies
-from masquerade.data.write import write_table
+from masquerade.data import generate_people, people_taxonomies, write_table
 
 PEOPLE = 60
 JOB = "job.toml"

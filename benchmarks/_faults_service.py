@@ -19,15 +19,12 @@ from pathlib import Path
 
 from _faults_scenes import PEOPLE
 from _faulty_network import Fault, FaultyNetwork
-from masquerade.client import Client
-from masquerade.client.calls import SessionFailed
-from masquerade.data.people import generate_people, people_taxonomies
+from masquerade.client import Client, SessionFailed
+from masquerade.data import generate_people, people_taxonomies
 from masquerade.demo.scene import PartyDataset, coordinator_configuration, free_addresses
 from masquerade.errors import MasqueradeError, PeerError
-from masquerade.net.identity import make_trial
-from masquerade.service.accounts import Accounts
-from masquerade.service.resources import Role, Session
-from masquerade.service.store import Store
+from masquerade.net import make_trial
+from masquerade.service import Accounts, Role, Session, Store
 
 COORDINATOR = "coordinator"
 K = 4

@@ -79,7 +79,7 @@ class FaultyNetwork:
 
 
 def main() -> None:
-    from masquerade.cli.main import main as masquerade
+    from masquerade.cli.app import main as masquerade
     from masquerade.jobs import session as parties_run
 
     network, tell = FaultyNetwork(Fault(**json.loads(sys.argv.pop(1)))), parties_run.Book

@@ -11,22 +11,18 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar
 
+from masquerade.anonymize import Candidate, LocalView, PublicState, TopDownSpecialization
 from masquerade.anonymize.method import records_of
 from masquerade.anonymize.preparation import prepare
-from masquerade.anonymize.tds.groups import PublicState
 from masquerade.anonymize.tds.instruction import RankSplit
-from masquerade.anonymize.tds.method import TopDownSpecialization
-from masquerade.anonymize.tds.view import Candidate, LocalView
-from masquerade.data.column import Column
-from masquerade.data.released import Outcome
-from masquerade.data.table import Table
-from masquerade.engine.counts import Counts
+from masquerade.data import Column, Outcome, Table
+from masquerade.engine import Counts
 from masquerade.errors import ParameterError, hint
 from masquerade.net.memory import Wire, run_together
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy import Requirement
 from masquerade.protocol.tds.method import AlwaysTakePart, Participation, TakePartWhenEven
 from masquerade.protocol.tds.party import JointSchema, Round, mashup
-from masquerade.utility.scores import FIXED_ONE, Score, fixed, score_named
+from masquerade.utility import FIXED_ONE, Score, fixed, score_named
 
 # --- strategies ---------------------------------------------------------------------------------------------
 # Ways to play a mashup: whether a party takes part in a round, and with which of its candidates.

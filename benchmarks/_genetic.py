@@ -14,10 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.column import Coded, Column
-from masquerade.data.released import Outcome
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import group_rows, pair_counts, value_counts
+from masquerade.data import Coded, Column, Outcome, Taxonomy
+from masquerade.engine import group_rows, pair_counts, value_counts
 
 Metric = Literal["loss", "classification"]
 Bits = NDArray[np.bool_]

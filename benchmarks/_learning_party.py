@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from _parties import main
-from masquerade.crypto.logarithm import Precision
-from masquerade.net.script import Script
+from masquerade.crypto import Precision
+from masquerade.net import Script
 from masquerade.protocol.learn.bayes_net import net_structure
 from masquerade.protocol.learn.counting import (
     Calculator,

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from _parties import main
-from masquerade.net.identity import Identity, TrustStore
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Identity, Message, Receive, Script, Send, TrustStore
 from masquerade.net.tls_stream import ClientStream, ServerStream, serve
 
 

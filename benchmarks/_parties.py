@@ -11,11 +11,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from masquerade.net.channel import Agreement, PartyAddress
-from masquerade.net.connect import listen
-from masquerade.net.identity import Identity, TrustStore, make_trial
-from masquerade.net.script import Script
-from masquerade.net.session import run_async, run_script
+from masquerade.net import (
+    Agreement,
+    Identity,
+    PartyAddress,
+    Script,
+    TrustStore,
+    listen,
+    make_trial,
+    run_async,
+    run_script,
+)
 
 HERE = Path(__file__).parent
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from masquerade.data.taxonomy import Node, Taxonomy
+from masquerade.data import Node, Taxonomy
 
 Record = tuple[Any, ...]  # of text, or of leaf ranks
 Group = list[Record]

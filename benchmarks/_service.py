@@ -15,15 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from masquerade.client import AsyncClient
-from masquerade.data.people import generate_people, people_taxonomies, split_people
+from masquerade.data import generate_people, people_taxonomies, split_people
 from masquerade.demo.demo import LocalServices
 from masquerade.demo.scene import PartyDataset, coordinator_configuration
 from masquerade.errors import BadInput
-from masquerade.net.identity import make_trial
-from masquerade.net.session import run_async
-from masquerade.service.accounts import Accounts
-from masquerade.service.resources import Role, Session
-from masquerade.service.store import Store
+from masquerade.net import make_trial, run_async
+from masquerade.service import Accounts, Role, Session, Store
 
 COORDINATOR = "coordinator"
 SEED = 7

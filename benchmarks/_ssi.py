@@ -22,13 +22,12 @@ from typing import Literal
 
 import numpy as np
 
-from masquerade.crypto import homomorphic
-from masquerade.crypto.bits import Bits, as_bits
-from masquerade.crypto.circuit import Circuit, to_bits
+from masquerade.crypto import Bits, Circuit, SecretKey, homomorphic, to_bits
+from masquerade.crypto.bits import as_bits
 from masquerade.crypto.count_circuits import fewer_in_common, less_than_public
-from masquerade.crypto.homomorphic import STATISTICAL_BITS, PublicKey, SecretKey
+from masquerade.crypto.homomorphic import STATISTICAL_BITS, PublicKey
 from masquerade.errors import ParameterError
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import Pair, blaming, read_outputs
 
 Scheme = Literal["okamoto-uchiyama", "paillier"]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.risk.separation import CodedRows
+from masquerade.risk import CodedRows
 
 NOISE = 0.05
 

@@ -20,7 +20,7 @@ import pandas as pd
 
 import _adult
 from _figures import Durations, Figure, Say, Spent, clocked, in_turn, tell
-from masquerade.jobs.run import anonymize_job
+from masquerade.jobs import anonymize_job
 
 REPEATS = 15
 PAPER_SECONDS = 20.0

@@ -13,8 +13,7 @@ from typing import Any
 
 from _align_party import people
 from _parties import HERE, run_parties
-from masquerade.data.people import generate_people, people_taxonomies
-from masquerade.data.write import write_table
+from masquerade.data import generate_people, people_taxonomies, write_table
 from masquerade.errors import ParameterError
 
 SIZE = 1_000_000  # identifiers of each party

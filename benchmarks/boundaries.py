@@ -20,12 +20,21 @@ import pyarrow as pa
 import _adult
 import masquerade as mq
 from _figures import Figure, Say, duration, tell
-from masquerade.data.taxonomy_files import read_taxonomy
+from masquerade.data import read_taxonomy
 from masquerade.methods import written_method
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol.align.identifiers import identifiers
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, terms_of, written_requirement
-from masquerade.protocol.method import ASSEMBLER, Assembly, Seat, SessionMethod
+from masquerade.protocol import (
+    ASSEMBLER,
+    EVERYBODY,
+    Assembly,
+    Contract,
+    Contribution,
+    Seat,
+    SessionMethod,
+    identifiers,
+    terms_of,
+    written_requirement,
+)
 from masquerade.protocol.mondrian.method import JointMondrian
 from masquerade.protocol.providers.method import Collaboration
 

@@ -12,10 +12,21 @@ import numpy as np
 
 from _figures import Figure, Say, duration, tell
 from _parties import run_parties
-from masquerade.crypto import circuits_library
-from masquerade.crypto.circuit import Circuit, evaluate
-from masquerade.crypto.garble import Delta, Evaluator, Garbler
-from masquerade.crypto.gmw import HeldCircuit, SharedEvaluation, TripleMaking, Triples, hold, opened, share_message
+from masquerade.crypto import (
+    Circuit,
+    Delta,
+    Evaluator,
+    Garbler,
+    HeldCircuit,
+    SharedEvaluation,
+    TripleMaking,
+    Triples,
+    circuits_library,
+    hold,
+    opened,
+    share_message,
+)
+from masquerade.crypto.circuit import evaluate
 
 GATES_A_SECOND = 2_000_000  # garbled, on one core
 ROUND_SECONDS = 0.05

@@ -19,11 +19,9 @@ import pyarrow as pa
 
 import _adult
 from _figures import Figure, Say, duration, tell
-from masquerade.data.column import Generalised
-from masquerade.data.encode import distinct
-from masquerade.data.table import Table
-from masquerade.jobs.mashup import Mashup, mashup_job
-from masquerade.utility.losses import certainty_penalties
+from masquerade.data import Generalised, Table, distinct
+from masquerade.jobs import Mashup, mashup_job
+from masquerade.utility import certainty_penalties
 
 QID = (
     *("age", "workclass", "education", "marital-status", "relationship"),

@@ -19,7 +19,7 @@ import numpy as np
 import _adult
 import masquerade as mq
 from _figures import Figure, Say, duration, tell
-from masquerade.data.taxonomy_files import read_taxonomy
+from masquerade.data import read_taxonomy
 
 QID = ("education-num", "workclass", "marital-status", "occupation", "race", "sex", "age", "native-country")
 N_RECORDS, SEED, KS = 10_000, 7, range(2, 11)

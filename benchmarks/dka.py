@@ -21,16 +21,12 @@ import pyarrow as pa
 
 import _adult
 from _figures import Figure, Say, duration, save_chart, tell
-from masquerade.anonymize.datafly import Datafly
-from masquerade.anonymize.publish import publish
-from masquerade.data.column import Column
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.jobs.mashup import Mashup, mashup_job
+from masquerade.anonymize import Datafly, publish
+from masquerade.data import Branch, Column, Schema, Table, Taxonomy
+from masquerade.jobs import Mashup, mashup_job
+from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script
-from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy import KAnonymity
 from masquerade.progress import Stage
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.dka.side import Side
@@ -39,8 +35,7 @@ from masquerade.protocol.sensitive.back_ends import shared_tests
 from masquerade.protocol.sensitive.costs import sorting_for
 from masquerade.protocol.sensitive.histogram import Bounds
 from masquerade.report.charts import Series, line_chart
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import losses_of
+from masquerade.utility import Comparison, losses_of
 from masquerade.utility.measures import precision
 
 NAMES = (

@@ -37,7 +37,7 @@ from _faults_scenes import SCENES, Scene, copied
 from _faults_service import service_violations
 from _faulty_network import Fault
 from _figures import Figure, Say, duration, tell
-from masquerade.jobs.run import verify_job
+from masquerade.jobs import verify_job
 
 RUNS = 1000
 SEED = 1

@@ -19,7 +19,7 @@ import _adult
 import masquerade as mq
 from _blow_up import blow_up
 from _figures import Durations, Figure, Say, Spent, duration, in_turn, save_chart, tell
-from masquerade.privacy.requirement import Conjunction, Requirement, without_redundant
+from masquerade.privacy import Conjunction, Requirement, without_redundant
 from masquerade.report.charts import Series, line_chart
 
 SEED = 7

@@ -33,7 +33,7 @@ from _games import (
     under_declares,
     weighted,
 )
-from masquerade.data.taxonomy import Branch
+from masquerade.data import Branch
 from masquerade.report.charts import Reference, Series, line_chart
 
 RECORDS, GAMES, SEED = 400, 100, 7

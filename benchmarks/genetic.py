@@ -21,8 +21,8 @@ import mashup
 import masquerade as mq
 from _figures import Figure, Say, duration, save_chart, tell
 from _genetic import Search
-from masquerade.data.released import Outcome
-from masquerade.jobs.mashup import mashup_job
+from masquerade.data import Outcome
+from masquerade.jobs import mashup_job
 from masquerade.report.charts import Reference, Series, line_chart
 from masquerade.utility.classification import Classification
 

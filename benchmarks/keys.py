@@ -25,26 +25,18 @@ from numpy.typing import NDArray
 import _adult
 import _wide_tables
 from _figures import Figure, Say, duration, save_chart, tell
-from masquerade.data.read import TableFile
-from masquerade.data.table import Table
+from masquerade.data import Table, TableFile
 from masquerade.errors import ParameterError
+from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script
 from masquerade.protocol.joint_keys import RatioScale, joint_ratios
 from masquerade.protocol.providers.shared_counts import prepare
 from masquerade.report.charts import Series, line_chart
-from masquerade.risk.keys import exact_key, greedy_key
+from masquerade.risk import MEASURES, CodedRows, Measure, RowSample, SeparatedRows, greedy_key
+from masquerade.risk.keys import exact_key
 from masquerade.risk.masking import publishable
-from masquerade.risk.sampling import (
-    RowSample,
-    SampledPairs,
-    at_most,
-    draw_pairs,
-    masked_beta,
-    pairs_for_key,
-    tuples_for_key,
-)
-from masquerade.risk.separation import MEASURES, CodedRows, Extent, Measure, SeparatedRows, Separation, ratio
+from masquerade.risk.sampling import SampledPairs, at_most, draw_pairs, masked_beta, pairs_for_key, tuples_for_key
+from masquerade.risk.separation import Extent, Separation, ratio
 
 ROWS, COLUMNS, KEY = 581_012, 54, 5
 BIG_ROWS, BIG_COLUMNS, BIG_KEY = 10_000_000, 41, 4  # 0 rows: leave it out

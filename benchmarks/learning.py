@@ -15,7 +15,8 @@ import numpy as np
 
 from _figures import Figure, Say, duration, tell
 from _parties import run_parties
-from masquerade.crypto.logarithm import SERIES_ERRORS, Precision, scaled_logarithms, split_circuit
+from masquerade.crypto import Precision, scaled_logarithms, split_circuit
+from masquerade.crypto.logarithm import SERIES_ERRORS
 
 PAPER = {17: (3, 1497, 5.0), 13: (4, 1386, 4.9), 10: (5, 1314, 4.8)}  # bits: terms, gates, seconds
 PAPER_NET = 2.5 * 3600

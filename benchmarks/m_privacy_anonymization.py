@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 import _adult
 import masquerade as mq
 from _figures import Figure, Say, duration, save_chart, tell
-from masquerade.anonymize.method import TableMethod
-from masquerade.data.column import Generalised
-from masquerade.data.released import Outcome
-from masquerade.privacy.requirement import Requirement
+from masquerade.anonymize import TableMethod
+from masquerade.data import Generalised, Outcome
+from masquerade.privacy import Requirement
 from masquerade.report.charts import Series, line_chart
-from masquerade.utility.comparison import Comparison
+from masquerade.utility import Comparison, estimated_answers, true_answers
 from masquerade.utility.measures import discernibility
-from masquerade.utility.queries import estimated_answers, random_queries, true_answers
+from masquerade.utility.queries import random_queries
 
 QID = (
     *("age", "workclass", "education", "marital-status", "relationship"),

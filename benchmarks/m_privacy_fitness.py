@@ -21,11 +21,11 @@ import _adult
 import m_privacy_anonymization as experiment
 import masquerade as mq
 from _figures import Figure, Say, duration, save_chart, tell
-from masquerade.anonymize.mondrian.cuts import Choice, Cuts
-from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.anonymize import Choice, Judge
+from masquerade.anonymize.mondrian.cuts import Cuts
+from masquerade.privacy import GroupRequirement
 from masquerade.report.charts import Series, line_chart
-from masquerade.utility.scores import FIXED_ONE
+from masquerade.utility import FIXED_ONE
 
 MS = (1, 3, 5, 7, 9)
 RECORDS = 10_000  # 45222 for all

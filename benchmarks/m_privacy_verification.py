@@ -17,9 +17,9 @@ import numpy as np
 import masquerade as mq
 from _adult import adult
 from _figures import Figure, Say, duration, save_chart, tell
-from masquerade.data.table import Table
-from masquerade.engine.counts import pair_counts
-from masquerade.privacy.m_privacy.constraint import constraint_of
+from masquerade.data import Table
+from masquerade.engine import pair_counts
+from masquerade.privacy import constraint_of
 from masquerade.privacy.m_privacy.search import MPrivacyOutcome, TooManyCoalitions
 from masquerade.privacy.m_privacy.strategies import STRATEGIES, ProviderGroup, adaptive
 from masquerade.report.charts import Series, line_chart

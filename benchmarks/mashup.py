@@ -13,16 +13,13 @@ import pyarrow as pa
 
 import _adult
 from _figures import Figure, Say, duration, tell
-from masquerade.anonymize.tds.groups import PublicState
-from masquerade.anonymize.tds.view import LocalView
-from masquerade.data.records import Records
-from masquerade.data.table import Table
-from masquerade.engine.counts import value_counts
-from masquerade.jobs.mashup import Mashup, mashup_job
-from masquerade.jobs.run import anonymize_job
-from masquerade.net.transcript import read_transcript
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.utility.scores import SCORES
+from masquerade.anonymize import LocalView, PublicState
+from masquerade.data import Records, Table
+from masquerade.engine import value_counts
+from masquerade.jobs import Mashup, anonymize_job, mashup_job
+from masquerade.net import read_transcript
+from masquerade.privacy import KAnonymity
+from masquerade.utility import SCORES
 
 # The paper's split of its Table 4: the immigration and the taxation department.
 IMMIGRATION = (

@@ -23,7 +23,7 @@ import masquerade as mq
 from _blow_up import blow_up
 from _figures import Figure, Say, Spent, duration, in_turn, tell
 from _plain_mondrian import plain_mondrian
-from masquerade.data.released import Outcome
+from masquerade.data import Outcome
 
 QID = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
 NUMBERS = ("age", "fnlwgt", "education-num", "hours-per-week", *QID[3:6], QID[7])  # four numbers, four trees

@@ -20,11 +20,10 @@ import pyarrow as pa
 import _adult
 import masquerade as mq
 from _figures import Figure, Say, Spent, duration, tell
-from masquerade.anonymize.method import TableMethod, records_of
-from masquerade.data.records import Records
-from masquerade.data.released import Outcome
-from masquerade.engine.chunks import Chunk
-from masquerade.engine.local import LocalEngine
+from masquerade.anonymize import TableMethod
+from masquerade.anonymize.method import records_of
+from masquerade.data import Outcome, Records
+from masquerade.engine import Chunk, LocalEngine
 from masquerade.protocol.common_records import on_engine
 
 QID = ("age", "workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country")

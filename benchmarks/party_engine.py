@@ -17,18 +17,14 @@ import numpy as np
 
 import masquerade as mq
 from _figures import Figure, Say, duration, tell
-from masquerade.anonymize.mondrian.method import CHOICES
-from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_records
-from masquerade.anonymize.tds.groups import PublicState
-from masquerade.anonymize.tds.view import LocalView
-from masquerade.data.records import Records
-from masquerade.engine.counts import value_counts
-from masquerade.engine.local import LocalEngine
+from masquerade.anonymize import CHOICES, Dimensions, LocalView, PublicState, judge_of_records
+from masquerade.data import Records
+from masquerade.engine import LocalEngine, value_counts
 from masquerade.net.memory import run_together
 from masquerade.protocol.common_records import on_engine
 from masquerade.protocol.mondrian.own_cuts import OwnGroups, PartsOfGroups
 from masquerade.protocol.tds.party import JointSchema, mashup
-from masquerade.utility.scores import score_named
+from masquerade.utility import score_named
 
 RECORDS = 1_000_000
 MEMORY = 8 << 30

@@ -29,11 +29,11 @@ import _adult
 import align
 import masquerade as mq
 from _figures import Figure, Say, duration, tell
-from masquerade.data.column import Generalised
+from masquerade.data import Generalised
 from masquerade.errors import ParameterError
+from masquerade.utility import Comparison, measure
 from masquerade.utility.classification import Classification
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.measures import discernibility, measure
+from masquerade.utility.measures import discernibility
 
 QID = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
 KS = (5, 50)

@@ -12,15 +12,22 @@ from typing import Any
 import numpy as np
 
 from _figures import Figure, Say, tell
-from masquerade.crypto import homomorphic as okamoto_uchiyama
-from masquerade.crypto import homomorphic as paillier
-from masquerade.crypto.hashing import TweakedHash, random_blocks
-from masquerade.crypto.homomorphic import SecretKey, whole
-from masquerade.crypto.one_of_n import TableReceiver, TableSender
-from masquerade.crypto.products import ProductReceiver, ProductSender
+from masquerade.crypto import (
+    PowerOfTwo,
+    ProductReceiver,
+    ProductSender,
+    SecretKey,
+    TableReceiver,
+    TableSender,
+    TransferReceiver,
+    TransferSender,
+    TweakedHash,
+    homomorphic as okamoto_uchiyama,
+    homomorphic as paillier,
+)
+from masquerade.crypto.hashing import random_blocks
+from masquerade.crypto.homomorphic import whole
 from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
-from masquerade.crypto.rings import PowerOfTwo
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 
 COUNT = 1 << 20
 TRANSFERS_A_SECOND = 1_000_000  # random, both parties on one core

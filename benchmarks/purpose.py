@@ -26,25 +26,21 @@ import _adult
 import _crx
 import masquerade as mq
 from _figures import Figure, Say, tell
-from masquerade.anonymize.publish import comparison_of
-from masquerade.data.column import Column, Generalised
-from masquerade.data.query_log import kept_query_log
+from masquerade.anonymize.publication import comparison_of
+from masquerade.data import Column, Generalised, kept_query_log
 from masquerade.errors import ParameterError
 from masquerade.jobs.weights import from_accuracy, from_information
-from masquerade.utility.accuracy import (
-    Category,
-    NumericFeature,
-    bayes_accuracy,
-    equal_width,
+from masquerade.utility import (
+    Comparison,
     naive_bayes_accuracy,
     prediction_task,
     raw_feature,
-    released_feature,
+    training_splits,
+    weighted_overlap,
 )
-from masquerade.utility.classification import training_splits
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.measures import discernibility, weighted_discernibility, weighted_overlap
-from masquerade.utility.workload import SelectionMeasurer
+from masquerade.utility.accuracy import Category, NumericFeature, bayes_accuracy, equal_width, released_feature
+from masquerade.utility.measures import discernibility, weighted_discernibility
+from masquerade.utility.workloads import SelectionMeasurer
 
 QID = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
 KS = (2, 5, 10, 20, 50, 100, 200)

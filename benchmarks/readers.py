@@ -12,8 +12,7 @@ import pyarrow.csv
 import _adult
 import masquerade as mq
 from _figures import Figure, Say, clocked, in_turn, tell
-from masquerade.data.read import TableFile
-from masquerade.data.table import Table
+from masquerade.data import Table, TableFile
 
 REPEATS = 15
 

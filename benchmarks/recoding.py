@@ -23,11 +23,9 @@ import _adult
 import masquerade as mq
 from _blow_up import blow_up
 from _figures import Figure, Say, duration, tell
-from masquerade.anonymize.method import TableMethod
-from masquerade.data.column import Column
-from masquerade.data.continuum import Continuum
-from masquerade.data.released import Outcome
-from masquerade.utility.losses import certainty_penalties, guiding_penalties
+from masquerade.anonymize import TableMethod
+from masquerade.data import Column, Continuum, Outcome
+from masquerade.utility import certainty_penalties, guiding_penalties
 from mondrian import MILLION, QID, SEED, arx_schema
 
 KS = (5, 10, 50)

@@ -21,8 +21,8 @@ import masquerade as mq
 from _blow_up import blow_up
 from _figures import Figure, Say, duration, save_chart, tell
 from figure_12 import PAPER_SECONDS, SEED, K, random_requirements
-from masquerade.jobs.mashup import mashup_job
-from masquerade.privacy.requirement import Requirement
+from masquerade.jobs import mashup_job
+from masquerade.privacy import Requirement
 from masquerade.report.charts import Series, line_chart
 
 PAPER_RECORDS = MOST = 200_000  # also run are a quarter and a half of it

@@ -17,7 +17,7 @@ import numpy as np
 import _adult
 import masquerade as mq
 from _figures import Figure, Say, save_chart, tell
-from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize import TableMethod
 from masquerade.report.charts import Reference, Series, line_chart
 from masquerade.utility.classification import Classification
 

@@ -20,7 +20,7 @@ import numpy as np
 from _figures import Figure, Say, duration, save_chart, tell
 from _service import COORDINATOR, Crowd, Seen, run_crowd
 from masquerade.report.charts import Series, line_chart
-from masquerade.service.resources import Session
+from masquerade.service import Session
 
 CROWD = Crowd()
 

@@ -18,10 +18,10 @@ import numpy as np
 import _adult
 from _figures import Figure, Say, duration, tell
 from _ssi import Scheme, new_key, ssi_by_circuit, ssi_first, ssi_second
-from masquerade.crypto.bits import Bits
-from masquerade.crypto.homomorphic import SecretKey, whole
+from masquerade.crypto import Bits, SecretKey
+from masquerade.crypto.homomorphic import whole
+from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script
 from masquerade.protocol.pairs import Pair, prepare_pair
 from masquerade.protocol.sensitive.back_ends import shared_tests
 from masquerade.protocol.sensitive.histogram import Bounds

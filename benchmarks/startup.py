@@ -22,7 +22,7 @@ from typing import Any
 
 import _adult
 from _figures import Durations, Figure, Say, in_turn, tell
-from masquerade.jobs.run import anonymize_job
+from masquerade.jobs import anonymize_job
 
 REPEATS = 10
 GOAL_SECONDS = 0.5

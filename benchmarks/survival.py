@@ -20,10 +20,11 @@ import numpy as np
 from _figures import Figure, Say, save_chart, tell
 from _patients import SITES, Numbers, Patients, generated, joined, lung
 from masquerade.errors import AnswerIsNo
+from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script
+from masquerade.protocol import concordance
 from masquerade.protocol.learn.cox import CoxModel, Survival, cox_model, in_steps, pooled_cox
-from masquerade.protocol.learn.models import area_under_curve, concordance
+from masquerade.protocol.learn.models import area_under_curve
 from masquerade.protocol.learn.newton_svm import newton_svm
 from masquerade.protocol.learn.projection import Projection, random_matrix
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers

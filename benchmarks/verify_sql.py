@@ -18,16 +18,19 @@ import pyarrow.parquet as pq
 
 import _adult
 from _figures import Durations, Figure, Say, in_turn, tell
-from masquerade.data.read import TableFile
-from masquerade.privacy.check import Verdict, verify
-from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.privacy.sql import check_in_sql
-from masquerade.privacy.t_closeness import TCloseness
+from masquerade.data import TableFile
+from masquerade.privacy import (
+    ConfidenceBounding,
+    EntropyLDiversity,
+    GroupRequirement,
+    KAnonymity,
+    LDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+    Verdict,
+    check_in_sql,
+    verify,
+)
 
 COPIES = 10
 REPEATS = 3

@@ -12,8 +12,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from masquerade.anonymize.method import Method, TableMethod
-from masquerade.forms.declared import Parameter, parameters_of
+from masquerade.anonymize import Method, TableMethod
+from masquerade.forms import Parameter, parameters_of
 from masquerade.methods import (
     DEFAULT,
     CommonKeys,
@@ -23,11 +23,8 @@ from masquerade.methods import (
     questions,
     table_methods,
 )
-from masquerade.privacy.m_privacy.constraint import can_wrap
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement, limits_of
-from masquerade.protocol.learn.method import LearningMethod
-from masquerade.protocol.method import Automatic, SessionMethod
+from masquerade.privacy import REQUIREMENTS, GroupRequirement, can_wrap, limits_of
+from masquerade.protocol import Automatic, LearningMethod, SessionMethod
 from masquerade.risk.attacks import ATTACKS
 from masquerade.service.wire.problems import PAGE, PROBLEM_TYPES
 

@@ -10,13 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import masquerade as mq
-from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.publish import Folder, publish_records, wanted_of
-from masquerade.anonymize.release import Provenance
-from masquerade.data.read_parquet import parted_files
-from masquerade.data.records import read_chunks
-from masquerade.engine.chunks import Engine
-from masquerade.engine.local import LocalEngine
+from masquerade.anonymize import Folder, Provenance, TableMethod, publish_records, wanted_of
+from masquerade.data import parted_files, read_chunks
+from masquerade.engine import Engine, LocalEngine
 
 MISSING = ("", "?")
 

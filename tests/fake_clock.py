@@ -46,6 +46,11 @@ class FakeClock:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_wake, woken)
 
+    async def slept(self, seconds: float) -> None:
+        """Return once somebody sleeps who will do so for `seconds` more: a tick before that would not wake him."""
+        while seconds not in self.sleeping:
+            await asyncio.sleep(0.01)
+
     @property
     def sleeping(self) -> list[float]:
         """How long each who sleeps will still do so, in seconds, the shortest first."""

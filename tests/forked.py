@@ -35,7 +35,7 @@ from typing import Any
 MASQUERADE = str(Path(sys.executable).with_name("masquerade"))
 
 _LOADED = (
-    *("masquerade.cli.main", "masquerade.service.node.serving", "masquerade.service.api.app"),
+    *("masquerade.cli.app", "masquerade.service.node.serving", "masquerade.service.api.app"),
     *("masquerade.console.app", "masquerade.jobs.mashup", "masquerade.jobs.run", "sklearn.tree"),
 )
 _LENGTH = struct.Struct("!I")
@@ -200,7 +200,7 @@ def become(words: list[str], folder: str, environment: dict[str, str], session: 
     show_as(words)
     with forked_servers():
         if words[0] == MASQUERADE:
-            from masquerade.cli.main import main
+            from masquerade.cli.app import main
 
             sys.argv = words
             main()
@@ -221,8 +221,8 @@ def main() -> None:
     """Load the program, then serve."""
     from importlib import import_module
 
+    from masquerade.jobs import hide_pandas
     from masquerade.jobs.processes import show_as
-    from masquerade.jobs.without_pandas import hide_pandas
 
     show_as(sys.orig_argv[:-1])
     hide_pandas()

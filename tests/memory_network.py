@@ -18,10 +18,8 @@ from itertools import count
 from typing import Any, Self
 
 from masquerade.errors import ParameterError, PeerRefused, PeerUnreachable
-from masquerade.net.channel import PartyAddress
-from masquerade.net.connect import listen
-from masquerade.net.identity import Identity, TrustStore
-from masquerade.net.probe import Diagnosis, ProbeResult
+from masquerade.net import Identity, PartyAddress, ProbeResult, TrustStore, listen
+from masquerade.net.probing import Diagnosis
 from masquerade.net.stream_channel import StreamBroke
 from masquerade.net.transport import Handler, Transport
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait

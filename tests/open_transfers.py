@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from masquerade.crypto import BadMessage, transfer_extension
+from masquerade.crypto import BLOCK_BYTES, Blocks, transfer_extension
 from masquerade.crypto.base_transfer import POINT_BYTES
 from masquerade.crypto.bits import as_bits
-from masquerade.crypto.hashing import BLOCK_BYTES, Blocks
+from masquerade.errors import BadMessage
 
 
 def _keys(session: bytes, to_receiver: bytes, to_sender: bytes, count: int) -> Blocks:

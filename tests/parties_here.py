@@ -21,11 +21,10 @@ from typing import Any, cast
 import pytest
 
 from masquerade.errors import MasqueradeError
-from masquerade.forms.decoders import json_decoder
-from masquerade.jobs import party_process
-from masquerade.jobs import session as parties_run
-from masquerade.jobs.processes import Child, ForkedProcess, Supervisor
-from masquerade.net.script import Script
+from masquerade.forms import json_decoder
+from masquerade.jobs import Child, Supervisor, party_process, session as parties_run
+from masquerade.jobs.processes import ForkedProcess
+from masquerade.net import Script
 
 
 class _Party:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from masquerade.jobs import party_process
-from masquerade.jobs import processes as fork_server
+from masquerade.jobs import party_process, processes as fork_server
 
 _PARTY = [b"-m", party_process.__name__.encode()]
 _SERVER = [b"-m", fork_server.__name__.encode()]

@@ -33,18 +33,22 @@ import structlog
 
 from forked import MASQUERADE, Forked
 from loop_thread import PATIENCE, Held, LoopThread, in_thread
-from masquerade.net.identity import make_trial
-from masquerade.service.accounts import Accounts
-from masquerade.service.agree.quality import missed_terms
-from masquerade.service.api.app import create_app
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.serving import serving
-from masquerade.service.coordinator.settings import CoordinatorSettings
-from masquerade.service.node.serving import running
-from masquerade.service.node.settings import NodeSettings
-from masquerade.service.resources import MissedQuality, User
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord, Store
+from masquerade.net import make_trial
+from masquerade.service import (
+    Accounts,
+    Coordinator,
+    CoordinatorSettings,
+    NodeSettings,
+    SessionRecord,
+    Status,
+    Store,
+    User,
+    create_app,
+    missed_terms,
+    running,
+    serving,
+)
+from masquerade.service.resources import MissedQuality
 from memory_network import MemoryNetwork
 from service.credentials import CHEAP
 

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from forked import Forked
+from masquerade.service import Coordinator, CoordinatorSettings
 from masquerade.service.coordinator import release_files
-from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.run import SessionAttempt
-from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.store.releases import Releases
 from masquerade.service.store.sessions import Queue, Sessions
 

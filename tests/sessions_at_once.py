@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 from masquerade.errors import MasqueradeError
-from masquerade.jobs.mashup import mashup_job
+from masquerade.jobs import mashup_job
 from parties_here import parties_here
 
 

@@ -9,12 +9,8 @@ from typing import TypeVar
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.requirement import Requirement
+from masquerade.data import Attribute, Branch, Schema, Table, Taxonomy
+from masquerade.privacy import KAnonymity, LDiversity, Requirement
 
 CLASS, SENSITIVE = "class", "disease"  # the columns of `tables` that are in no schema
 

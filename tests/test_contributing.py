@@ -16,11 +16,10 @@ import pytest
 
 import masquerade as mq
 from installed_package import ROOT, install, python
-from masquerade.methods import methods
+from masquerade.methods.registry import methods
 from masquerade.net.memory import Wire, run_together
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.protocol.contract import Contract, Contribution, written_requirement
-from masquerade.protocol.method import ASSEMBLER, Assembly, Proposal, Seat
+from masquerade.privacy import REQUIREMENTS
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, Proposal, Seat, written_requirement
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 PACKAGE = "masquerade_extras"

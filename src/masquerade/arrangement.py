@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from masquerade.privacy.requirement import Covers, covers, covers_against_insiders
+from masquerade.privacy import Covers, covers, covers_against_insiders
 
 # --- arrangement --------------------------------------------------------------------------------------------
 # How the parties of a session hold their data, and what follows from that for methods, contracts and

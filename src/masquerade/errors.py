@@ -13,6 +13,7 @@
     │   ├── DataError                            a table
     │   ├── TaxonomyError                        a taxonomy file
     │   └── ParameterError                       an argument of a command or of a function
+    │       └── BadMessage                       a message that does not fit the computation; who calls names the peer
     ├── PeerError                       exit 3   another party failed us
     │   ├── PeerUnreachable                      it cannot be reached, fell silent or vanished
     │   ├── PeerRefused                          it is not who it should be, or agreed to something else
@@ -227,6 +228,10 @@ class TaxonomyError(BadInput):
 
 class ParameterError(BadInput):
     """An argument is wrong."""
+
+
+class BadMessage(ParameterError):
+    """A peer's message that does not fit the computation; the calling protocol names the peer."""
 
 
 class PeerError(MasqueradeError):

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import masquerade as mq
-from masquerade.data.column import Column
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data import Column, Taxonomy
 
 Record = int  # its row
 Group = list[Record]

@@ -11,10 +11,10 @@ import pytest
 
 import masquerade as mq
 from contract.people import QID, STEPWISE, people
-from masquerade.anonymize.auto import BestRelease, best_of, side_by_side
-from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize import BestRelease, TableMethod, side_by_side
+from masquerade.anonymize.auto import best_of
 from masquerade.cli.anonymize import choice_lines
-from masquerade.data.released import Outcome, Step, Tried
+from masquerade.data import Outcome, Step, Tried
 from masquerade.errors import ParameterError, Problem
 
 TABLE = mq.Table(pa.Table.from_pylist(people(60, seed=3)), STEPWISE)

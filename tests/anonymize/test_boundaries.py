@@ -9,17 +9,14 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.anonymize.boundaries import reachable_rows, start_groups
-from masquerade.anonymize.method import TableMethod
-from masquerade.data.boundary import Boundary, boundary_by_width, boundary_problems, named_boundary
-from masquerade.data.column import Column
-from masquerade.data.continuum import Continuum
-from masquerade.privacy.requirement import Requirement
+from masquerade.anonymize import TableMethod, reachable_rows, start_groups
+from masquerade.data import Boundary, Column, Continuum, named_boundary
+from masquerade.data.boundary import boundary_by_width, boundary_problems
+from masquerade.privacy import Requirement
 
 TREE = mq.Taxonomy(
     mq.Branch(

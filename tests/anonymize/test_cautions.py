@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.release import cautions
+from masquerade.anonymize import cautions
 
 
 def made(ages: list[int | None], k: int = 2, kind: str = "continuous") -> tuple[str, ...]:

@@ -8,16 +8,18 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import masquerade as mq
 from contract.people import QID, SCHEMA, STEPWISE, people
 from examples import examples
-from masquerade.anonymize.cheapest_box import method as algorithm
-from masquerade.anonymize.cheapest_box import method as search
-from masquerade.anonymize.cheapest_box import method as vectors
-from masquerade.anonymize.cheapest_box import space as hopeless
+from masquerade.anonymize import Judge
+from masquerade.anonymize.cheapest_box import (
+    method as algorithm,
+    method as search,
+    method as vectors,
+    space as hopeless,
+)
 from masquerade.anonymize.cheapest_box.groups import NONE, GrowingGroups
 from masquerade.anonymize.cheapest_box.method import cheapest_boxes
 from masquerade.anonymize.cheapest_box.space import (
@@ -29,8 +31,7 @@ from masquerade.anonymize.cheapest_box.space import (
     distinct_records,
     levels_of,
 )
-from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.data.taxonomy import Branch
+from masquerade.data import Branch
 from privacy.definitions import SENSITIVE as SICK
 from strategies import CLASS, SENSITIVE, requirements, tables
 

@@ -11,15 +11,16 @@ import pytest
 
 import masquerade as mq
 from chunked import MISSING, in_chunks, plain, rows_of, told, write_parts
+from masquerade.anonymize import wanted_of
 from masquerade.anonymize.mondrian import counted_cuts, linked
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
-from masquerade.anonymize.publish import wanted_of
-from masquerade.data.read_parquet import parted_files
-from masquerade.data.records import read_chunks
+from masquerade.data import parted_files, read_chunks
 from masquerade.data.write import stretched
-from masquerade.engine.local import LocalChunks, LocalEngine
+from masquerade.engine import LocalEngine
+from masquerade.engine.local import LocalChunks
 from masquerade.errors import Bug, DataError, ParameterError, RequirementUnreachable
-from masquerade.report.risks import attacks_on, risks_section
+from masquerade.report import attacks_on
+from masquerade.report.risks import risks_section
 from masquerade.utility import comparison
 
 SCHEMA = mq.Schema(
@@ -415,7 +416,7 @@ def test_a_method_that_breaks_its_requirement_is_caught_in_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check counts the finished files, whatever the method has counted."""
-    from masquerade.anonymize.tds.groups import QidGroups
+    from masquerade.anonymize import QidGroups
 
     monkeypatch.setattr(QidGroups, "allows", lambda *_: True)
     with pytest.raises(Bug, match="made a release that its requirement refuses; nothing was written"):

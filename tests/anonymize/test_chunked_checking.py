@@ -8,14 +8,11 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.local import LocalEngine
+from masquerade.data import Attribute, Schema, Taxonomy
+from masquerade.engine import LocalEngine
 from masquerade.errors import DataError
-from masquerade.privacy import check as checking
-from masquerade.privacy.check import ReleasedRows, count_release, verify, violations_alone
-from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy import ReleasedRows, Requirement, check as checking, verify, violations_alone, with_coalitions
+from masquerade.privacy.check import count_release
 
 QID = ["age", "job"]
 CASES = {

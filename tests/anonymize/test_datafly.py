@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from adult import adult
-from chunked import in_chunks
-from chunked import plain as chunked_plain
+from chunked import in_chunks, plain as chunked_plain
 from examples import examples
 
 Rows = list[tuple[str, ...]]

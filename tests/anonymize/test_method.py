@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.method import TableMethod, WholeTableMethod, records_of
-from masquerade.data.released import Outcome
+from masquerade.anonymize import TableMethod
+from masquerade.anonymize.method import WholeTableMethod, records_of
+from masquerade.data import Outcome
 from masquerade.errors import ParameterError
 from masquerade.methods import table_methods
 

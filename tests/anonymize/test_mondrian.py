@@ -8,18 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import masquerade as mq
 from adult import TRAINING_ROWS, adult
 from anonymize.reference_mondrian import Cell, Group, Plain, is_m_private
 from examples import examples
-from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize import Merge, TableMethod
 from masquerade.anonymize.mondrian import partition, tally
-from masquerade.anonymize.mondrian.judge import Merge
-from masquerade.data.people import generate_people
-from masquerade.data.released import Outcome
+from masquerade.data import Outcome, generate_people
 from masquerade.utility.classification import Classification
 from strategies import CLASS, SENSITIVE, column, tables
 

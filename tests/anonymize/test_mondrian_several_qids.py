@@ -8,23 +8,20 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import masquerade as mq
 from adult import adult
 from anonymize.reference_mondrian import UnionFirst
 from anonymize.test_mondrian import cells_of
 from examples import examples
+from masquerade.anonymize import CHOICES, Dimensions, Merge, judge_of_records, linked
 from masquerade.anonymize.method import records_of
-from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.mondrian.linked import cut_linked
-from masquerade.anonymize.mondrian.method import CHOICES
-from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_records
-from masquerade.anonymize.mondrian.qids import certainty_lost, linked
-from masquerade.data.released import Outcome
+from masquerade.anonymize.mondrian.qids import certainty_lost
+from masquerade.data import Outcome
 from masquerade.errors import RequirementUnreachable
-from masquerade.privacy.requirement import Conjunction, without_redundant
+from masquerade.privacy import Conjunction, without_redundant
 from strategies import CLASS, SENSITIVE, requirements, tables
 
 PREFERENCES = st.sampled_from(["certainty", "widest", "class-first", "information-gain"])

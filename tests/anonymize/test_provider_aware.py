@@ -7,16 +7,15 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import masquerade as mq
 from anonymize.test_mondrian import PROVIDER, PROVIDERS, cells_of, with_providers
 from examples import examples
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
-from masquerade.data.released import Outcome
+from masquerade.data import Outcome
 from masquerade.errors import Bug, RequirementUnreachable
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy import Requirement
 from strategies import CLASS, SENSITIVE, tables
 
 pytestmark = pytest.mark.usefixtures("few_queries")

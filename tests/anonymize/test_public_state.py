@@ -9,13 +9,10 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.tds.groups import PublicState
-from masquerade.anonymize.tds.instruction import Instruction
-from masquerade.data.records import Records
-from masquerade.engine.chunks import Engine
-from masquerade.engine.here import Here
-from masquerade.engine.local import LocalEngine
-from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.anonymize import Instruction, PublicState
+from masquerade.data import Records
+from masquerade.engine import Engine, Here, LocalEngine
+from masquerade.privacy import KAnonymity
 from masquerade.protocol.common_records import on_engine
 
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.anonymize.rollup import CertainRecords, with_marks
-from masquerade.data.continuum import read_interval, read_number
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.anonymize import CertainRecords, with_marks
+from masquerade.data import read_interval, read_number
+from masquerade.privacy import GroupRequirement
 from strategies import CLASS, SENSITIVE, requirements, tables
 
 pytestmark = pytest.mark.usefixtures("few_queries")

@@ -8,13 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from anonymize.reference_tds import carries, leaves, specialise
 from examples import examples
-from masquerade.utility.scores import SCORES
+from masquerade.utility import SCORES
 from papers.paper_tables import loan_table, tree
 
 INF = float("inf")

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
 from job.job_files import JOB, write_job
-from masquerade.anonymize.publish import comparison_of
-from masquerade.data.query_log import QueryLog, parse_query_log
-from masquerade.jobs.evaluate import evaluate
+from masquerade.anonymize.publication import comparison_of
+from masquerade.data import QueryLog
+from masquerade.data.query_log import parse_query_log
+from masquerade.jobs import anonymize_job, compare_job, evaluate, evaluate_job
 from masquerade.jobs.plan import Plan
-from masquerade.jobs.run import anonymize_job, compare_job, evaluate_job
-from masquerade.utility.workload import SelectionMeasurer, edges_of
+from masquerade.utility import edges_of
+from masquerade.utility.workloads import SelectionMeasurer
 
 JOBS = mq.Taxonomy(
     mq.Branch(

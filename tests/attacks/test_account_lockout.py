@@ -11,8 +11,9 @@ from cryptography.fernet import Fernet
 
 from fake_clock import FakeClock
 from masquerade.console.frame import Browsers
-from masquerade.service.accounts import Accounts, Lockout, SignInSource
-from masquerade.service.store import SignInFailures, Store
+from masquerade.service import Accounts, SignInSource, Store
+from masquerade.service.accounts import Lockout
+from masquerade.service.store import SignInFailures
 from service.credentials import CHEAP, RIGHT, WRONG, refusal
 
 HOME = SignInSource("address 192.0.2.1")

@@ -15,8 +15,8 @@ import pytest
 
 from masquerade.errors import NotAllowed
 from masquerade.progress import Stage
+from masquerade.service import Ledger
 from masquerade.service.agree.terms import Refusal
-from masquerade.service.ledger import Ledger
 from masquerade.service.node.session import PartySession
 from service.party_nodes import Folder, World, run, wish, world
 

@@ -17,14 +17,13 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.crypto.group import hash_texts
-from masquerade.data.column import Coded
+from masquerade.crypto import hash_texts
+from masquerade.data import Coded
 from masquerade.errors import DataError
 from masquerade.net.memory import SentMessage, Wire, run_together
-from masquerade.protocol.assemble import assemble
+from masquerade.protocol import ASSEMBLER, Assembly, Contract
+from masquerade.protocol.assembling import assemble
 from masquerade.protocol.common_records import _digest
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import ASSEMBLER, Assembly
 from protocol.seats import seated
 from protocol.test_mashup import SCHEMA, contract_of
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.engine.counts import Rows
+from masquerade.engine import Rows
+from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script
 from masquerade.protocol.align import curve as module
 from masquerade.protocol.align.align import align
 from masquerade.protocol.align.curve import Route, routes

@@ -15,10 +15,8 @@ from typing import Any
 import pytest
 
 from masquerade.errors import NotAllowed, NotFound
-from masquerade.service.agree.request import Request
-from masquerade.service.agree.signing import SignedContract
+from masquerade.service import Ledger, Request, SignedContract
 from masquerade.service.agree.terms import Offer, Refusal
-from masquerade.service.ledger import Ledger
 from masquerade.service.wire.control import Noted
 from service.party_nodes import Folder, World, run, wish, world
 

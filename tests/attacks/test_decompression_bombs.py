@@ -15,20 +15,18 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.tds.groups import PublicState
-from masquerade.anonymize.tds.instruction import Instruction
-from masquerade.data.records import Records
+from masquerade.anonymize import Instruction, PublicState
+from masquerade.data import Records
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.identity import TrustStore, trial_identities
+from masquerade.net import TrustStore, run_async, trial_identities
 from masquerade.net.memory import run_together
 from masquerade.net.script import decode
-from masquerade.net.session import run_async
-from masquerade.protocol.assemble import assemble
+from masquerade.protocol import ASSEMBLER, Assembly
+from masquerade.protocol.assembling import assemble
 from masquerade.protocol.hand_in import Columns, read_columns, write_columns
-from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.tds.instruction_code import pack
-from masquerade.service.wire.control import Health
-from masquerade.service.wire.peers import PeerHttp, serve
+from masquerade.service import Health, PeerHttp
+from masquerade.service.wire.peers import serve
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 from protocol.tampering import changing

@@ -16,8 +16,8 @@ import pytest
 
 import masquerade as mq
 from homes import home
-from masquerade.anonymize.tds.view import LocalView
-from masquerade.data.records import ranks_of
+from masquerade.anonymize import LocalView
+from masquerade.data import ranks_of
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.protocol.sensitive.back_ends import rows_satisfy

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.net.script import Script
+from masquerade.net import Script
 from masquerade.protocol.learn.sums import Aggregation, MaskedSummands
 from protocol.test_learn_drop_out import LOST, SITES, before_the, scene, session, vanishing
 

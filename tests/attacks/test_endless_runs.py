@@ -12,11 +12,10 @@ import pytest
 
 from masquerade.errors import Conflict, NotAllowed
 from masquerade.progress import Stage
-from masquerade.service.agree.signing import SignedContract
+from masquerade.service import Approvals, SignedContract, StateFolder
 from masquerade.service.agree.terms import Refusal
-from masquerade.service.node.admission import NO_APPROVAL, Approvals, deal_id
+from masquerade.service.node.admission import NO_APPROVAL, deal_id
 from masquerade.service.node.session import PartySession
-from masquerade.service.node.state import StateFolder
 from masquerade.service.wire.control import Pending, ReadyAt, Signature
 from service.party_nodes import Coordinator, Folder, now, run, wish, world
 

@@ -15,15 +15,14 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.tds.groups import QidGroups
-from masquerade.crypto.circuit import to_bits
+from masquerade.anonymize import QidGroups
+from masquerade.crypto import to_bits
 from masquerade.protocol.providers import provider
 from masquerade.protocol.providers.shared_counts import SecretJudge
 from masquerade.protocol.sensitive.checks import RemoteChecks
 from papers.paper_tables import loan_table
 from protocol.test_collaborate import HOUSES, QID, collaborate, contract_of, table_of
-from protocol.test_mashup import contract_of as mashup_of
-from protocol.test_mashup import run_mashup
+from protocol.test_mashup import contract_of as mashup_of, run_mashup
 
 LIAR = 1  # its number among the providers
 

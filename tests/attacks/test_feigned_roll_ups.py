@@ -12,9 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from masquerade.service.agree.signing import SignedContract
+from masquerade.service import Ledger, SignedContract
 from masquerade.service.agree.terms import Deal, Refusal
-from masquerade.service.ledger import Ledger
 from service.party_nodes import Folder, run, world
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol import ASSEMBLER, Assembly
 from masquerade.protocol.align.align import EqualityProof, EqualityShare, align, who_differs
 from masquerade.protocol.align.curve import Positions
-from masquerade.protocol.assemble import assemble
-from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol.assembling import assemble
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 from protocol.tampering import changing, tampering

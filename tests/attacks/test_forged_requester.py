@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from masquerade.errors import MasqueradeError
-from masquerade.net.identity import Identity, self_signed
-from masquerade.service.agree.request import LIFETIME, Request
+from masquerade.net import Identity, self_signed
+from masquerade.service import Request
+from masquerade.service.agree.request import LIFETIME
 from masquerade.service.agree.terms import Deal, Offer, Refusal
 from service.party_nodes import Coordinator, Folder, now, run, wish, world
 from service.test_node_sessions import audited

@@ -14,12 +14,10 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
+from masquerade.service import Ledger, SignedContract, preview
 from masquerade.service.agree.answering import accepts
 from masquerade.service.agree.policy import Policy
-from masquerade.service.agree.signing import SignedContract
 from masquerade.service.agree.terms import Deal
-from masquerade.service.ledger import Ledger
-from masquerade.service.node.preview import preview
 from protocol.test_mashup import run_mashup
 from service.parties import BANK, CLINIC, NOW, carried, dealt, policy, request
 

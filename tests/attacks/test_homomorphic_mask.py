@@ -16,12 +16,11 @@ import numpy as np
 import pytest
 
 from homes import home
-from masquerade.crypto import homomorphic as paillier
-from masquerade.crypto.count_circuits import row_distinct
-from masquerade.crypto.homomorphic import PaillierPublic, PaillierSecret
+from masquerade.crypto import PaillierPublic, homomorphic as paillier, row_distinct
+from masquerade.crypto.homomorphic import PaillierSecret
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script
 from masquerade.protocol.pairs import prepare_pair
 from masquerade.protocol.sensitive.back_ends import rows_satisfy
 from masquerade.protocol.sensitive.histogram import Bounds

@@ -16,8 +16,8 @@ import pytest
 import masquerade as mq
 from masquerade.net.memory import Wire
 from masquerade.net.script import decode
+from masquerade.protocol import ASSEMBLER
 from masquerade.protocol.hand_in import Columns
-from masquerade.protocol.method import ASSEMBLER
 from papers.paper_tables import JOB, SEX, loan_records
 from protocol.test_mashup import LOANS, bag, contract_of, run_mashup
 

@@ -9,11 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from masquerade.crypto.hashing import TweakedHash
-from masquerade.crypto.key_value_store import digest_items
+from masquerade.crypto import TweakedHash, digest_items
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.net import Script, Send, kind_of
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script, Send, kind_of
 from masquerade.protocol.align.align import align
 from masquerade.protocol.align.oprf import Announced, Items
 from protocol.tampering import changing

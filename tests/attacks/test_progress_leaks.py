@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from masquerade.progress import Stage
-from masquerade.service.agree.signing import SignedContract
+from masquerade.service import SignedContract
 from masquerade.service.cards import rounded_up
 from masquerade.service.node.session import PartySession
 from masquerade.service.wire.control import Progress

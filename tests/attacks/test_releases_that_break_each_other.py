@@ -17,10 +17,9 @@ from typing import Any
 
 import pytest
 
-from masquerade.data.continuum import read_interval
+from masquerade.data import read_interval
 from masquerade.errors import NotFound
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.session_states import Status
+from masquerade.service import Coordinator, Status
 from service_house import JOBS, House, wait_until, write
 
 K = 20

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize import TableMethod
 
 QID = ("age", "salary", "job")
 BOTH = (mq.Mondrian(), mq.TopDownSpecialization())

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from fake_clock import FakeClock
+from masquerade.service import Scope, TokenKind
 from masquerade.service.api.app import document
-from masquerade.service.resources import Scope, TokenKind
 from service.api_server import PASSWORDS, Room, room
 
 ANY_TOKEN = {("get", "/me"), ("delete", "/sign-in"), ("post", "/sign-in")}  # the last needs none

@@ -6,10 +6,8 @@ import asyncio
 
 import pytest
 
-from masquerade.net import connect as gathering
-from masquerade.net import tls_stream
-from masquerade.net.channel import PartyAddress, Timings
-from masquerade.net.connect import Hello, Listener, encode, listen
+from masquerade.net import Listener, PartyAddress, Timings, connect as gathering, listen, tls_stream
+from masquerade.net.connect import Hello, encode
 from masquerade.net.tls_stream import ClientStream
 from net.nodes import AGREED, PEOPLE, TRUST
 

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from masquerade.audit.log import AuditLog
-from masquerade.audit.verify import LogVerification, verify
-from masquerade.net.identity import Identity
+from masquerade.audit import AuditLog, LogVerification, verify
+from masquerade.net import Identity
 from net.nodes import PEOPLE
 
 BANK = PEOPLE["bank"]

@@ -15,16 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from audit.logs import BANK, SESSION, events, records, whole_log
 from examples import examples
-from masquerade.audit.chained_file import Anchor
-from masquerade.audit.log import AuditLog
-from masquerade.audit.verify import verify
+from masquerade.audit import Anchor, AuditLog, verify
 from masquerade.errors import ParameterError
-from masquerade.net.transcript import Entry
+from masquerade.net import Entry
 from net.nodes import PEOPLE
 
 pytestmark = pytest.mark.system

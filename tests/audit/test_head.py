@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from audit.logs import BANK, events, records
-from masquerade.audit.chained_file import head_path, read_head
-from masquerade.audit.log import AuditLog
-from masquerade.audit.verify import verify
+from masquerade.audit import AuditLog, head_path, read_head, verify
 from masquerade.errors import Conflict, ParameterError
 
 

@@ -13,14 +13,10 @@ from typing import Any
 import pytest
 
 from audit.logs import BANK, CONTRACT, SESSION, events, fill, judged, records
-from masquerade.audit.chained_file import MOST_LINE, Anchor
-from masquerade.audit.log import AuditLog
-from masquerade.audit.verify import verify
+from masquerade.audit import Anchor, AuditLog, verify
+from masquerade.audit.chained_file import MOST_LINE
 from masquerade.errors import DataError, ParameterError, PeerError, PeerUnreachable
-from masquerade.net.channel import Channel
-from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.net.session import run_script
-from masquerade.net.transcript import read_transcript
+from masquerade.net import Channel, Message, Receive, Script, Send, read_transcript, run_script
 from net.nodes import PEOPLE, Party, session
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from audit.logs import BANK
-from masquerade.audit.chained_file import last_records
-from masquerade.audit.log import AuditLog
+from masquerade.audit import AuditLog, last_records
 from masquerade.errors import ParameterError
 
 

@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from audit.logs import BANK, events, fill, judged, records, whole_log
 from examples import examples
-from masquerade.audit.chained_file import MOST_LINE, Anchor
-from masquerade.audit.log import AuditLog
-from masquerade.audit.verify import verify
+from masquerade.audit import Anchor, AuditLog, verify
+from masquerade.audit.chained_file import MOST_LINE
 from masquerade.errors import AnswerIsNo, DataError, ParameterError
-from masquerade.net.identity import self_signed
+from masquerade.net import self_signed
 from net.nodes import PEOPLE
 
 thorough = settings(max_examples=examples(150), deadline=None)

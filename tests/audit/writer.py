@@ -9,8 +9,8 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from masquerade.audit.log import AuditLog
-from masquerade.net.identity import Identity
+from masquerade.audit import AuditLog
+from masquerade.net import Identity
 
 
 def main() -> None:

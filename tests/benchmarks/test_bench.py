@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 import masquerade as mq
 from forked import forked_servers
 from masquerade.cli import bench
-from masquerade.cli.main import command_line
+from masquerade.cli.app import command_line
 from masquerade.errors import ParameterError
-from masquerade.jobs.run import anonymize_job
+from masquerade.jobs import anonymize_job
 
 pytestmark = pytest.mark.system
 

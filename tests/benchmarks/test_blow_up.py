@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from masquerade.cli import bench
+from experiments import of_experiments
 from masquerade.errors import ParameterError
 
-blow_up = bench._load("_blow_up", Path(__file__).parents[2] / "benchmarks" / "_blow_up.py").blow_up
+blow_up = of_experiments("_blow_up").blow_up
 
 TABLE = pa.table(
     {

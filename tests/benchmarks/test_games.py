@@ -9,17 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
 from experiments import of_experiments
-from masquerade.data.released import Outcome
+from masquerade.data import Outcome
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Wire
-from masquerade.privacy.check import verify
-from masquerade.utility.scores import SCORES
+from masquerade.privacy import verify
+from masquerade.utility import SCORES
 from papers.paper_tables import loan_table, tree
 from strategies import CLASS, requirements, tables
 

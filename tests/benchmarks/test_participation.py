@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from experiments import of_experiments
 from masquerade.errors import ParameterError
 from masquerade.protocol.tds.method import AlwaysTakePart, Participation, TakePartWhenEven
-from masquerade.utility.scores import FIXED_ONE, fixed
+from masquerade.utility import FIXED_ONE, fixed
 
 games = of_experiments("_games")
 

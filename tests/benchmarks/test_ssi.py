@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from examples import examples
 from experiments import of_experiments
-from masquerade.crypto.bits import Bits
-from masquerade.crypto.homomorphic import SecretKey
+from masquerade.crypto import Bits, SecretKey
 from masquerade.errors import ParameterError, PeerBrokeProtocol
+from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script
 from masquerade.protocol.pairs import Pair, prepare_pair
 from masquerade.protocol.sensitive.back_ends import shared_tests
 from masquerade.protocol.sensitive.histogram import Bounds

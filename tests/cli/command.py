@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from forked import MASQUERADE
-from forked import run as run_forked
-from masquerade.cli.main import run
+from forked import MASQUERADE, run as run_forked
+from masquerade.cli.app import run
 
 _PROGRESS = re.compile(r"^\d+ s: (.*)\n", re.MULTILINE)
 

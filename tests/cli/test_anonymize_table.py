@@ -10,7 +10,7 @@ import pytest
 
 from cli.command import Answer, here
 from job.job_files import write_job
-from masquerade.data.read import TableFile
+from masquerade.data import TableFile
 from masquerade.methods import table_methods
 
 Capture = pytest.CaptureFixture[str]

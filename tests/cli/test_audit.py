@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli.command import here
-from masquerade.audit.chained_file import Anchor
-from masquerade.audit.log import AuditLog
-from masquerade.net.identity import Identity, self_signed
+from masquerade.audit import Anchor, AuditLog
+from masquerade.net import Identity, self_signed
 
 Capture = pytest.CaptureFixture[str]
 

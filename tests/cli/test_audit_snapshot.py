@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import Answer, here
-from masquerade.service.agree.signing import SignedContract
+from masquerade.service import SignedContract
 from service.party_nodes import DATASETS, DISEASES, Folder, run, world
 
 Capture = pytest.CaptureFixture[str]

@@ -22,8 +22,7 @@ from masquerade.cli.client import Teller, written_lines
 from masquerade.cli.output import ProgressDisplay
 from masquerade.client import Client
 from masquerade.client.calls import Me
-from masquerade.service.resources import Event, Role
-from masquerade.service.session_states import Status
+from masquerade.service import Event, Role, Status
 
 Capture = pytest.CaptureFixture[str]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

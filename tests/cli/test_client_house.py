@@ -12,8 +12,8 @@ import pytest
 
 import masquerade as mq
 from cli.command import Answer, here
-from masquerade.net.identity import self_signed
-from masquerade.service.accounts import Accounts
+from masquerade.net import self_signed
+from masquerade.service import Accounts
 from service_house import House, wait_until
 
 Capture = pytest.CaptureFixture[str]

@@ -20,8 +20,8 @@ from cli.command import forked, here
 from cli.test_mashup import alive, mashup_here, rows
 from forked import forked_servers
 from masquerade.cli.output import ProgressDisplay
-from masquerade.data.people import generate_people, people_taxonomies
-from masquerade.net.transcript import read_transcript
+from masquerade.data import generate_people, people_taxonomies
+from masquerade.net import read_transcript
 from masquerade.progress import Stage
 from party_processes import parties_of
 

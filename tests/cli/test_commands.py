@@ -12,7 +12,7 @@ import pytest
 from cli.command import files, here
 from job.job_files import JOB, TABLE, changed, write_job
 from masquerade.cli import output
-from masquerade.cli.main import COMMANDS, HEADINGS
+from masquerade.cli.app import COMMANDS, HEADINGS
 from masquerade.methods import table_methods
 
 Capture = pytest.CaptureFixture[str]

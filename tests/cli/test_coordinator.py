@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.command import Answer, here
-from masquerade.net.identity import make_trial
-from masquerade.service.accounts import Accounts
-from masquerade.service.coordinator.settings import CoordinatorSettings
-from masquerade.service.resources import Role
-from masquerade.service.store import Store
+from masquerade.net import make_trial
+from masquerade.service import Accounts, CoordinatorSettings, Role, Store
 from service_house import PASSWORD
 
 

@@ -20,9 +20,9 @@ import pytest
 from cli.command import MASQUERADE, here, process
 from docs.walkthrough import DOCS, Block, Reader, commands
 from forked import Forked
-from masquerade.audit.verify import verify as verify_log
+from masquerade.audit import verify as verify_log
 from masquerade.cli.demo import describe
-from masquerade.jobs.learn import read_model_file
+from masquerade.jobs import read_model_file
 
 pytestmark = pytest.mark.system
 

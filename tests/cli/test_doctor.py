@@ -24,17 +24,13 @@ from cli.command import Answer, here
 from conftest import PASSWORD
 from library.live_api import REQUEST, live_api
 from masquerade import __version__
-from masquerade.audit.log import AuditLog
+from masquerade.audit import AuditLog
+from masquerade.doctor import examine
 from masquerade.doctor.checks import CheckResult, clock_check
-from masquerade.doctor.doctor import examine
 from masquerade.doctor.service import database_checks, state_checks
-from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.net.identity import Identity, TrustStore, fingerprint, self_signed
+from masquerade.net import PROTOCOL_VERSION, Identity, TrustStore, fingerprint, self_signed
 from masquerade.progress import Stage
-from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import StateFolder
-from masquerade.service.store import Store
-from masquerade.service.wire.control import Health
+from masquerade.service import Health, NodeSettings, StateFolder, Store
 from masquerade.service.wire.peers import serve
 from service_house import House
 

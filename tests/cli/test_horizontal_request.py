@@ -17,8 +17,7 @@ import masquerade as mq
 from cli.command import Answer, here
 from masquerade.cli.client import Teller
 from masquerade.cli.output import ProgressDisplay
-from masquerade.service.accounts import Accounts
-from masquerade.service.resources import Event
+from masquerade.service import Accounts, Event
 from service_hospitals import Hospitals
 from service_house import toml_value, wait_until
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import files, here
-from masquerade.net.identity import Identity, TrustStore
+from masquerade.net import Identity, TrustStore
 
 Capture = pytest.CaptureFixture[str]
 

@@ -22,8 +22,8 @@ import pytest
 
 from cli.command import Answer, forked, here
 from forked import MASQUERADE, Forked
-from masquerade.data.people import generate_people, people_taxonomies
-from masquerade.net.transcript import read_transcript
+from masquerade.data import generate_people, people_taxonomies
+from masquerade.net import read_transcript
 from parties_here import parties_here
 from party_processes import parties_of
 

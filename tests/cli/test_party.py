@@ -22,14 +22,12 @@ from starlette.applications import Starlette
 from cli.command import MASQUERADE, Answer, files, here
 from forked import Forked
 from homes import home
-from masquerade.audit.verify import verify
+from masquerade.audit import verify
 from masquerade.errors import ParameterError
-from masquerade.service.agree.signing import SignedContract, sign
-from masquerade.service.node.admission import Approvals, deal_id
+from masquerade.service import Approvals, NodeSettings, SignedContract, StateFolder, review_page
+from masquerade.service.agree.signing import sign
+from masquerade.service.node.admission import deal_id
 from masquerade.service.node.node import PartyNode, notify, waits
-from masquerade.service.node.preview import review_page
-from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import StateFolder
 from masquerade.service.wire.control import Pending, Signature
 from service.party_nodes import COMMON, JOBS, PEOPLE, TOWNS, Folder, run, wish, world
 

@@ -17,8 +17,7 @@ from cli.command import Answer, here
 from contract.learning import EXAMPLES
 from masquerade.files import PRIVATE
 from masquerade.methods import learning_methods
-from masquerade.protocol.learn.method import LearningMethod
-from masquerade.protocol.learn.models import concordance
+from masquerade.protocol import LearningMethod, concordance
 from parties_here import parties_here
 
 Run = Callable[..., Answer]

@@ -324,6 +324,6 @@ def test_a_password_shows_nowhere(postgres: Postgres, tmp_path: Path, capfd: Cap
 
 def test_a_command_ends_silently_whatever_it_loaded() -> None:
     """DuckDB reports as its leak what nobody collected before the end."""
-    script = "import duckdb; from masquerade.cli.main import let_go; let_go()"
+    script = "import duckdb; from masquerade.cli.app import let_go; let_go()"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")

@@ -12,7 +12,7 @@ import typer
 from masquerade.cli import output
 from masquerade.cli.client import Teller
 from masquerade.cli.output import REPEAT_AFTER, REPEAT_AT_LEAST, ProgressDisplay, progress
-from masquerade.service.resources import Event
+from masquerade.service import Event
 
 Capture = pytest.CaptureFixture[str]
 

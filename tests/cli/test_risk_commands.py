@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import here
-from masquerade.engine.local import LocalEngine
+from masquerade.engine import LocalEngine
 from parties_here import parties_here
 
 Capture = pytest.CaptureFixture[str]

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 import masquerade as mq
 from console.world import World, digest
-from masquerade.service.cards import ColumnCard, SchemaCard, TaxonomyCard
-from masquerade.service.session_states import Status
-from masquerade.service.store import NewRelease, SessionRecord
+from masquerade.service import ColumnCard, SchemaCard, SessionRecord, Status
+from masquerade.service.cards import TaxonomyCard
+from masquerade.service.store import NewRelease
 from masquerade.service.wire.control import Published, PublishedDataset
 
 AGE = ColumnCard("age", "continuous")

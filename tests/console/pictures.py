@@ -14,7 +14,7 @@ from playwright.sync_api import Page, Playwright, sync_playwright
 from console.conftest import CHROMIUM, FLAGS, PATIENCE, Site, sign_in
 from console.hospitals import HospitalWorld
 from console.world import World, served
-from masquerade.demo.demo import run_demo
+from masquerade.demo import run_demo
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 

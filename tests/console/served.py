@@ -9,10 +9,8 @@ from pathlib import Path
 
 import uvicorn
 
-from masquerade.console.app import mount
-from masquerade.service.api.app import create_app
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.settings import CoordinatorSettings
+from masquerade.console import mount
+from masquerade.service import Coordinator, CoordinatorSettings, create_app
 
 
 class Told(uvicorn.Server):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masquerade.console.draft import OfferedColumn, RequestDraft, as_toml, refilled
-from masquerade.service.agree.request import read_request
+from masquerade.service import read_request
 
 COLUMNS = [
     OfferedColumn("bank", "people", "job", "attribute", True),

@@ -7,8 +7,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from masquerade.console.draft import (
@@ -23,11 +22,9 @@ from masquerade.console.draft import (
 )
 from masquerade.console.words import KINDS
 from masquerade.errors import ParameterError
-from masquerade.privacy.m_privacy.constraint import can_wrap
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.protocol.method import Proposal
-from masquerade.service.agree.arrangements import RULES
-from masquerade.service.agree.request import read_request
+from masquerade.privacy import REQUIREMENTS, can_wrap
+from masquerade.protocol import Proposal
+from masquerade.service import RULES, read_request
 
 JOB = OfferedColumn("bank", "customers", "job", "attribute")
 AGE = OfferedColumn("clinic", "patients", "age", "attribute")

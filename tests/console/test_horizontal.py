@@ -16,7 +16,7 @@ from console.conftest import PATIENCE, Site, Visit
 from console.hospitals import TOGETHER, HospitalWorld
 from console.test_looks import every_look
 from console.world import served
-from masquerade.service.session_states import Status
+from masquerade.service import Status
 
 expect.set_options(timeout=PATIENCE)
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Dialog, Locator, Page, expect
 
 from console.conftest import PATIENCE, Site, Visit, sign_in
 from console.world import PASSWORD
-from masquerade.service.session_states import Status
+from masquerade.service import Status
 
 expect.set_options(timeout=PATIENCE)
 

@@ -17,15 +17,12 @@ from console.test_horizontal import choose, open_form, shown
 from console.test_looks import every_look
 from console.world import served
 from masquerade.arrangement import PROVIDER
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
+from masquerade.data import Attribute, Schema, Table
 from masquerade.methods import learning_method_of
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution
-from masquerade.protocol.learn.frame import alone_at
-from masquerade.protocol.learn.learned import Learned
+from masquerade.protocol import EVERYBODY, Contract, Contribution, Learned, alone_at
+from masquerade.service import SessionRecord, Status
 from masquerade.service.coordinator.release_files import summary_of
-from masquerade.service.session_states import Status
-from masquerade.service.store import NewRelease, SessionRecord
+from masquerade.service.store import NewRelease
 
 expect.set_options(timeout=PATIENCE)
 

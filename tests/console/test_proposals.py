@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from masquerade.console.request_preview import _is_enough, proposed_columns, proposed_draft
-from masquerade.jobs.draft.roles import ANOTHER_CLASS, CLASS, MOST_QUASI_IDENTIFIERS, DescribedColumn, propose_by_name
-from masquerade.service.agree.request import read_request
-from masquerade.service.cards import ColumnCard, SchemaCard
-from masquerade.service.resources import Provider
+from masquerade.jobs import ANOTHER_CLASS, DescribedColumn, propose_by_name
+from masquerade.jobs.drafts.roles import CLASS, MOST_QUASI_IDENTIFIERS
+from masquerade.service import ColumnCard, Provider, SchemaCard, read_request
 
 
 def provider(party: str, *columns: ColumnCard, horizontal: bool = False) -> Provider:

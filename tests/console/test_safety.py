@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from argon2 import PasswordHasher
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
@@ -20,11 +19,9 @@ from console.conftest import Site
 from console.world import PASSWORD, World, served
 from examples import examples
 from fake_clock import FakeClock
-from masquerade.console.frame import COOKIE, LONGEST, NOW, Browsers, SignedOut, console_secret, own_path
+from masquerade.console.frame import COOKIE, IDLE, LONGEST, Browsers, SignedOut, console_secret, own_path
 from masquerade.errors import NotAllowed, ParameterError
-from masquerade.service.accounts import Accounts
-from masquerade.service.resources import Role
-from masquerade.service.store import Store
+from masquerade.service import Accounts, Role, Store
 
 FOREIGN = ["https://evil.example", "null", "http://127.0.0.1", "https://", "file://", "http://[", ""]
 
@@ -184,9 +181,9 @@ def is_in(door: Door, cookie: str, *, acting: bool = True) -> bool:
 def test_who_does_nothing_for_a_while_is_signed_out(door: Door) -> None:
     cookie, _ = door.browsers.sign_in("ana", PASSWORD)
     for _ in range(4):
-        door.clock.move(NOW - timedelta(minutes=1))
+        door.clock.move(IDLE - timedelta(minutes=1))
         assert is_in(door, cookie)
-    door.clock.move(NOW - timedelta(minutes=1))
+    door.clock.move(IDLE - timedelta(minutes=1))
     assert is_in(door, cookie, acting=False)  # a page that looks by itself
     door.clock.move(timedelta(minutes=2))
     assert not is_in(door, cookie)
@@ -195,9 +192,9 @@ def test_who_does_nothing_for_a_while_is_signed_out(door: Door) -> None:
 def test_nobody_stays_for_ever(door: Door) -> None:
     cookie, _ = door.browsers.sign_in("ana", PASSWORD)
     end = door.clock.now() + LONGEST
-    while door.clock.now() < end - NOW / 2:
+    while door.clock.now() < end - IDLE / 2:
         assert is_in(door, cookie)
-        door.clock.move(NOW / 2)
+        door.clock.move(IDLE / 2)
     door.clock.move(end - door.clock.now())
     assert not is_in(door, cookie)
 

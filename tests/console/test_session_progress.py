@@ -5,13 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from masquerade.console.session_progress import MOST_ROWS, SessionProgress, step_tree
-from masquerade.service.resources import Event
-from masquerade.service.session_states import Status
+from masquerade.service import Event, Status
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -15,20 +15,16 @@ from typing import Any
 from argon2 import PasswordHasher
 
 from forked import Forked
-from masquerade.anonymize.publish import publish
-from masquerade.anonymize.tds.method import TopDownSpecialization
-from masquerade.audit.log import AuditLog
-from masquerade.net.identity import make_trial
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.protocol.joint_keys import JointRatios
-from masquerade.report.risks import attacks_on
-from masquerade.service.accounts import Accounts
+from masquerade.anonymize import TopDownSpecialization, publish
+from masquerade.audit import AuditLog
+from masquerade.net import make_trial
+from masquerade.privacy import KAnonymity
+from masquerade.protocol import JointRatios
+from masquerade.report import attacks_on
+from masquerade.service import Accounts, ColumnCard, Coordinator, CoordinatorSettings, SchemaCard, SessionRecord, Status
 from masquerade.service.agree.terms import PriceList
-from masquerade.service.cards import ColumnCard, SchemaCard, TaxonomyCard
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.settings import CoordinatorSettings
-from masquerade.service.session_states import Status
-from masquerade.service.store import NewRelease, SessionRecord
+from masquerade.service.cards import TaxonomyCard
+from masquerade.service.store import NewRelease
 from masquerade.service.wire.control import Published, PublishedDataset
 from papers.paper_tables import loan_table
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
+from masquerade.data import Attribute, Schema, Table
 
 
 @dataclass(frozen=True)

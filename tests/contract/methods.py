@@ -15,9 +15,9 @@ import pytest
 
 import masquerade as mq
 from anonymize.reference_mondrian import UnionFirst
-from masquerade.anonymize.method import Method
-from masquerade.forms.declared import parameters_of
-from masquerade.protocol.contract import Contract
+from masquerade.anonymize import Method
+from masquerade.forms import parameters_of
+from masquerade.protocol import Contract
 from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.mondrian.method import JointMondrian

@@ -13,10 +13,8 @@ import pytest
 
 import masquerade as mq
 from contract.methods import HERE
-from masquerade.data.table import columns_of
-from masquerade.privacy.check import Verdict
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.data import columns_of
+from masquerade.privacy import REQUIREMENTS, GroupRequirement, Verdict
 from papers.paper_tables import JOB, SEX
 from privacy.definitions import PROVIDER, SENSITIVE, definition_of, figure, satisfied
 

@@ -17,11 +17,11 @@ import masquerade as mq
 from chunked import in_chunks, plain, told
 from contract.methods import TABLE_METHODS, entry_of, settings_of
 from contract.people import BOUNDED, SCHEMA, STEPWISE, assert_refusals, people, requirements
-from masquerade.anonymize.method import TableMethod
-from masquerade.engine.local import LocalEngine
+from masquerade.anonymize import TableMethod
+from masquerade.engine import LocalEngine
 from masquerade.errors import ParameterError
 from masquerade.methods import table_methods
-from masquerade.privacy.requirement import without_redundant
+from masquerade.privacy import without_redundant
 from privacy.definitions import SENSITIVE
 
 pytestmark = pytest.mark.usefixtures("few_queries")

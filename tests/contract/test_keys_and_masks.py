@@ -11,16 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from chunked import write_parts
 from examples import examples
-from masquerade.data.fingerprints import equal_cells, fingerprints
-from masquerade.engine.local import LocalEngine
+from masquerade.data import equal_cells, fingerprints
+from masquerade.engine import LocalEngine
 from masquerade.errors import ParameterError
-from masquerade.jobs.keys import opened_engine
+from masquerade.jobs import opened_engine
 
 N = 400
 

@@ -13,18 +13,25 @@ import pytest
 
 from contract.learning import EXAMPLES, LearningExample
 from masquerade.arrangement import PROVIDER, Arrangement
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
+from masquerade.data import Attribute, Schema, Table
 from masquerade.errors import DataError, PeerBrokeProtocol
 from masquerade.methods import learning_method_of, learning_methods, written_method
+from masquerade.net import Send, kind_of
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Send, kind_of
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution
-from masquerade.protocol.learn.frame import LearnedModel, alone_at
-from masquerade.protocol.learn.learned import Learned
-from masquerade.protocol.learn.method import Collection, LearningMethod, LearningProposal
+from masquerade.protocol import (
+    ASSEMBLER,
+    EVERYBODY,
+    Collection,
+    Contract,
+    Contribution,
+    Learned,
+    LearningMethod,
+    LearningProposal,
+    Seat,
+    alone_at,
+)
+from masquerade.protocol.learn.frame import LearnedModel
 from masquerade.protocol.learn.models import alike
-from masquerade.protocol.method import ASSEMBLER, Seat
 
 NAMES = ("anna", "berta", "carla")
 

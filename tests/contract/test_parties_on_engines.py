@@ -16,34 +16,24 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from chunked import rows_of, write_parts
 from dask_cluster import cluster
 from examples import examples
-from masquerade.data.read_parquet import parted_files
-from masquerade.data.records import Records
-from masquerade.engine.chunks import Engine
-from masquerade.engine.cluster import DaskEngine
-from masquerade.engine.local import LocalEngine
+from masquerade.data import Records, parted_files
+from masquerade.engine import DaskEngine, Engine, LocalEngine
+from masquerade.net import Script
 from masquerade.net.memory import SentMessage, Wire
-from masquerade.net.script import Script, decode
-from masquerade.protocol import common_records
-from masquerade.protocol.contract import Contract
+from masquerade.net.script import decode
+from masquerade.protocol import Contract, Seat, common_records, read_own_records, wanted_of_party
 from masquerade.protocol.hand_in import Columns
-from masquerade.protocol.method import Seat
 from masquerade.protocol.mondrian.method import JointMondrian
-from masquerade.protocol.own_rows import read_own_records, wanted_of_party
-from protocol.test_boundaries import METHODS, bounded, records
-from protocol.test_boundaries import QID as LIMITED
-from protocol.test_boundaries import contract_of as within_boundaries
+from protocol.test_boundaries import METHODS, QID as LIMITED, bounded, contract_of as within_boundaries, records
 from protocol.test_cut_checks import people
 from protocol.test_joint_mondrian import contract_of as by_mondrian
-from protocol.test_mashup import SCHEMA as LOANS
-from protocol.test_mashup import contract_of as by_tds
-from protocol.test_mashup import run_mashup
+from protocol.test_mashup import SCHEMA as LOANS, contract_of as by_tds, run_mashup
 
 SCHEMA = mq.Schema(
     [

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from masquerade.forms.declared import parameters_of
-from masquerade.methods import BUILT_IN, kind_of, methods
+from masquerade.forms import parameters_of
+from masquerade.methods.registry import BUILT_IN, kind_of, methods
 from masquerade.plugins import loaded
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.protocol.method import SessionMethod
+from masquerade.privacy import REQUIREMENTS
+from masquerade.protocol import SessionMethod
 
 ROOT = Path(__file__).parents[2]
 DECLARED = [*methods(), *REQUIREMENTS.values()]
@@ -20,7 +20,7 @@ DECLARED = [*methods(), *REQUIREMENTS.values()]
 # Texts that are examples for people: any other name would do as well; and words of something else.
 EXAMPLES = {
     "privacy/registry.py",  # the other
-    "methods/__init__.py",  # the list, and which one is taken where none is named
+    "methods/registry.py",  # the list, and which one is taken where none is named
     "protocol/align/alignment_ways.py",  # another "auto": of ways to align
     "data/people.py",  # the job file of generated people
     "demo/scene.py",  # what the demo asks for

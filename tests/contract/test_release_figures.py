@@ -13,22 +13,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
+from masquerade.anonymize import wanted_of
 from masquerade.anonymize.method import records_of
-from masquerade.anonymize.publish import wanted_of
-from masquerade.data.records import ReadPart, Records, joined_chunks
-from masquerade.data.table import Origin
-from masquerade.engine.chunks import Engine
-from masquerade.engine.here import Here
-from masquerade.engine.local import LocalEngine
+from masquerade.data import Origin, Records, joined_chunks
+from masquerade.data.records import ReadPart
+from masquerade.engine import Engine, Here, LocalEngine
 from masquerade.errors import ParameterError
-from masquerade.privacy.check import ReleasedRows, verify
-from masquerade.utility.comparison import Comparison, counts_before
-from masquerade.utility.measures import COUNTED, NEEDING_WORKLOAD, Measurer
+from masquerade.privacy import ReleasedRows, verify
+from masquerade.utility import COUNTED, NEEDING_WORKLOAD, Comparison, Measurer, counts_before
 from strategies import CLASS, SENSITIVE, requirements, tables
 
 CHUNKS = 3

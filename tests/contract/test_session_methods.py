@@ -30,16 +30,23 @@ from contract.people import (
     people,
     requirements,
 )
-from masquerade.anonymize.preparation import hopeless_at_once
+from masquerade.anonymize import hopeless_at_once
 from masquerade.errors import Problem
 from masquerade.methods import methods_between_parties, written_method
+from masquerade.net import kind_of
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import kind_of
-from masquerade.privacy.m_privacy.constraint import can_wrap
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, terms_of, written_requirement
-from masquerade.protocol.method import ASSEMBLER, Assembly, Proposal, SessionMethod
+from masquerade.privacy import REQUIREMENTS, GroupRequirement, can_wrap
+from masquerade.protocol import (
+    ASSEMBLER,
+    EVERYBODY,
+    Assembly,
+    Contract,
+    Contribution,
+    Proposal,
+    SessionMethod,
+    terms_of,
+    written_requirement,
+)
 from privacy.definitions import PROVIDER, SENSITIVE, definition_of, satisfied
 from protocol.seats import seated
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from contract.methods import TABLE_METHODS, entry_of, settings_of
@@ -27,12 +26,10 @@ from contract.people import (
     requirements,
 )
 from examples import QUICK, examples
-from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.preparation import hopeless_at_once
+from masquerade.anonymize import TableMethod, hopeless_at_once
 from masquerade.errors import ParameterError
 from masquerade.methods import table_methods
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement, without_redundant
+from masquerade.privacy import REQUIREMENTS, GroupRequirement, without_redundant
 from privacy.definitions import SENSITIVE, definition_of, satisfied
 
 pytestmark = pytest.mark.usefixtures("few_queries")

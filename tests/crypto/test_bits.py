@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.crypto.bits import as_bits, choose, digits, pack, transpose, unpack
+from masquerade.crypto import digits, pack, unpack
+from masquerade.crypto.bits import as_bits, choose, transpose
 from masquerade.errors import ParameterError
 
 

@@ -6,16 +6,20 @@ from itertools import count
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random, set_up
 from examples import examples
-from masquerade.crypto import BadMessage
-from masquerade.crypto.punctured_trees import Word
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.crypto.unit_products import BlockPicker, BlockPlanter, UnitPicker, UnitPlanter
-from masquerade.errors import ParameterError
+from masquerade.crypto import (
+    BlockPicker,
+    BlockPlanter,
+    TransferReceiver,
+    TransferSender,
+    UnitPicker,
+    UnitPlanter,
+    WordType,
+)
+from masquerade.errors import BadMessage, ParameterError
 
 NARROW, WIDE = np.dtype(np.uint16), np.dtype(np.uint32)
 Transfers = tuple[TransferSender, TransferReceiver]
@@ -27,7 +31,9 @@ def transfers() -> Transfers:
     return set_up()
 
 
-def both(leaves: int, columns: int, block: int, word: Word, transfers: Transfers) -> tuple[BlockPlanter, BlockPicker]:
+def both(
+    leaves: int, columns: int, block: int, word: WordType, transfers: Transfers
+) -> tuple[BlockPlanter, BlockPicker]:
     session = b"blocks %d" % next(tables)
     return (
         BlockPlanter(session, transfers[0], leaves, columns, block, word),
@@ -45,7 +51,7 @@ def both(leaves: int, columns: int, block: int, word: Word, transfers: Transfers
     word=st.sampled_from([NARROW, WIDE]),
 )
 def test_rows_are_added_up_by_leaf_and_block(
-    n: int, leaves: int, columns: int, block: int, seed: int, word: Word, transfers: Transfers
+    n: int, leaves: int, columns: int, block: int, seed: int, word: WordType, transfers: Transfers
 ) -> None:
     random = np.random.default_rng(seed)
     chosen, rows = random.integers(0, leaves, n), random.integers(0, 1 << 16, (n, columns)).astype(word)

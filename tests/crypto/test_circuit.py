@@ -7,12 +7,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.crypto import circuits_library, words
-from masquerade.crypto.circuit import FALSE, TRUE, Bits, Builder, CircuitError, Literal, Word, evaluate, to_bits
+from masquerade.crypto import FALSE, TRUE, Bits, Builder, Literal, Word, circuits_library, to_bits, words
+from masquerade.crypto.circuit import CircuitError, evaluate
 from masquerade.errors import ParameterError
 
 FORMS = pytest.mark.parametrize("shallow", [False, True], ids=["small", "shallow"])

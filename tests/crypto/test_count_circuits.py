@@ -6,12 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.crypto import count_circuits as circuits
-from masquerade.crypto.circuit import Circuit, evaluate, to_bits
+from masquerade.crypto import Circuit, count_circuits as circuits, to_bits
+from masquerade.crypto.circuit import evaluate
 from masquerade.errors import ParameterError
 from masquerade.protocol.sensitive.verdict import row_inputs
 

@@ -7,14 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.crypto import count_circuits as circuits
-from masquerade.crypto import count_circuits as fixed_log
-from masquerade.crypto import words
-from masquerade.crypto.circuit import Builder, Circuit, evaluate, to_bits
+from masquerade.crypto import Builder, Circuit, count_circuits as circuits, count_circuits as fixed_log, to_bits, words
+from masquerade.crypto.circuit import evaluate
 
 WIDTH = 7
 histograms = st.lists(st.lists(st.integers(0, 25), min_size=4, max_size=4), min_size=1, max_size=40)

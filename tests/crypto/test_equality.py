@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from masquerade.crypto import BadMessage
-from masquerade.crypto.equality import PROOF_BYTES, EqualityTest
-from masquerade.crypto.group import POINT_BYTES
+from masquerade.crypto import POINT_BYTES, EqualityTest
+from masquerade.crypto.equality import PROOF_BYTES
+from masquerade.errors import BadMessage
 
 
 def verdicts(one: bytes, other: bytes, sessions: tuple[bytes, bytes] = (b"s", b"s")) -> tuple[bool, bool]:

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from crypto.two_parties import balanced
 from examples import examples
-from masquerade.crypto import BadMessage, circuits_library, garble, words
-from masquerade.crypto.circuit import Bits, Builder, Circuit, evaluate, to_bits
-from masquerade.crypto.garble import Delta, Evaluator, Garbler, Garbling, corrected
+from masquerade.crypto import (
+    Bits,
+    Builder,
+    Circuit,
+    Delta,
+    Evaluator,
+    Garbler,
+    Garbling,
+    TransferReceiver,
+    TransferSender,
+    circuits_library,
+    corrected,
+    garble,
+    to_bits,
+    words,
+)
+from masquerade.crypto.circuit import evaluate
 from masquerade.crypto.hashing import expand_blocks, random_blocks
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 KEY = b"one session only"
 

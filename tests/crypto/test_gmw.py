@@ -7,26 +7,31 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import balanced
 from examples import examples
-from masquerade.crypto import BadMessage, circuits_library, gmw, words
-from masquerade.crypto.circuit import Bits, Builder, Circuit, evaluate
-from masquerade.crypto.gmw import (
+from masquerade.crypto import (
+    Bits,
+    Builder,
+    Circuit,
     HeldCircuit,
     InputMasks,
     SharedEvaluation,
+    TransferReceiver,
+    TransferSender,
     TripleMaking,
     Triples,
     ZeroShares,
+    circuits_library,
+    gmw,
     hold,
     opened,
     share_message,
+    words,
 )
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.errors import ParameterError
+from masquerade.crypto.circuit import evaluate
+from masquerade.errors import BadMessage, ParameterError
 
 
 def random_bits(*shape: int) -> Bits:

@@ -6,12 +6,11 @@ import hashlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from nacl import bindings
 
 from examples import examples
-from masquerade.crypto.group import POINT_BYTES, Blinding, NotAPoint, as_points, hash_texts
+from masquerade.crypto import POINT_BYTES, Blinding, NotAPoint, as_points, hash_texts
 
 PRIME = 2**255 - 19
 TEXTS = [str(number).encode() for number in range(300)]

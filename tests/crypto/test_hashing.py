@@ -5,21 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random
 from examples import examples
-from masquerade.crypto.hashing import (
-    Stream,
-    TweakCounter,
-    TweakedHash,
-    blocks_from_bytes,
-    derive_key,
-    expand,
-    expand_blocks,
-    random_blocks,
-)
+from masquerade.crypto import TweakedHash, derive_key, expand
+from masquerade.crypto.hashing import Stream, TweakCounter, blocks_from_bytes, expand_blocks, random_blocks
 from masquerade.errors import ParameterError
 
 # NIST SP 800-38A, F.1.1: AES-128 in ECB mode.

@@ -7,29 +7,29 @@ import secrets
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random
 from examples import examples
-from masquerade.crypto import BadMessage
-from masquerade.crypto import homomorphic as okamoto_uchiyama
-from masquerade.crypto import homomorphic as paillier
+from masquerade.crypto import (
+    OkamotoUchiyamaPublic,
+    PaillierPublic,
+    SecretKey,
+    Slots,
+    homomorphic as okamoto_uchiyama,
+    homomorphic as paillier,
+)
 from masquerade.crypto.homomorphic import (
     STATISTICAL_BITS,
     FixedBase,
-    OkamotoUchiyamaPublic,
     OkamotoUchiyamaSecret,
-    PaillierPublic,
     PaillierSecret,
     PublicKey,
-    SecretKey,
-    Slots,
     is_prime,
     power,
     random_prime,
 )
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 # Two well-known primes: the largest below 2^1024 and the smallest above 2^1023.
 P, Q = 2**1024 - 105, 2**1023 + 1155

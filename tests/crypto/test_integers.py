@@ -7,17 +7,19 @@ from typing import Any
 
 import pytest
 
-from masquerade.crypto import homomorphic
-from masquerade.crypto import homomorphic as integers
-from masquerade.crypto import homomorphic as okamoto_uchiyama
-from masquerade.crypto.homomorphic import (
-    FixedBase,
+from masquerade.crypto import (
     OkamotoUchiyamaPublic,
-    OkamotoUchiyamaSecret,
     PaillierPublic,
-    PaillierSecret,
     SecretKey,
     Slots,
+    homomorphic,
+    homomorphic as integers,
+    homomorphic as okamoto_uchiyama,
+)
+from masquerade.crypto.homomorphic import (
+    FixedBase,
+    OkamotoUchiyamaSecret,
+    PaillierSecret,
     is_prime,
     power,
     random_prime,

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import balanced
 from examples import examples
-from masquerade.crypto.hashing import TweakedHash, random_blocks
-from masquerade.crypto.key_value_store import (
-    DENSE,
-    Buckets,
-    SlotPositions,
-    StoreLayout,
-    decode,
-    digest_items,
-    encode,
-    expansion,
-    peel,
-    selected,
-    solve,
-)
+from masquerade.crypto import Buckets, SlotPositions, StoreLayout, TweakedHash, decode, digest_items, encode
+from masquerade.crypto.hashing import random_blocks
+from masquerade.crypto.key_value_store import DENSE, expansion, peel, selected, solve
 from masquerade.errors import Bug, ParameterError
 
 FAMILY = TweakedHash(bytes(16))

@@ -19,20 +19,40 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from crypto.two_parties import set_up
 from homes import home
-from masquerade.crypto import transfer_extension as column_seeds
+from masquerade.crypto import (
+    BidWords,
+    BlockPicker,
+    BlockPlanter,
+    Delta,
+    Evaluator,
+    Garbler,
+    Orderer,
+    Owner,
+    PowerOfTwo,
+    SharedEvaluation,
+    TableReceiver,
+    TableSender,
+    TransferReceiver,
+    TripleMaking,
+    TweakedHash,
+    UnitPicker,
+    UnitPlanter,
+    UnitVectors,
+    batches,
+    compare_bids,
+    derive_key,
+    expand,
+    hold,
+    share_message,
+    to_bits,
+    transfer_extension as column_seeds,
+    undefeated,
+    word_for,
+)
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
-from masquerade.crypto.circuit import to_bits
-from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
-from masquerade.crypto.garble import Delta, Evaluator, Garbler
-from masquerade.crypto.gmw import SharedEvaluation, TripleMaking, hold, share_message
-from masquerade.crypto.hashing import TweakedHash, derive_key, expand
-from masquerade.crypto.oblivious_permutation import Orderer, Owner, batches
-from masquerade.crypto.one_of_n import TableReceiver, TableSender
-from masquerade.crypto.punctured_trees import RowSums, TreeReceiver, TreeSender, word_for
-from masquerade.crypto.rings import PowerOfTwo, PrimeField
-from masquerade.crypto.transfer_extension import SentBatch, TransferReceiver
-from masquerade.crypto.unit_products import BlockPicker, BlockPlanter, UnitPicker, UnitPlanter
-from masquerade.crypto.unit_vectors import UnitVectors
+from masquerade.crypto.punctured_trees import RowSums, TreeReceiver, TreeSender
+from masquerade.crypto.rings import PrimeField
+from masquerade.crypto.transfer_extension import SentBatch
 
 CHOICES = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1], np.uint8)
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import masquerade as mq
-from masquerade.crypto.circuit import evaluate, to_bits
-from masquerade.crypto.logarithm import SERIES_ERRORS, Precision, rough_circuit, scaled_logarithms, split_circuit
+from masquerade.crypto import Precision, rough_circuit, scaled_logarithms, split_circuit, to_bits
+from masquerade.crypto.circuit import evaluate
+from masquerade.crypto.logarithm import SERIES_ERRORS
 
 PAPER = [(17, 3, 1497), (13, 4, 1386), (10, 5, 1314)]  # bits of x, terms, gates
 

@@ -6,26 +6,14 @@ from math import factorial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random, set_up
 from examples import examples
 from homes import home
-from masquerade.crypto import BadMessage
-from masquerade.crypto.oblivious_permutation import (
-    Order,
-    Orderer,
-    Owner,
-    batches,
-    depth_for,
-    rearranged,
-    stages_of,
-    switches,
-)
-from masquerade.crypto.punctured_trees import Words
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.errors import ParameterError
+from masquerade.crypto import Orderer, Owner, TransferReceiver, TransferSender, Words, batches, depth_for, stages_of
+from masquerade.crypto.oblivious_permutation import Order, rearranged, switches
+from masquerade.errors import BadMessage, ParameterError
 
 NARROW = np.dtype(np.uint16)
 Transfers = tuple[TransferSender, TransferReceiver]

@@ -8,23 +8,20 @@ import numpy as np
 import pytest
 
 from crypto.two_parties import balanced
-from masquerade.crypto import BadMessage
-from masquerade.crypto.bits import BitMatrix, bit_columns, digests, rank
-from masquerade.crypto.hashing import TweakedHash, random_blocks
-from masquerade.crypto.key_value_store import decode, digest_items, zero_shares
-from masquerade.crypto.oblivious_prf import (
-    ANSWER_BYTES,
-    CHOICE_BITS,
-    COLUMNS,
+from masquerade.crypto import (
     HeldStore,
     ItemStore,
     PrfReceiver,
     PrfSender,
-    Query,
-    _Public,
-    values_of,
+    TweakedHash,
+    decode,
+    digest_items,
+    zero_shares,
 )
-from masquerade.errors import ParameterError
+from masquerade.crypto.bits import BitMatrix, bit_columns, digests, rank
+from masquerade.crypto.hashing import random_blocks
+from masquerade.crypto.oblivious_prf import ANSWER_BYTES, CHOICE_BITS, COLUMNS, Query, _Public, values_of
+from masquerade.errors import BadMessage, ParameterError
 
 FAMILY = TweakedHash(bytes(16))
 Sides = tuple[PrfReceiver, PrfSender]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import balanced, looks_random, set_up
 from examples import examples
-from masquerade.crypto import BadMessage
-from masquerade.crypto.hashing import TweakedHash
-from masquerade.crypto.one_of_n import TableReceiver, TableSender, digits_of
+from masquerade.crypto import TableReceiver, TableSender, TweakedHash
+from masquerade.crypto.one_of_n import digits_of
 from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 
 @pytest.fixture(scope="module")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random, set_up
 from examples import examples
-from masquerade.crypto import BadMessage
-from masquerade.crypto.products import ProductReceiver, ProductSender
-from masquerade.crypto.rings import PowerOfTwo, PrimeField, Ring
+from masquerade.crypto import PowerOfTwo, ProductReceiver, ProductSender, Ring, TransferReceiver, TransferSender
+from masquerade.crypto.rings import PrimeField
 from masquerade.crypto.shares import reconstruct
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender, message_bytes
-from masquerade.errors import ParameterError
+from masquerade.crypto.transfer_extension import message_bytes
+from masquerade.errors import BadMessage, ParameterError
 
 Pair = tuple[TransferSender, TransferReceiver]
 RINGS = [PowerOfTwo(1), PowerOfTwo(20), PowerOfTwo(64), PrimeField(2), PrimeField(65537), PrimeField(2**61 - 1)]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.crypto.circuit import evaluate, to_bits
-from masquerade.crypto.circuits_library import MANTISSA, reciprocal_circuit
+from masquerade.crypto import MANTISSA, reciprocal_circuit, to_bits
+from masquerade.crypto.circuit import evaluate
 
 
 @settings(max_examples=examples(50), deadline=None)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random
 from examples import examples
-from masquerade.crypto import BadMessage
-from masquerade.crypto.rings import PowerOfTwo, PrimeField, Ring
-from masquerade.crypto.secure_sum import MaskKey, PairwiseMasks, unmask_sum
+from masquerade.crypto import MaskKey, PairwiseMasks, PowerOfTwo, Ring, unmask_sum
+from masquerade.crypto.rings import PrimeField
 from masquerade.crypto.shares import reconstruct, share
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 LARGEST_PRIME = 2**62 - 57
 RINGS = [

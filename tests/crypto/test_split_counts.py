@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random, set_up
 from examples import examples
-from masquerade.crypto import BadMessage
-from masquerade.crypto.split_counts import ValuePicker, ValuePlanter, tree_batches, word_of_counts
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.errors import ParameterError
+from masquerade.crypto import TransferReceiver, TransferSender, ValuePicker, ValuePlanter, tree_batches
+from masquerade.crypto.split_counts import word_of_counts
+from masquerade.errors import BadMessage, ParameterError
 
 Transfers = tuple[TransferSender, TransferReceiver]
 columns = count()

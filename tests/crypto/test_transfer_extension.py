@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import balanced, looks_random, random_bits, set_up
 from examples import examples
-from masquerade.crypto import BadMessage
-from masquerade.crypto import transfer_extension as column_seeds
-from masquerade.crypto.hashing import TweakedHash, random_blocks
-from masquerade.crypto.rings import PowerOfTwo, PrimeField, Ring
-from masquerade.crypto.transfer_extension import (
+from masquerade.crypto import (
+    PowerOfTwo,
     ReceivedBatch,
-    SentBatch,
+    Ring,
     TransferReceiver,
     TransferSender,
-    message_bytes,
+    TweakedHash,
+    transfer_extension as column_seeds,
 )
-from masquerade.errors import ParameterError
+from masquerade.crypto.hashing import random_blocks
+from masquerade.crypto.rings import PrimeField
+from masquerade.crypto.transfer_extension import SentBatch, message_bytes
+from masquerade.errors import BadMessage, ParameterError
 
 RINGS = [PowerOfTwo(1), PowerOfTwo(13), PowerOfTwo(64), PrimeField(2), PrimeField(65537), PrimeField(2**61 - 1)]
 Pair = tuple[TransferSender, TransferReceiver]

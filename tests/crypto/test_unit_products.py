@@ -6,16 +6,13 @@ from itertools import count
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random, set_up
 from examples import examples
-from masquerade.crypto import BadMessage
-from masquerade.crypto.punctured_trees import RowSums, Word, Words, word_for
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.crypto.unit_products import UnitPicker, UnitPlanter
-from masquerade.errors import ParameterError
+from masquerade.crypto import TransferReceiver, TransferSender, UnitPicker, UnitPlanter, Words, WordType, word_for
+from masquerade.crypto.punctured_trees import RowSums
+from masquerade.errors import BadMessage, ParameterError
 
 NARROW, WIDE = np.dtype(np.uint16), np.dtype(np.uint32)
 
@@ -31,7 +28,7 @@ def transfers() -> Transfers:
 
 
 def both(
-    rows: int, columns: int, word: Word = NARROW, transfers: Transfers | None = None
+    rows: int, columns: int, word: WordType = NARROW, transfers: Transfers | None = None
 ) -> tuple[UnitPlanter, UnitPicker]:
     sender, receiver = transfers or set_up()
     session = b"table %d" % next(tables)
@@ -39,7 +36,12 @@ def both(
 
 
 def shares(
-    pairs: list[tuple[int, int]], rows: int, columns: int, word: Word, batch: int, transfers: Transfers | None = None
+    pairs: list[tuple[int, int]],
+    rows: int,
+    columns: int,
+    word: WordType,
+    batch: int,
+    transfers: Transfers | None = None,
 ) -> tuple[Words, Words, list[bytes]]:
     """Both shares, and everything that travelled; two batches are under way at a time."""
     planter, picker = both(rows, columns, word, transfers)
@@ -69,7 +71,7 @@ def many_pairs(draw: st.DrawFn) -> tuple[list[tuple[int, int]], int, int]:
 @settings(max_examples=examples(40), deadline=None)
 @given(drawn=many_pairs(), word=st.sampled_from([NARROW, WIDE]), batch=st.integers(1, 30))
 def test_the_shares_sum_to_the_counts(
-    transfers: Transfers, drawn: tuple[list[tuple[int, int]], int, int], word: Word, batch: int
+    transfers: Transfers, drawn: tuple[list[tuple[int, int]], int, int], word: WordType, batch: int
 ) -> None:
     pairs, rows, columns = drawn
     counts = np.zeros((rows, columns), np.int64)

@@ -7,15 +7,21 @@ from itertools import count
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random, set_up
 from examples import examples
-from masquerade.crypto import BadMessage
-from masquerade.crypto.punctured_trees import Word, Words, random_words
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.crypto.unit_vectors import LANES, Labels, UnitVectors
+from masquerade.crypto import (
+    LANES,
+    Labels,
+    TransferReceiver,
+    TransferSender,
+    UnitVectors,
+    Words,
+    WordType,
+    random_words,
+)
+from masquerade.errors import BadMessage
 
 NARROW, WIDE = np.dtype(np.uint16), np.dtype(np.uint32)
 Transfers = tuple[TransferSender, TransferReceiver]
@@ -34,7 +40,7 @@ def exchanged(sides: Sequence[UnitVectors], step: str, told: Sequence[bytes]) ->
 
 
 def shares(
-    own: Sequence[Labels], size: int, word: Word, ways: tuple[Transfers, Transfers]
+    own: Sequence[Labels], size: int, word: WordType, ways: tuple[Transfers, Transfers]
 ) -> tuple[list[Words], list[bytes]]:
     """Both parties' shares of the vectors, and everything that travelled but the table of eight."""
     session, n = b"vectors %d" % next(tables), len(own[0])
@@ -61,7 +67,7 @@ def shares(
 @settings(max_examples=examples(25), deadline=None)
 @given(size=st.integers(1, 70), n=st.integers(1, 20), seed=st.integers(0, 2**32), word=st.sampled_from([NARROW, WIDE]))
 def test_shares_add_up_to_unit_vectors(
-    size: int, n: int, seed: int, word: Word, ways: tuple[Transfers, Transfers]
+    size: int, n: int, seed: int, word: WordType, ways: tuple[Transfers, Transfers]
 ) -> None:
     random = np.random.default_rng(seed)
     digits = UnitVectors(b"any", 0, ways[0], size, word).digits

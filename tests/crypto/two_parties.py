@@ -7,7 +7,7 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
+from masquerade.crypto import TransferReceiver, TransferSender
 
 
 def set_up(session: bytes = b"session, a to b") -> tuple[TransferSender, TransferReceiver]:

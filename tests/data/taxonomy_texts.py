@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from masquerade.data.schema import AttributeKind
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.data.taxonomy_files import read_taxonomy
+from masquerade.data import AttributeKind, Taxonomy, read_taxonomy
 from masquerade.errors import TaxonomyError
 
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.boundary import pruned
+from masquerade.data import pruned
 from masquerade.errors import ParameterError
 from papers.paper_tables import JOB
 

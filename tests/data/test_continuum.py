@@ -7,10 +7,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from masquerade.data.continuum import (
+from masquerade.data import (
     Continuum,
     NumberStyle,
     days,

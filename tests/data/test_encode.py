@@ -9,16 +9,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.data.column import Column
-from masquerade.data.continuum import Continuum, read_interval
-from masquerade.data.encode import code, distinct, encode, missing_rows, texts
-from masquerade.data.schema import Attribute
-from masquerade.data.table import Origin, Table
-from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.data import (
+    Attribute,
+    Branch,
+    Column,
+    Continuum,
+    Origin,
+    Table,
+    Taxonomy,
+    code,
+    distinct,
+    encode,
+    missing_rows,
+    read_interval,
+    texts,
+)
 from masquerade.errors import DataError, ParameterError, TaxonomyError
 from strategies import DECADES, tables
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from masquerade.data.fingerprints import fingerprints
+from masquerade.data import fingerprints
 
 
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=5), st.text(max_size=40))

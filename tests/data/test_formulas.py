@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.data.write import count_formulas, escape_formulas, unescape_formulas
+from masquerade.data import count_formulas, escape_formulas, unescape_formulas
 
 FORMULAS = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3+cmd", "\t=1", "\r=1", "=", "-"]
 HARMLESS = ["", "a=b", "-5", "+3.5e-7", "1,234", "[-inf, 37)", "'tis", "O'Neil", "10%"]

@@ -14,8 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
+from masquerade.data import Attribute, Schema, Table
 from masquerade.errors import DataError, ParameterError
 
 PEOPLE: dict[str, list[Any]] = {

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from masquerade.data.file_kinds import is_parted
-from masquerade.data.read import TableFile
-from masquerade.data.read_parquet import parted_files, read_parted
+from masquerade.data import TableFile, is_parted, parted_files
+from masquerade.data.read_parquet import read_parted
 from masquerade.errors import DataError
 
 

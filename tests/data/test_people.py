@@ -12,22 +12,22 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pytest
 
-from masquerade.anonymize.tds.method import TopDownSpecialization
-from masquerade.data.people import (
-    ORGANISATIONS,
+from masquerade.anonymize import TopDownSpecialization
+from masquerade.data import (
+    Attribute,
+    AttributeKind,
+    Schema,
+    Table,
     common_people,
     generate_people,
-    people_job,
     people_taxonomies,
+    read_taxonomy,
     split_people,
-    write_people,
 )
-from masquerade.data.schema import Attribute, AttributeKind, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy_files import find_taxonomies, read_taxonomy
+from masquerade.data.people import ORGANISATIONS, people_job, write_people
+from masquerade.data.taxonomy_files import find_taxonomies
 from masquerade.errors import ParameterError
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
+from masquerade.privacy import KAnonymity, LDiversity
 
 
 def digest(table: pa.Table) -> str:

@@ -6,21 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.data.query_log import (
-    UNKNOWN,
-    All,
-    Compared,
-    Condition,
-    LoggedQuery,
-    Not,
-    Some,
-    parse_query_log,
-    read_query_log,
-)
+from masquerade.data import All, Compared, Condition, Not, Some, read_query_log
+from masquerade.data.query_log import UNKNOWN, LoggedQuery, parse_query_log
 from masquerade.errors import DataError, ParameterError
 
 OVER_50 = Compared("age", ">", "50")

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from data.reading import EVERY_COLUMN
 from examples import examples
-from masquerade.data import read_csv as module
-from masquerade.data.read_csv import read_csv, rows
-from masquerade.data.reading import RawTable
+from masquerade.data import RawTable, read_csv as module, rows
+from masquerade.data.read_csv import read_csv
 from masquerade.errors import DataError, MasqueradeError, ParameterError
 
 ADULT = Path(__file__).parents[2] / "../shared/data/adult/adult.data"

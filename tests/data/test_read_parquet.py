@@ -11,13 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from data.reading import EVERY_COLUMN
 from examples import examples
+from masquerade.data import Table
 from masquerade.data.read_parquet import read_parquet
-from masquerade.data.table import Table
 from masquerade.errors import DataError, MasqueradeError
 
 PEOPLE = pa.table(

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from data.reading import EVERY_COLUMN, problem
 from examples import examples
+from masquerade.data import Table
 from masquerade.data.read_sql import hide_password, read_sql
-from masquerade.data.table import Table
 from masquerade.errors import DataError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from masquerade.data.read import TableFile
+from masquerade.data import TableFile
 from masquerade.errors import DataError
 
 

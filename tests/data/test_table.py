@@ -12,14 +12,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.data.read import TableFile
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Origin, Table, infer_schema
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data import Attribute, Origin, Schema, Table, TableFile, Taxonomy, infer_schema
 from masquerade.errors import DataError, ParameterError
 from strategies import tables
 

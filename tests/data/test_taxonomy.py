@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from examples import examples
-from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.data import Branch, Taxonomy
 from masquerade.errors import TaxonomyError
 from strategies import branches, taxonomies
 

@@ -8,14 +8,12 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from data.taxonomy_texts import problems, read
 from examples import examples
-from masquerade.data.schema import AttributeKind
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.data.taxonomy_files import find_taxonomies, read_taxonomy
+from masquerade.data import AttributeKind, Branch, Taxonomy, read_taxonomy
+from masquerade.data.taxonomy_files import find_taxonomies
 from masquerade.errors import MasqueradeError, TaxonomyError
 from strategies import branches
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from data.taxonomy_texts import names, problems, read
-from masquerade.data.taxonomy_files import read_taxonomy
+from masquerade.data import read_taxonomy
 
 
 def test_rows_of_unequal_depth(tmp_path: Path) -> None:

@@ -14,13 +14,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from examples import examples
 from full_disk import no_file_above
+from masquerade.data import csv_lines, write_table
 from masquerade.data.read_csv import read_csv
-from masquerade.data.write import csv_lines, write_table
 from masquerade.errors import ParameterError
 
 cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6) | st.sampled_from(

@@ -13,7 +13,7 @@ import httpx
 
 import masquerade as mq
 from docs.walkthrough import DOCS, Block, Reader, Special, blocks, compare
-from masquerade.service.resources import Scope
+from masquerade.service import Scope
 
 PAGE = DOCS / "reference" / "api.md"
 _DEFINITION = re.compile(r"[A-Z]+=|\w+\(\) ")

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from docs.walkthrough import DOCS, Block, Reader, Special, compare, shown
-from masquerade.doctor import doctor  # noqa: F401 - it must not take what is patched below for its own
-from masquerade.doctor import service as doctor_peers
+from masquerade.doctor import (
+    doctor,  # noqa: F401 - it must not take what is patched below for its own
+    service as doctor_peers,
+)
 
 PAGE = DOCS / "howto" / "doctor.md"
 

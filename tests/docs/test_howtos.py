@@ -19,9 +19,9 @@ import pytest
 import masquerade as mq
 from chunked import write_parts
 from docs.walkthrough import DOCS, Block, Reader, Special, amended, compare
+from masquerade.data import write_table
 from masquerade.data.people import write_people
-from masquerade.data.write import write_table
-from masquerade.service.agree.request import read_request
+from masquerade.service import read_request
 from parties_here import parties_here
 
 N = 120

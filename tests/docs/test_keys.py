@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from docs.walkthrough import DOCS, blocks
 from masquerade.jobs import model
 from masquerade.methods import DEFAULT
+from masquerade.service import Request
 from masquerade.service.agree.policy import Policy, Prices
-from masquerade.service.agree.request import Request
 from masquerade.service.coordinator import settings as coordinator
 from masquerade.service.node import settings as node
 from masquerade.service.node.settings import DatasetKeys

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from masquerade.forms.declared import parameters_of
-from masquerade.methods import methods
-from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.forms import parameters_of
+from masquerade.methods.registry import methods
+from masquerade.privacy import REQUIREMENTS
 from masquerade.risk.attacks import ATTACKS
 
 ROOT = Path(__file__).parents[2]

@@ -21,7 +21,7 @@ from cli.command import here
 from docs import api_page, doctor_page
 from docs.services import await_providers, service
 from docs.walkthrough import DOCS, Block, Reader, Special, commands, compare, shown
-from masquerade.data.write import write_table
+from masquerade.data import write_table
 from masquerade.demo.scene import free_addresses
 
 pytestmark = [

@@ -16,21 +16,16 @@ from pydantic import BaseModel
 from docs.test_howtos import N
 from docs.test_keys import SECTIONS, section
 from docs.walkthrough import DOCS, Block, Reader, blocks
+from masquerade.data import Attribute, Schema, Taxonomy
 from masquerade.data.people import write_people
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.privacy.t_closeness import TCloseness
+from masquerade.privacy import GroupRequirement, TCloseness
 from masquerade.protocol.providers.method import Collaboration
+from masquerade.service import ColumnCard, Ledger, NodeSettings, Request, Status, read_request
 from masquerade.service.agree.answering import answer
 from masquerade.service.agree.policy import Policy, check_policy, read_policy
-from masquerade.service.agree.request import Request, read_request
 from masquerade.service.agree.terms import Refusal
-from masquerade.service.cards import ColumnCard
-from masquerade.service.ledger import Ledger, record_of
+from masquerade.service.ledger import record_of
 from masquerade.service.node.admission import _unknown_past
-from masquerade.service.node.settings import NodeSettings
-from masquerade.service.session_states import Status
 from service.parties import CLINIC, NOW, K, L, dealt, policy, reasons, refused, request
 from service.test_policy import question
 from service_hospitals import Hospitals

@@ -20,9 +20,9 @@ import typer
 
 import masquerade as mq
 from docs.walkthrough import DOCS, Block, blocks, commands
-from masquerade.cli.main import command_line
+from masquerade.cli.app import command_line
 from masquerade.data.people import write_people
-from masquerade.service.agree.request import read_request
+from masquerade.service import read_request
 
 ROOT = DOCS.parent
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
-from masquerade.engine.local import LEAST_MEMORY, LocalEngine, read_size, size_text
+from masquerade.engine import LEAST_MEMORY, Arrays, Chunk, LocalEngine, SparseCounts, read_size, size_text
 from masquerade.errors import ParameterError
 
 

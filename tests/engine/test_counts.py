@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import pair_counts, value_counts, weighted_counts, which_occur
+from masquerade.engine import pair_counts, value_counts, weighted_counts, which_occur
 
 N_LABELS, N_CODES = 5, 4
 

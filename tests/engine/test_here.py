@@ -10,11 +10,8 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.data.records import Records, codes_of, gathered, placed, ranks_of, sent_back, with_products
-from masquerade.data.table import ProductColumn
-from masquerade.engine.chunks import Arrays, Chunk, Engine
-from masquerade.engine.here import Here
-from masquerade.engine.local import LocalEngine
+from masquerade.data import ProductColumn, Records, codes_of, gathered, placed, ranks_of, sent_back, with_products
+from masquerade.engine import Arrays, Chunk, Engine, Here, LocalEngine
 from masquerade.errors import ParameterError
 
 

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.engine.counts import (
-    distinct_codes,
-    distinct_rows,
-    first_rows,
-    group_rows,
-    look_up,
-    occurring,
-    renumber,
-    rows_by_rank,
-)
+from masquerade.engine import distinct_rows, first_rows, group_rows, look_up, occurring, renumber, rows_by_rank
+from masquerade.engine.counts import distinct_codes
 
 WIDTHS = [np.int8, np.int32, np.int64, np.uint8, np.uint32]
 

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from masquerade.engine.chunks import Chunk, Chunks, SparseCounts
-from masquerade.engine.local import LocalEngine
-from masquerade.engine.shares import counted_keys, counted_shares
+from masquerade.engine import Chunk, Chunks, LocalEngine, SparseCounts, counted_keys, counted_shares
 from masquerade.errors import ParameterError
 
 

@@ -12,7 +12,7 @@ import threading
 
 import msgspec
 
-from masquerade.forms.decoders import convert, json_decoder, msgpack_decoder
+from masquerade.forms import convert, json_decoder, msgpack_decoder
 
 working_it_out, decoded = threading.Event(), threading.Event()
 

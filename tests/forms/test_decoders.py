@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import masquerade
-from masquerade.forms.decoders import convert, json_decoder, msgpack_decoder
+from masquerade.forms import convert, json_decoder, msgpack_decoder
 
 SOURCE = Path(masquerade.__file__).parent
 HALF_KNOWN = Path(__file__).with_name("half_known.py")

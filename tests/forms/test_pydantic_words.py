@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from masquerade.forms.form import must_be
+from masquerade.forms import must_be
 
 SECRET = "hush hush"
 

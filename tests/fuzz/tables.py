@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from masquerade.data.reading import RawTable
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
+from masquerade.data import Attribute, RawTable, Schema, Table
 from masquerade.errors import DataError
 
 

@@ -18,8 +18,7 @@ from golden.cases import CASES, MASHUP, deal
 from masquerade.jobs.parties import contract_of
 from masquerade.jobs.plan import Plan
 from masquerade.jobs.session import party_headers
-from masquerade.service.agree.request import read_request
-from masquerade.service.agree.signing import SignedContract
+from masquerade.service import SignedContract, read_request
 from service_hospitals import Hospitals
 from service_house import House, wait_until
 

@@ -20,7 +20,7 @@ import pytest
 from cli.command import Answer
 from golden.cases import CASES, COMMANDS, left_behind
 from golden.contracts import KINDS, OF_JOBS, of_jobs, write
-from masquerade.cli.main import run
+from masquerade.cli.app import run
 from parties_here import parties_here
 from service_house import without_log
 

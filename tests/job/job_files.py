@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from masquerade.forms.form import Problems, fill
-from masquerade.jobs.model import Job
+from masquerade.forms import Problems, fill
+from masquerade.jobs import Job
 
 TABLE = """ssn,age,job,city,disease,income,hospital
 1,23,Welder,Bern,Flu,N,north

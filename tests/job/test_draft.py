@@ -14,19 +14,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.read import TableFile
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.data.taxonomy_files import Outline, interval_taxonomy, outline_of_rows
+from masquerade.data import Branch, TableFile, Taxonomy, interval_taxonomy, outline_of_rows
+from masquerade.data.taxonomy_files import Outline
 from masquerade.errors import AnswerIsNo, DataError, ParameterError
 from masquerade.files import FileExists
-from masquerade.jobs.draft.draft import Draft, _rows
-from masquerade.jobs.draft.profile import profile
-from masquerade.jobs.draft.trees import balanced, calendar, natural_order, prefixes, round_intervals
+from masquerade.jobs import Draft
+from masquerade.jobs.drafts.draft import _rows
+from masquerade.jobs.drafts.profile import profile
+from masquerade.jobs.drafts.trees import balanced, calendar, natural_order, prefixes, round_intervals
 from masquerade.progress import Stage
 
 N = 60

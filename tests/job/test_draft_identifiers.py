@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from adult import adult
 from examples import examples
 from job.hospital import CONTACTS, DIAGNOSES, NAME_COLUMNS, WRITTEN, nhs_number, people, plain_columns
-from masquerade.jobs.draft.profile import profile
-from masquerade.jobs.draft.roles import RoleProposal, propose_roles
+from masquerade.jobs import RoleProposal
+from masquerade.jobs.drafts.profile import profile
+from masquerade.jobs.drafts.roles import propose_roles
 
 N = 240
 

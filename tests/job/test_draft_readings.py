@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.jobs.draft.profile import Profile, profile
+from masquerade.jobs.drafts.profile import Profile, profile
 
 N = 120
 

@@ -7,26 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from pydantic import BaseModel
 
 from examples import examples
 from job.job_files import JOB, parse_job, write_job
 from masquerade.errors import JobError
-from masquerade.forms.declared import parameters_of
-from masquerade.forms.form import known_keys
-from masquerade.jobs.model import (
-    AttributeSection,
-    DataSection,
-    Job,
-    OutputSection,
-    PartySection,
-    PrivacyEntry,
-    RolesSection,
-)
+from masquerade.forms import known_keys, parameters_of
+from masquerade.jobs import Job
+from masquerade.jobs.model import AttributeSection, DataSection, OutputSection, PartySection, PrivacyEntry, RolesSection
 from masquerade.jobs.plan import Plan
-from masquerade.methods import methods
+from masquerade.methods.registry import methods
 
 T = TypeVar("T")
 ALGORITHM = sorted({"name", "seed", "sauce", *(each.name for method in methods() for each in parameters_of(method))})

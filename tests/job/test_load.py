@@ -11,8 +11,8 @@ import pytest
 import masquerade as mq
 from job.job_files import parse_job
 from masquerade.errors import JobError
-from masquerade.forms.form import read_toml
-from masquerade.jobs.model import Job
+from masquerade.forms import read_toml
+from masquerade.jobs import Job
 from masquerade.methods import CommonKeys, askable_methods, read_method, table_methods
 
 

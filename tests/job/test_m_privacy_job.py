@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 import masquerade as mq
 from job.job_files import JOB, changed, write_job
-from masquerade.cli.main import command_line
+from masquerade.cli.app import command_line
 from masquerade.errors import DataError, JobError
 from masquerade.jobs.plan import Plan
-from masquerade.privacy.m_privacy.requirement import MPrivateGroups
+from masquerade.privacy import MPrivateGroups
 
 PROVIDED = changed('class = "income"', 'class = "income"\nprovider = "hospital"')
 M_ENTRY = '[[privacy]]\nmodel = "m-privacy"\nm = 1\n'

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from masquerade.data.read_parquet import is_listed
-from masquerade.forms.form import Problems
-from masquerade.jobs.model import AttributeSection, DataSection, Job, OutputSection
+from masquerade.data import is_listed
+from masquerade.forms import Problems
+from masquerade.jobs import Job
+from masquerade.jobs.model import AttributeSection, DataSection, OutputSection
 from masquerade.jobs.outputs import outputs_of
 
 FILES = ("people/a.parquet", "people/2025/b.parquet", "people/_notes/c.parquet", "other/part-00000.parquet")

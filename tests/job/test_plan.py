@@ -9,8 +9,7 @@ import pytest
 from job.job_files import JOB, changed, write_job
 from masquerade.errors import JobError
 from masquerade.jobs.plan import Plan
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
+from masquerade.privacy import KAnonymity, LDiversity
 
 
 def plan(folder: Path, text: str = JOB) -> Plan:

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 import masquerade as mq
-from masquerade.forms.form import Problems, fill
-from masquerade.jobs.model import Job
-from masquerade.jobs.plan import requirement_of
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.forms import Problems, fill
+from masquerade.jobs import Job, requirement_of
+from masquerade.privacy import GroupRequirement
 
 QID = {"qid": ["age"]}
 

@@ -11,11 +11,11 @@ import numpy as np
 import masquerade as mq
 from leakage.coins import Recording
 from leakage.views import Made, Rows
-from masquerade.anonymize.boundaries import boundary_codes, reachable_rows
-from masquerade.crypto.bits import pack
-from masquerade.engine.counts import renumber
+from masquerade.anonymize import boundary_codes, reachable_rows
+from masquerade.crypto import pack
+from masquerade.engine import renumber
+from masquerade.protocol import Contract
 from masquerade.protocol.boundaries import BoundaryStart, testers
-from masquerade.protocol.contract import Contract
 from masquerade.protocol.sensitive.checks import holders_of
 from masquerade.protocol.tds.instruction_code import pack as packed
 

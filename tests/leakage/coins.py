@@ -16,8 +16,8 @@ from typing import Any
 from unittest.mock import patch
 
 from masquerade.errors import PeerError
+from masquerade.net import Script
 from masquerade.net.memory import SentMessage, Wire, run_together
-from masquerade.net.script import Script
 
 Draws = dict[tuple[str, int], list[bytes]]  # by party and number of bytes: what it draws instead
 

@@ -14,16 +14,14 @@ from leakage.arrow_streams import stream_of
 from leakage.coins import Recording, Tapes, recorded
 from leakage.granted_answers import Granted, asked
 from leakage.views import Made, Session, Views, random_order
-from masquerade.crypto.bits import pack
+from masquerade.crypto import pack
 from masquerade.methods import method_of
-from masquerade.protocol.contract import AttributeTerms, Contract, agreed_table
-from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
+from masquerade.protocol import ASSEMBLER, Assembly, AttributeTerms, Contract, Seat
+from masquerade.protocol.contract import agreed_table
 from masquerade.protocol.providers.cuts import HolderGroups
 from masquerade.protocol.providers.messages import digest_of, stacked, write_schema
 from masquerade.protocol.providers.third_party import public_settings, third_party
-from masquerade.utility.comparison import compare
-from masquerade.utility.losses import shown_to_others
-from masquerade.utility.queries import holders_error
+from masquerade.utility import compare, holders_error, shown_to_others
 from protocol.test_collaborate import ILLNESSES, JOBS, QID, SCHEMA, contract_of, requirement_of, table_of
 
 HOUSES = ("abbey", "burgh", "clinic")

@@ -19,22 +19,17 @@ from leakage.align_sessions import aligned_views
 from leakage.arrow_streams import by_first, stream_of
 from leakage.coins import Recording, Tapes, recorded
 from leakage.views import Made, Session, Views, Watched
-from masquerade.crypto.bits import pack
-from masquerade.protocol.contract import Contract
+from masquerade.crypto import pack
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Seat
 from masquerade.protocol.dka.checkpoint import Notebook
-from masquerade.protocol.dka.method import LOCAL_ALGORITHMS
-from masquerade.protocol.dka.method import Dka as DkaMethod
+from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka as DkaMethod
 from masquerade.protocol.dka.side import Side
-from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.protocol.sensitive.back_ends import rows_satisfy
 from masquerade.protocol.sensitive.histogram import Bounds
 from masquerade.protocol.sensitive.sorted_histogram import Sorting
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import losses_of, shown_to_others
-from masquerade.utility.queries import holders_error
+from masquerade.utility import Comparison, holders_error, losses_of, shown_to_others
 from protocol.test_dka import NAMES, PARTIES, SCHEMA, contract_of, people
-from protocol.test_dka_among_several import PARTIES as THREE
-from protocol.test_dka_among_several import contract_of as several_contract
+from protocol.test_dka_among_several import PARTIES as THREE, contract_of as several_contract
 from protocol.test_dka_sensitive import contract_of as diverse_contract
 
 N, K = 16, 3

@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 
 import masquerade
-from masquerade.net.script import Message
+from masquerade.net import Message
 
 FILE = Path(__file__).with_name("messages.toml")
 CLASSES = ("open", "masked", "public")

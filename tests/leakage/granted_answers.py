@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import masquerade as mq
-from masquerade.protocol.contract import Contract, agreed_table
+from masquerade.protocol import Contract
+from masquerade.protocol.contract import agreed_table
 from masquerade.protocol.providers.domains import ranges_of
 from masquerade.protocol.providers.messages import stacked
 from masquerade.protocol.providers.provider import start_within_boundaries

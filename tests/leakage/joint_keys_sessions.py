@@ -12,9 +12,7 @@ import pyarrow as pa
 from leakage.align_sessions import aligned_views
 from leakage.coins import Recording, Tapes, recorded
 from leakage.views import Made, Session, Views, Watched
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.joint_keys import JointKeys as Question
-from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, JointKeys as Question, Seat
 from protocol.test_joint_keys import contract_of
 
 N = 6

@@ -22,17 +22,15 @@ from leakage.align_sessions import announced_views
 from leakage.coins import Recording, Tapes, recorded
 from leakage.learn_sessions import Granted, as_made
 from leakage.views import Made, Session, Views
-from masquerade.data.schema import Attribute, Schema
+from masquerade.data import Attribute, Schema
 from masquerade.methods import learning_methods, written_method
+from masquerade.net import Script, Send
 from masquerade.net.memory import Vanished, run_together
-from masquerade.net.script import Script, Send
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution
+from masquerade.protocol import ASSEMBLER, EVERYBODY, Collection, Contract, Contribution, LearningMethod, Seat
 from masquerade.protocol.learn import projected
 from masquerade.protocol.learn.linear import Coefficients, Logistic, Loss, SquaredHinge, linear_model
-from masquerade.protocol.learn.method import Collection, LearningMethod
 from masquerade.protocol.learn.projection import Mapped, fitted
 from masquerade.protocol.learn.sums import Aggregation, MaskedSummands, Numbers
-from masquerade.protocol.method import ASSEMBLER, Seat
 
 NAMES = ("p0", "p1", "p2", "p3")
 ROWS = 12

@@ -11,8 +11,8 @@ import numpy as np
 
 from leakage.coins import Recording, Tapes, recorded
 from leakage.views import Made, Session, Views
+from masquerade.net import Script, Send
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script, Send
 from masquerade.protocol.learn.cox import CoxModel, Survival, cox_model
 from masquerade.protocol.learn.linear import Coefficients, LinearModel, Logistic, linear_model
 from masquerade.protocol.learn.projection import (

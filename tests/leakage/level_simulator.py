@@ -9,10 +9,10 @@ import numpy as np
 
 from leakage.mashup_simulator import MashupSimulator
 from leakage.views import Made
-from masquerade.data.column import Generalised
+from masquerade.data import Generalised
+from masquerade.protocol import Contract
 from masquerade.protocol.boundaries import BoundaryStart
 from masquerade.protocol.common_records import CommonRecords
-from masquerade.protocol.contract import Contract
 from masquerade.protocol.mondrian.method import JointMondrian, apart
 from masquerade.protocol.mondrian.own_cuts import OwnGroups, PartsOfGroups
 from masquerade.protocol.mondrian.party import own_groups

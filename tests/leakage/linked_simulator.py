@@ -12,11 +12,11 @@ import masquerade as mq
 from leakage.level_simulator import LevelSimulator, groups_of, levels
 from leakage.mashup_simulator import common_of
 from leakage.views import Made
-from masquerade.anonymize.mondrian.method import CHOICES
-from masquerade.data.column import Generalised
+from masquerade.anonymize import CHOICES
+from masquerade.data import Generalised
+from masquerade.protocol import Contract
 from masquerade.protocol.boundaries import BoundaryStart
 from masquerade.protocol.common_records import CommonRecords
-from masquerade.protocol.contract import Contract
 from masquerade.protocol.mondrian.groups import FinishedGroups
 from masquerade.protocol.mondrian.linked_groups import LinkedGroups
 from masquerade.protocol.mondrian.method import JointMondrian, apart

@@ -18,17 +18,16 @@ from leakage.level_simulator import LevelSimulator, groups_of, levels
 from leakage.linked_simulator import LinkedSimulator, joined_groups, linked_levels, union_of
 from leakage.mashup_simulator import MashupSimulator, common_of
 from leakage.views import Session, Views, Watched
-from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
+from masquerade.crypto import BidWords, compare_bids, undefeated
 from masquerade.errors import DataError, RequirementUnreachable
-from masquerade.protocol.assemble import assemble
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, terms_of
+from masquerade.protocol.assembling import assemble
 from masquerade.protocol.boundaries import BoundaryStart
-from masquerade.protocol.contract import Contract, terms_of
-from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.mondrian.levels import SCORE_BITS
 from masquerade.protocol.sensitive.back_ends import rows_satisfy
 from masquerade.protocol.sensitive.checks import prepare_checks, remote_parts
 from masquerade.protocol.tds.party import bid_words
-from masquerade.utility.scores import SCORES
+from masquerade.utility import SCORES
 from papers.paper_tables import JOB, SEX
 from protocol.seats import seated
 from protocol.test_joint_mondrian import contract_of as cut_contract_of

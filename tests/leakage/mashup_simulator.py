@@ -15,24 +15,17 @@ from leakage.arrow_streams import by_first, stream_of
 from leakage.bounded_simulator import told, within_boundaries
 from leakage.coins import Recording
 from leakage.views import Made, Views
-from masquerade.anonymize.tds.groups import PublicState
-from masquerade.anonymize.tds.instruction import Instruction
-from masquerade.anonymize.tds.view import Candidate, LocalView
-from masquerade.data.column import Generalised
+from masquerade.anonymize import Candidate, Instruction, LocalView, PublicState
+from masquerade.data import Generalised
+from masquerade.protocol import ASSEMBLER, Contract, ReportedStep
 from masquerade.protocol.boundaries import BoundaryStart
 from masquerade.protocol.common_records import CommonRecords, known_sensitive, records_of, with_classes
 from masquerade.protocol.comparing.argmax import Bid
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.hand_in import ReportedStep
-from masquerade.protocol.method import ASSEMBLER
 from masquerade.protocol.sensitive.checks import most_children
 from masquerade.protocol.tds.instruction_code import pack
 from masquerade.protocol.tds.method import JointSpecialization
 from masquerade.protocol.tds.party import _prepared, digest_of
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import losses_of, shown_to_others
-from masquerade.utility.queries import holders_error
-from masquerade.utility.scores import score_named
+from masquerade.utility import Comparison, holders_error, losses_of, score_named, shown_to_others
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 from leakage.coins import Draws, Leak, Recording, Tapes, recorded
 from leakage.distributions import Seen
 from leakage.frozen import Frozen
-from masquerade.net.script import Script
+from masquerade.net import Script
 
 NAMES = ("anna", "berta", "carla", "dora")
 REPEAT = 80  # enough to notice one bit that is constant in one world and a fair coin in the other

@@ -12,13 +12,9 @@ import pyarrow as pa
 from experiments import of_experiments
 from leakage.coins import Tapes
 from leakage.masked import NAMES, REPEAT, Piece
-from masquerade.crypto.circuits_library import BidWords
-from masquerade.crypto.count_circuits import row_distinct
-from masquerade.crypto.homomorphic import SecretKey
-from masquerade.crypto.oblivious_prf import PrfReceiver, PrfSender
-from masquerade.crypto.rings import PowerOfTwo
-from masquerade.net.script import Receive, Script, Send
-from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.crypto import BidWords, PowerOfTwo, PrfReceiver, PrfSender, SecretKey, row_distinct
+from masquerade.net import Receive, Script, Send
+from masquerade.privacy import KAnonymity
 from masquerade.protocol.align.align import who_differs
 from masquerade.protocol.align.oprf import Items, find_by_query, find_by_values, lead, set_up, share_keys, take_part
 from masquerade.protocol.comparing import argmax as secure_argmax
@@ -29,8 +25,7 @@ from masquerade.protocol.learn.frame import COUNTS, LearnedModel, as_counts, mas
 from masquerade.protocol.learn.shared_numbers import multiplied, prepare_shared_numbers
 from masquerade.protocol.learn.sums import Openings, prepare_aggregation
 from masquerade.protocol.pairs import BaseTransfers, prepare_pair
-from masquerade.protocol.providers import circuits
-from masquerade.protocol.providers import shared_counts as shared_bits
+from masquerade.protocol.providers import circuits, shared_counts as shared_bits
 from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares
 from masquerade.protocol.sensitive.homomorphic import homomorphic_rows, looked_up_bits
 from masquerade.protocol.sensitive.sorted_histogram import Sorting, sorted_histogram

@@ -12,12 +12,11 @@ import pytest
 
 import masquerade as mq
 from leakage.granted_answers import dealt, simulated
-from masquerade.crypto.bits import unpack
+from masquerade.crypto import unpack
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import decode
 from masquerade.progress import Stage
-from masquerade.protocol.contract import AttributeTerms
-from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol import ASSEMBLER, Assembly, AttributeTerms
 from masquerade.protocol.providers.messages import Axes, ProviderRecords, Rows, digest_of, write_schema
 from masquerade.protocol.providers.provider import CUTTING_OWN
 from masquerade.protocol.providers.shared_counts import Alone, TripleOrder

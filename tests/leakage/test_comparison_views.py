@@ -12,13 +12,13 @@ import pytest
 
 from crypto.two_parties import balanced
 from leakage.test_mashup_views import handed_in, recorded, simulated_instructions
+from masquerade.net import Script
 from masquerade.net.memory import SentMessage, Wire, run_together
-from masquerade.net.script import Script, encode
+from masquerade.net.script import encode
+from masquerade.protocol import ASSEMBLER, Contract
 from masquerade.protocol.comparing.argmax import Bid, prepare
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import ASSEMBLER
 from masquerade.protocol.tds.party import bid_words
-from masquerade.utility.scores import SCORES
+from masquerade.utility import SCORES
 from papers.paper_tables import loan_table
 from protocol.test_mashup import REQUIREMENT, contract_of
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from leakage.coins import Leak
-from masquerade.service.session_states import Status
+from masquerade.service import Status
 from memory_network import MemoryLink
 from service_house import House
 

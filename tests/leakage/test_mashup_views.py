@@ -11,10 +11,9 @@ import pytest
 import masquerade as mq
 from masquerade.net.memory import SentMessage, Wire
 from masquerade.net.script import decode, encode
+from masquerade.protocol import ASSEMBLER, Contract, ReportedStep
 from masquerade.protocol.comparing.argmax import BestScore
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.hand_in import Columns, ReportedStep
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.hand_in import Columns
 from masquerade.protocol.tds.instruction_code import pack
 from masquerade.protocol.tds.party import Instruct
 from papers.paper_tables import loan_table

@@ -16,8 +16,7 @@ import pytest
 
 from leakage.coins import Leak, Tapes, recorded
 from leakage.distributions import compare, same_multiset
-from masquerade.protocol.align import curve as curve_alignment
-from masquerade.protocol.align import oprf as oprf_star
+from masquerade.protocol.align import curve as curve_alignment, oprf as oprf_star
 from masquerade.protocol.align.align import align
 
 REPEAT = 32

@@ -21,12 +21,9 @@ import pytest
 
 import forked
 import masquerade
-from masquerade.crypto.garble import Garbler
+from masquerade.crypto import Garbler, Owner, ValuePlanter, zero_shares
 from masquerade.crypto.gmw import _random_rows
-from masquerade.crypto.key_value_store import zero_shares
-from masquerade.crypto.oblivious_permutation import Owner
 from masquerade.crypto.oblivious_prf import Query
-from masquerade.crypto.split_counts import ValuePlanter
 from masquerade.protocol.align.curve import Blinded, align_on_curve
 from masquerade.protocol.common_records import hand_in, handed_in
 from masquerade.protocol.comparing.argmax import EvaluatingSide

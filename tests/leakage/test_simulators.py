@@ -19,10 +19,9 @@ from nacl import bindings
 from numpy.typing import NDArray
 
 from crypto.two_parties import balanced
-from masquerade.crypto.bits import pack, unpack
-from masquerade.crypto.circuits_library import BidWords, compare_bids
+from masquerade.crypto import BidWords, compare_bids, pack, unpack
+from masquerade.net import Message, Receive, Script, Send, kind_of
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Message, Receive, Script, Send, kind_of
 from masquerade.protocol.comparing.argmax import OUTPUTS, Bid, EvaluatingSide, Garbled, GarblingSide, prepare
 from masquerade.protocol.dka.checks import PairTests
 from masquerade.protocol.dka.side import ChiShare, DataflySide, play

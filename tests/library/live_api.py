@@ -17,19 +17,13 @@ import msgspec
 import pyarrow as pa
 import uvicorn
 
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.write import write_table
-from masquerade.net.identity import make_trial
-from masquerade.service.accounts import Accounts
+from masquerade.data import Attribute, Schema, write_table
+from masquerade.net import make_trial
+from masquerade.service import Accounts, Coordinator, CoordinatorSettings, SessionRecord, Status, User, create_app
 from masquerade.service.agree.signing import draw_up
 from masquerade.service.agree.terms import Deal, Price, Provision, Terms
-from masquerade.service.api.app import create_app
 from masquerade.service.cards import card_of
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.settings import CoordinatorSettings
-from masquerade.service.resources import User
-from masquerade.service.session_states import Status
-from masquerade.service.store import NewRelease, SessionRecord
+from masquerade.service.store import NewRelease
 from masquerade.service.wire.control import Published, PublishedDataset
 from service.credentials import CHEAP
 from service_house import Ports, without_log

@@ -8,7 +8,7 @@ import pyarrow.csv
 import pytest
 
 import masquerade as mq
-from masquerade.jobs.run import anonymize_job, compare_job, evaluate_job, verify_job
+from masquerade.jobs import anonymize_job, compare_job, evaluate_job, verify_job
 
 PLACES = """\
 San Diego;*California*;West Coast;United States

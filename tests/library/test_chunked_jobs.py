@@ -21,15 +21,10 @@ from cli.command import here
 from dask_cluster import Cluster, cluster
 from forked import forked_servers
 from masquerade.anonymize import shared_people
-from masquerade.data.read_sql import parted_query
-from masquerade.data.write import write_table
-from masquerade.engine import cluster as cluster_module
-from masquerade.engine.cluster import DaskEngine
-from masquerade.engine.local import LocalEngine
+from masquerade.data import parted_query, write_table
+from masquerade.engine import DaskEngine, LocalEngine, cluster as cluster_module
 from masquerade.errors import BadInput, ClusterError
-from masquerade.jobs import rows
-from masquerade.jobs.mashup import mashup_job
-from masquerade.jobs.run import anonymize_job, verify_job
+from masquerade.jobs import anonymize_job, mashup_job, rows, verify_job
 
 if TYPE_CHECKING:
     from conftest import Postgres

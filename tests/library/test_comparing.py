@@ -12,7 +12,7 @@ import masquerade as mq
 from job.job_files import JOB, changed, write_job
 from masquerade.errors import ParameterError
 from masquerade.methods import table_methods
-from masquerade.utility.measures import MEASURES
+from masquerade.utility import MEASURES
 
 AGES = {"age": [21, 22, 38, 39, 40, 61, 62, 63], "town": list("aabbaabb")}
 TOWNS = mq.Taxonomy.flat("ab")

@@ -19,22 +19,18 @@ import pytest
 
 from forked import Forked, forked_servers
 from masquerade.console.draft import RequestDraft, column_of
-from masquerade.data.schema import Schema
-from masquerade.demo import demo
-from masquerade.demo import demo as module
+from masquerade.data import Schema
+from masquerade.demo import demo, demo as module
 from masquerade.demo.demo import COORDINATOR, LocalServices, demo_folder, write_scene
 from masquerade.demo.scene import ANALYST, HOLDINGS, MODELS, PURPOSE, is_taken, request, toml_table, write_sqlite
 from masquerade.errors import ParameterError, PeerUnreachable
 from masquerade.jobs.plan import Plan
+from masquerade.service import CoordinatorSettings, Ledger, NodeSettings, Request, SchemaCard, read_request
 from masquerade.service.agree.answering import answer
 from masquerade.service.agree.negotiation import CounterOffer, negotiate
 from masquerade.service.agree.policy import Policy
-from masquerade.service.agree.request import Request, read_request
 from masquerade.service.agree.terms import Deal, Offer, Refusal, strictest
-from masquerade.service.cards import SchemaCard, card_of
-from masquerade.service.coordinator.settings import CoordinatorSettings
-from masquerade.service.ledger import Ledger
-from masquerade.service.node.settings import NodeSettings
+from masquerade.service.cards import card_of
 from service_house import Ports, wait_until
 
 pytestmark = pytest.mark.system

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from masquerade.errors import AnswerIsNo, JobError, PeerError
-from masquerade.jobs.mashup import mashup_job
-from masquerade.jobs.run import anonymize_job
+from masquerade.jobs import anonymize_job, mashup_job
 from masquerade.progress import Stage
 from parties_here import parties_here
 from party_processes import parties_of

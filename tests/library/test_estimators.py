@@ -17,9 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import masquerade as mq
 from masquerade.files import PRIVATE
-from masquerade.net.channel import Agreement, PartyAddress
-from masquerade.net.connect import listen
-from masquerade.net.identity import TrustStore, trial_identities
+from masquerade.net import Agreement, PartyAddress, TrustStore, listen, trial_identities
 from masquerade.protocol.learn import projected
 from masquerade.protocol.learn.projection import random_matrix
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data import Taxonomy
 
 N = 300
 PEOPLE = mq.generate_people(N)

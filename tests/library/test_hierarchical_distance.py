@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from masquerade.errors import JobError, ParameterError
-from masquerade.jobs.run import anonymize_job, verify_job
+from masquerade.jobs import anonymize_job, verify_job
 
 PEOPLE = "job,disease\n" + "cook,flu\ncook,bronchitis\nnurse,flu\nnurse,bronchitis\nnurse,ulcer\ncook,ulcer\n"
 DISEASES = "flu;lungs;any\nbronchitis;lungs;any\nulcer;stomach;any\ngastritis;stomach;any\n"

@@ -6,16 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.continuum import Continuum
-from masquerade.data.table import Origin
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.jobs.mashup import mashup_job
-from masquerade.jobs.run import anonymize_job, evaluate_job, verify_job
+from masquerade.data import Branch, Continuum, Origin, Taxonomy
+from masquerade.jobs import anonymize_job, evaluate_job, mashup_job, verify_job
 from parties_here import parties_here
 
 JOBS = Taxonomy(

@@ -15,7 +15,7 @@ from masquerade.jobs.party_process import own_seat
 from masquerade.jobs.plan import Plan
 from masquerade.jobs.session import party_headers
 from masquerade.progress import Stage
-from masquerade.protocol.contract import Contract
+from masquerade.protocol import Contract
 
 JOB = """
 [parties.bank]

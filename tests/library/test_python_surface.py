@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import masquerade as mq
-from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.data import Branch, Taxonomy
 from masquerade.errors import DataError, ParameterError
 
 SECRET = "Zebedee"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from masquerade.errors import PeerUnreachable
-from masquerade.jobs.processes import Supervisor
+from masquerade.jobs import Supervisor
 from masquerade.jobs.session import _AFTER_A_KILL, _GRACE, _TIMINGS, MashupRun
 from masquerade.progress import silent
 from masquerade.protocol.mondrian.method import JointMondrian

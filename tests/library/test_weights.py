@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from job.job_files import changed, write_job
-from masquerade.cli.main import command_line
+from masquerade.cli.app import command_line
 from masquerade.errors import BadInput
-from masquerade.jobs.weights import weights_job
+from masquerade.jobs import weights_job
 
 QUERIES = """SELECT age, job FROM people WHERE age > 30;
 SELECT COUNT(*) FROM people WHERE job = 'Nurse' AND income = 'Y'

@@ -11,9 +11,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
 
-from masquerade.net.channel import Agreement, Channel, PartyAddress, Timings
-from masquerade.net.connect import Listener, listen
-from masquerade.net.identity import Identity, TrustStore, issue, make_authority, self_signed
+from masquerade.net import (
+    Agreement,
+    Channel,
+    Identity,
+    Listener,
+    PartyAddress,
+    Timings,
+    TrustStore,
+    listen,
+    self_signed,
+)
+from masquerade.net.identity import issue, make_authority
 
 SESSION = hashlib.sha256(b"a contract").digest()
 AGREED = Agreement(SESSION)

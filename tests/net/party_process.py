@@ -10,13 +10,22 @@ import json
 import sys
 from pathlib import Path
 
-from masquerade.cli.main import prepare
+from masquerade.cli.app import prepare
 from masquerade.errors import MasqueradeError
-from masquerade.net.channel import Agreement, PartyAddress, Timings
-from masquerade.net.connect import listen
-from masquerade.net.identity import Identity, TrustStore
-from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.net.session import run_async, run_script
+from masquerade.net import (
+    Agreement,
+    Identity,
+    Message,
+    PartyAddress,
+    Receive,
+    Script,
+    Send,
+    Timings,
+    TrustStore,
+    listen,
+    run_async,
+    run_script,
+)
 
 
 class Word(Message, tag="word", frozen=True):

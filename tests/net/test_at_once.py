@@ -11,9 +11,8 @@ import pytest
 
 from homes import home
 from masquerade.errors import DataError
-from masquerade.net.channel import Channel, PartyAddress, Timings
-from masquerade.net.connect import Gathering, Hello, HelloRefused, Reason, connect, decode, encode, listen
-from masquerade.net.identity import Identity
+from masquerade.net import Channel, Identity, PartyAddress, Timings, listen
+from masquerade.net.connect import Gathering, Hello, HelloRefused, Reason, connect, decode, encode
 from masquerade.net.stream_channel import StreamBroke, StreamChannel
 from masquerade.net.tls_stream import ClientStream, ServerStream, TlsServer, serve
 from net.nodes import AGREED, PEOPLE, TRUST, Party, session

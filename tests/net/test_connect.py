@@ -13,11 +13,21 @@ import pytest
 
 from homes import home
 from masquerade.errors import DataError, NoCommonRecords, ParameterError, PeerError, PeerRefused, PeerUnreachable
-from masquerade.net import tls_stream
-from masquerade.net.channel import Agreement, Channel, PartyAddress, Timings
-from masquerade.net.connect import Gathering, Listener, connect, listen
-from masquerade.net.identity import Identity, TrustStore, issue, self_signed
-from masquerade.net.probe import probe
+from masquerade.net import (
+    Agreement,
+    Channel,
+    Identity,
+    Listener,
+    PartyAddress,
+    Timings,
+    TrustStore,
+    listen,
+    probe,
+    self_signed,
+    tls_stream,
+)
+from masquerade.net.connect import Gathering, connect
+from masquerade.net.identity import issue
 from net.nodes import AGREED, AUTHORITY, PEOPLE, QUICK, SESSION, TRUST, Party, expired, idle, session, wait_for_all
 
 Capture = pytest.CaptureFixture[str]

@@ -16,7 +16,7 @@ from masquerade.errors import (
     Problem,
     RequirementUnreachable,
 )
-from masquerade.net.probe import first_cause
+from masquerade.net import first_cause
 
 Ended = dict[str, MasqueradeError | None]
 

@@ -12,21 +12,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.verification import PolicyBuilder, Store
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from masquerade.errors import ParameterError, PeerRefused
-from masquerade.net.identity import (
-    Identity,
-    TrustStore,
-    check_name,
-    issue,
-    make_authority,
-    make_trial,
-    out_of_date,
-    self_signed,
-    trial_identities,
-)
+from masquerade.net import Identity, TrustStore, check_name, make_trial, out_of_date, self_signed, trial_identities
+from masquerade.net.identity import issue, make_authority
 from net.nodes import AUTHORITY, PEOPLE, TRUST, expired, issued
 
 

@@ -8,15 +8,13 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from homes import home
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
-from masquerade.net.channel import Channel, PartyAddress, Timings
-from masquerade.net.connect import Hello, encode, listen
-from masquerade.net.probe import probe
+from masquerade.net import Channel, PartyAddress, Timings, listen, probe
+from masquerade.net.connect import Hello, encode
 from masquerade.net.stream_channel import CHUNK, Outbound, StreamBroke
 from masquerade.net.tls import accepting
 from masquerade.net.tls_stream import ClientStream, ServerStream, serve

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from masquerade.net.identity import make_trial
+from masquerade.net import make_trial
 
 pytestmark = pytest.mark.system
 

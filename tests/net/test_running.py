@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from masquerade.net.session import run_async
+from masquerade.net import run_async
 
 pytestmark = pytest.mark.system
 

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from masquerade.errors import BadInput, DataError, PeerBrokeProtocol, PeerError
-from masquerade.net.channel import Channel
+from masquerade.net import Channel, Message, Move, Receive, Script, Send, Transcript, read_transcript, run_script
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Message, Move, Receive, Script, Send, encode
-from masquerade.net.session import run_script
-from masquerade.net.transcript import Transcript, read_transcript
+from masquerade.net.script import encode
 from masquerade.protocol.align.align import align
 from net.nodes import PEOPLE, SESSION, Party, session
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
-from masquerade.net.channel import Agreement, Cause, LeaveMessage, PartyAddress, Timings
+from masquerade.net import Agreement, PartyAddress, Timings
+from masquerade.net.channel import Cause, LeaveMessage
 from masquerade.net.stream_channel import CHUNK, Inbound, Outbound, StreamChannel
 from net.streams import MemoryStream, stream_pair
 from virtual_time import run_in_virtual_time

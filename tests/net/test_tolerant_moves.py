@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from masquerade.errors import PeerError, PeerUnreachable
-from masquerade.net.channel import Channel
-from masquerade.net.script import Message, Receive, Script, Send, TolerantReceive, TolerantSend
-from masquerade.net.session import run_script
+from masquerade.net import Channel, Message, Receive, Script, Send, TolerantReceive, TolerantSend, run_script
 from net.nodes import PEOPLE, Party, session
 
 BANK, LOANS, SHOP = PEOPLE

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from masquerade.errors import DataError, ParameterError
-from masquerade.net.transcript import Transcript, read_transcript
+from masquerade.net import Transcript, read_transcript
 
 
 def test_lines_are_on_disk_at_once_and_hold_no_content(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.jobs.evaluate import evaluate
+from masquerade.jobs import evaluate
 
 CRX = Path(__file__).parents[2] / "../shared/data/crx/crx.data"
 

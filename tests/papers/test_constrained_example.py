@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.data.boundary import boundary_problems, named_boundary
-from masquerade.utility.comparison import compare
+from masquerade.data import named_boundary
+from masquerade.data.boundary import boundary_problems
+from masquerade.utility import compare
 from masquerade.utility.measures import violations
 
 PLACES = mq.Taxonomy(

@@ -10,10 +10,10 @@ import pytest
 
 import masquerade as mq
 from experiments import of_experiments
-from masquerade.crypto.bits import Bits
-from masquerade.data.column import Column
+from masquerade.crypto import Bits
+from masquerade.data import Column
+from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script
 from masquerade.protocol.dka.anonymizers import ByMondrian, ByRecords
 from masquerade.protocol.dka.checks import PairTests
 from masquerade.protocol.dka.side import BottomUpSide, DataflySide, play

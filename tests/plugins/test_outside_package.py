@@ -15,10 +15,10 @@ pytestmark = pytest.mark.system
 
 OFFERED = """
 import json
-from masquerade.console.draft import Draft, numbers_of
+from masquerade.console.draft import RequestDraft, numbers_of
 from masquerade.service.api.app import document
 
-draft, written = Draft(), json.dumps(document())
+draft, written = RequestDraft(), json.dumps(document())
 print(json.dumps({
     "models": draft.models, "methods": list(draft.methods), "numbers": list(numbers_of("no-rare-value")),
     "schema": [word in written for word in ("no-rare-value", "records of each value in a group", "most-general")],

@@ -16,17 +16,22 @@ from typing import Any
 
 import pytest
 
-from masquerade.privacy.combined import AlphaKAnonymity, PSensitiveKAnonymity
-from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
-from masquerade.privacy.k_anonymity import ConstrainedKAnonymity, KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.m_privacy.constraint import can_wrap
-from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
-from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.privacy.t_closeness import TCloseness
+from masquerade.privacy import (
+    REQUIREMENTS,
+    AlphaKAnonymity,
+    ConfidenceBounding,
+    ConstrainedKAnonymity,
+    EntropyLDiversity,
+    GroupRequirement,
+    KAnonymity,
+    LDiversity,
+    MPrivacy,
+    MPrivateGroups,
+    PSensitiveKAnonymity,
+    RecursiveLDiversity,
+    TCloseness,
+    can_wrap,
+)
 
 Group = Sequence[Any]  # the sensitive value of each record; for m-privacy (provider, value) of each
 

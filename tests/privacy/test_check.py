@@ -13,21 +13,23 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.data.table import Origin, Table
+from masquerade.data import Origin, Table
 from masquerade.errors import DataError, ParameterError, RequirementViolated
-from masquerade.privacy import check
-from masquerade.privacy.check import insist, verify
-from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
-from masquerade.privacy.requirement import Conjunction
-from masquerade.privacy.t_closeness import TCloseness
+from masquerade.privacy import (
+    ConfidenceBounding,
+    Conjunction,
+    EntropyLDiversity,
+    KAnonymity,
+    LDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+    check,
+    insist,
+    verify,
+)
 from privacy.definitions import EXAMPLES, QID, figure, satisfied
 
 FRAME = pa.table(

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 from examples import examples
-from masquerade.crypto.circuit import evaluate, to_bits
-from masquerade.engine.counts import Counts
-from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
-from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import TOLERANCE, GroupRequirement, SharedRow
-from masquerade.privacy.t_closeness import TCloseness
+from masquerade.crypto import to_bits
+from masquerade.crypto.circuit import evaluate
+from masquerade.engine import Counts
+from masquerade.privacy import (
+    REQUIREMENTS,
+    EntropyLDiversity,
+    GroupRequirement,
+    RecursiveLDiversity,
+    SharedRow,
+    TCloseness,
+)
+from masquerade.privacy.requirement import TOLERANCE
 from privacy.definitions import DEFINITIONS, QID, SENSITIVE
 
 LABELS = ("a", "b", "c", "d")

@@ -8,19 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.privacy.combined import AlphaKAnonymity, PSensitiveKAnonymity
-from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement, limits_of
-from masquerade.privacy.t_closeness import TCloseness
+from masquerade.privacy import (
+    REQUIREMENTS,
+    AlphaKAnonymity,
+    ConfidenceBounding,
+    EntropyLDiversity,
+    GroupRequirement,
+    KAnonymity,
+    LDiversity,
+    PSensitiveKAnonymity,
+    RecursiveLDiversity,
+    TCloseness,
+    limits_of,
+)
 from privacy.definitions import QID, ROWS, SENSITIVE, definition_of
 from privacy.histograms import count, tables
 

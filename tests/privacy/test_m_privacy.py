@@ -7,18 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.table import Table
+from masquerade.data import Table
 from masquerade.errors import ParameterError
-from masquerade.privacy.m_privacy.constraint import Constraint, constraint_of
-from masquerade.privacy.m_privacy.groups import GroupCheck
-from masquerade.privacy.m_privacy.requirement import MPrivacy
+from masquerade.privacy import GroupCheck, GroupRequirement, MPrivacy, constraint_of
+from masquerade.privacy.m_privacy.constraint import Constraint
 from masquerade.privacy.m_privacy.strategies import STRATEGIES, ProviderGroup
-from masquerade.privacy.requirement import GroupRequirement
 from privacy.definitions import QID, SENSITIVE, WRAPPED, leftovers, private, satisfied
 
 VALUES = "abcd"

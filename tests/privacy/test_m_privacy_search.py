@@ -9,20 +9,16 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.table import ProductColumn, Table
+from masquerade.data import ProductColumn, Table
 from masquerade.errors import ParameterError
-from masquerade.privacy import recursive_l_diversity, t_closeness
-from masquerade.privacy.m_privacy import constraint as branch_and_bound_module
-from masquerade.privacy.m_privacy import constraint as corners
-from masquerade.privacy.m_privacy import strategies
-from masquerade.privacy.m_privacy.constraint import constraint_of, score, worst_coalition
-from masquerade.privacy.m_privacy.groups import GroupCheck
+from masquerade.privacy import GroupCheck, constraint_of, recursive_l_diversity, t_closeness
+from masquerade.privacy.m_privacy import constraint as branch_and_bound_module, constraint as corners, strategies
+from masquerade.privacy.m_privacy.constraint import score, worst_coalition
 from masquerade.privacy.m_privacy.search import bits, joined, members, of_size, single, within
 from masquerade.privacy.m_privacy.strategies import STRATEGIES, ProviderGroup, exact, strategy_named
 from masquerade.privacy.recursive_l_diversity import largest_ratios

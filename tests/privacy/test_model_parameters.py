@@ -11,15 +11,18 @@ import numpy as np
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.privacy.combined import AlphaKAnonymity, PSensitiveKAnonymity
-from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.privacy.t_closeness import TCloseness
+from masquerade.privacy import (
+    REQUIREMENTS,
+    AlphaKAnonymity,
+    ConfidenceBounding,
+    EntropyLDiversity,
+    GroupRequirement,
+    KAnonymity,
+    LDiversity,
+    PSensitiveKAnonymity,
+    RecursiveLDiversity,
+    TCloseness,
+)
 from privacy.definitions import EXAMPLES, QID
 
 WHOLE = "must be a whole number of at least 1"

@@ -8,23 +8,26 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from examples import examples
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.engine.counts import Counts
+from masquerade.data import Branch, Taxonomy
+from masquerade.engine import Counts
 from masquerade.errors import ParameterError
-from masquerade.privacy.combined import AlphaKAnonymity, PSensitiveKAnonymity
-from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
-from masquerade.privacy.requirement import GroupRequirement, qid, sensitive
-from masquerade.privacy.requirement import requirement as declared
-from masquerade.privacy.t_closeness import TCloseness
+from masquerade.privacy import (
+    AlphaKAnonymity,
+    ConfidenceBounding,
+    EntropyLDiversity,
+    GroupRequirement,
+    KAnonymity,
+    LDiversity,
+    PSensitiveKAnonymity,
+    RecursiveLDiversity,
+    TCloseness,
+    qid,
+)
+from masquerade.privacy.requirement import requirement as declared, sensitive
 from privacy.definitions import EXAMPLES, QID, SENSITIVE, figure, satisfied
 from privacy.histograms import ALPHABET, count, tables
 

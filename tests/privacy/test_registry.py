@@ -13,10 +13,10 @@ import pytest
 
 import masquerade as mq
 from masquerade.errors import BadInput, ParameterError
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import whole
-from masquerade.privacy.registry import GROUP, REQUIREMENTS, Registry, requirement_named
-from masquerade.privacy.requirement import GroupRequirement, qid, sensitive
+from masquerade.forms import parameter, whole
+from masquerade.privacy import REQUIREMENTS, GroupRequirement, qid, requirement_named
+from masquerade.privacy.registry import GROUP, Registry
+from masquerade.privacy.requirement import sensitive
 from masquerade.protocol.providers.criterion import Criterion
 from masquerade.protocol.sensitive.checks import refuse_remote_sensitive
 

@@ -6,11 +6,7 @@ import pyarrow as pa
 import pytest
 
 from masquerade.errors import ParameterError, one_line
-from masquerade.privacy.check import verify
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.requirement import Conjunction, without_redundant
-from masquerade.privacy.t_closeness import TCloseness
+from masquerade.privacy import Conjunction, KAnonymity, LDiversity, TCloseness, verify, without_redundant
 
 A = KAnonymity(["a", "b"], 2)
 B = LDiversity(["b", "c"], 2, "d")

@@ -11,16 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import masquerade as mq
 from cli.command import here
 from examples import examples
 from masquerade.errors import Bug, DataError
-from masquerade.privacy.check import Verdict, verify
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.sql import GroupTest, check_in_sql
+from masquerade.privacy import REQUIREMENTS, Verdict, check_in_sql, verify
+from masquerade.privacy.sql import GroupTest
 from privacy.definitions import DEFINITIONS, PROVIDER, QID, SENSITIVE
 
 MAKERS = [

@@ -7,9 +7,8 @@ from typing import Any
 
 import masquerade as mq
 from masquerade.methods import method_of
-from masquerade.net.script import Script
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import Seat
+from masquerade.net import Script
+from masquerade.protocol import Contract, Seat
 
 
 def seated(name: str, contract: Contract, table: mq.Table, ids: Sequence[bytes] = (), **hooks: Any) -> Script[int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from masquerade.net.script import Message, Script, Send, kind_of
+from masquerade.net import Message, Script, Send, kind_of
 
 
 def tampering(script: Script[Any], tamper: Callable[[Message], Message]) -> Script[Any]:

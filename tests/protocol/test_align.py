@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.crypto.group import POINT_BYTES
-from masquerade.engine.counts import Rows
+from masquerade.crypto import POINT_BYTES
+from masquerade.engine import Rows
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.net import Script, Send
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script, Send, decode
+from masquerade.net.script import decode
 from masquerade.protocol.align.align import align
 from masquerade.protocol.align.curve import Blinded, Positions, common_positions, routes
 

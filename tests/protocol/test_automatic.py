@@ -9,8 +9,7 @@ import masquerade as mq
 from masquerade.arrangement import ARRANGEMENTS, chosen_lines
 from masquerade.errors import ParameterError
 from masquerade.methods import askable_methods, methods_between_parties, unnamed_method, written_method
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import Automatic, Proposal
+from masquerade.protocol import Automatic, Contract, Proposal
 from masquerade.protocol.providers.method import Collaboration
 
 ONE_QID = Proposal((mq.KAnonymity(["age", "job", "town"], 5),))

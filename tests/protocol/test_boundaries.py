@@ -9,21 +9,20 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.anonymize.boundaries import reachable_rows, start_groups
-from masquerade.crypto.bits import unpack
+from masquerade.anonymize import reachable_rows, start_groups
+from masquerade.crypto import unpack
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.methods import written_method
+from masquerade.net import kind_of
 from masquerade.net.memory import Wire
-from masquerade.net.script import kind_of
+from masquerade.protocol import Contract, Contribution, SessionMethod, proposal_of, terms_of, written_requirement
 from masquerade.protocol.boundaries import MostGroups, Reachable, StartValues
-from masquerade.protocol.contract import Contract, Contribution, terms_of, written_requirement
 from masquerade.protocol.dka.side import ChiShare
-from masquerade.protocol.method import SessionMethod, proposal_of, refuse
+from masquerade.protocol.method import refuse
 from masquerade.protocol.mondrian.method import JointMondrian
 from masquerade.protocol.tds.method import JointSpecialization
 from papers.paper_tables import JOB

@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.data import Branch, Taxonomy
 from masquerade.methods import written_method
 from masquerade.net.memory import Wire, run_together
-from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
-from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.privacy import MPrivacy
+from masquerade.protocol import ASSEMBLER, EVERYBODY, Assembly, Contract, Contribution, written_requirement
 from masquerade.protocol.providers import criterion
 from masquerade.protocol.providers.method import Collaboration, criteria_of
 from masquerade.protocol.providers.third_party import third_party

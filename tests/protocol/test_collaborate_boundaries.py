@@ -10,26 +10,23 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
 from leakage.granted_answers import dealt
 from masquerade.errors import ParameterError, PeerBrokeProtocol
+from masquerade.net import kind_of
 from masquerade.net.memory import run_together
-from masquerade.net.script import kind_of
-from masquerade.privacy.check import violations_alone
-from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.protocol.contract import Contract, terms_of
-from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.privacy import MPrivacy, violations_alone
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, terms_of
 from masquerade.protocol.providers import provider as start
 from masquerade.protocol.providers.axes import HalvingAxis
 from masquerade.protocol.providers.messages import Rows
 from masquerade.protocol.providers.method import Collaboration
 from masquerade.protocol.providers.third_party import third_party
+from masquerade.report import render_report
 from masquerade.report.cuts import cut_tree
-from masquerade.report.release import render_report
 from protocol.seats import seated
 from protocol.tampering import changing
 from protocol.test_collaborate import (

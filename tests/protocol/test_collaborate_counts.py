@@ -15,8 +15,7 @@ import masquerade as mq
 from leakage.granted_answers import dealt, simulated
 from masquerade.net.memory import Wire
 from masquerade.net.script import decode
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol import ASSEMBLER, Contract
 from masquerade.protocol.providers.messages import Size
 from masquerade.protocol.providers.shared_counts import Alone, SharedBits
 from protocol.test_collaborate import HOUSES, QID, SCHEMA, collaborate, contract_of, requirement_of

@@ -11,10 +11,10 @@ import pytest
 
 from leakage.granted_answers import dealt
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.net import Message, kind_of
 from masquerade.net.memory import run_together
-from masquerade.net.script import Message, kind_of
+from masquerade.protocol import ASSEMBLER, Assembly
 from masquerade.protocol.hand_in import write_columns
-from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.pairs import BaseTransfers, SessionNonce
 from masquerade.protocol.providers.messages import Axes, ProviderRecords, Rows, Size, Values
 from masquerade.protocol.providers.shared_counts import Alone, Seed, TripleDelivery, TripleOrder

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.protocol.contract import Contract
+from masquerade.privacy import MPrivacy
+from masquerade.protocol import Contract
 from masquerade.protocol.providers.criterion import Criterion
 from masquerade.protocol.providers.cuts import HolderGroups
 from masquerade.protocol.providers.messages import stacked

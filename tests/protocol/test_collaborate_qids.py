@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
 from masquerade.methods import written_method
 from masquerade.net.memory import run_together
-from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
-from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.privacy import MPrivacy
+from masquerade.protocol import ASSEMBLER, EVERYBODY, Assembly, Contract, Contribution, written_requirement
 from masquerade.protocol.providers.method import Collaboration
 from masquerade.protocol.providers.third_party import third_party
 from masquerade.protocol.providers.tree import Group, Settings, linked

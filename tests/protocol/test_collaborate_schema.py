@@ -15,13 +15,12 @@ import pytest
 
 import masquerade as mq
 from leakage.granted_answers import dealt
-from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.data import Branch, Taxonomy
 from masquerade.errors import BadInput, DataError, MasqueradeError, NotAllowed, ParameterError, PeerBrokeProtocol
+from masquerade.net import Receive, Send
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Receive, Send
 from masquerade.progress import Stage
-from masquerade.protocol.contract import AttributeTerms, Contract, Contribution
-from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol import ASSEMBLER, Assembly, AttributeTerms, Contract, Contribution
 from masquerade.protocol.providers.messages import Axes, ProviderRecords, Rows
 from masquerade.protocol.providers.third_party import third_party
 from protocol.seats import seated

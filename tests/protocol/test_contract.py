@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.protocol.contract import Contract, Contribution, read_requirement, written_requirement
+from masquerade.protocol import Contract, Contribution, read_requirement, written_requirement
 from masquerade.protocol.sensitive.checks import refuse_remote_sensitive
 
 REQUIREMENTS = [

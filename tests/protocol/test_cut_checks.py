@@ -8,15 +8,15 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
 from masquerade.errors import ParameterError, PeerBrokeProtocol, RequirementUnreachable
+from masquerade.net import kind_of
 from masquerade.net.memory import Wire
-from masquerade.net.script import kind_of
-from masquerade.protocol.method import proposal_of, refuse
+from masquerade.protocol import proposal_of
+from masquerade.protocol.method import refuse
 from masquerade.protocol.mondrian.checks import CutChecks, CutsSettled
 from masquerade.protocol.mondrian.level_cuts import LevelCuts
 from masquerade.protocol.mondrian.method import JointMondrian

@@ -10,18 +10,17 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from crypto.two_parties import balanced
 from examples import examples
-from masquerade.crypto.bits import unpack
-from masquerade.data.column import Column
+from masquerade.crypto import unpack
+from masquerade.data import Column
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
+from masquerade.net import Receive, Script, Send
 from masquerade.net.memory import SentMessage, Wire, run_together
-from masquerade.net.script import Receive, Script, Send
-from masquerade.protocol.contract import AttributeTerms, Contract, Contribution, written_requirement
+from masquerade.protocol import ASSEMBLER, Assembly, AttributeTerms, Contract, Contribution, Seat, written_requirement
 from masquerade.protocol.dka import side as rounds
 from masquerade.protocol.dka.anonymizers import (
     ByColumns,
@@ -38,13 +37,10 @@ from masquerade.protocol.dka.checks import PairTests
 from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.dka.side import BottomUpSide, ChiShare, DataflySide, OnRound, Side, TopDownSide, play
-from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.protocol.pairs import Pair, prepare_pair
 from masquerade.protocol.sensitive.back_ends import shared_tests
 from masquerade.protocol.sensitive.histogram import Bounds
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import certainty_losses, losses_of
-from masquerade.utility.measures import measure
+from masquerade.utility import Comparison, certainty_losses, losses_of, measure
 from protocol.tampering import changing, cut_short
 
 PARTIES = ("anna", "berta")

@@ -8,22 +8,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.crypto.circuit import layers
+from masquerade.crypto import layers
+from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script
 from masquerade.progress import silent
-from masquerade.protocol.assemble import assemble
-from masquerade.protocol.contract import Contract, Contribution, written_requirement
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, Seat, written_requirement
+from masquerade.protocol.assembling import assemble
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.checks import SortedTests, counts_in_stretches, value_bits
 from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka
 from masquerade.protocol.dka.plain import plain_dka
-from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.protocol.providers.shared_counts import prepare
 from protocol.test_dka import NAMES, SCHEMA, bag, breaking, people
 

@@ -9,17 +9,15 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.crypto.homomorphic import SecretKey
-from masquerade.crypto.homomorphic import generate_okamoto_uchiyama as generate
+from masquerade.crypto import SecretKey, generate_okamoto_uchiyama as generate
 from masquerade.errors import PeerBrokeProtocol, RequirementViolated
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import decode
+from masquerade.protocol import ASSEMBLER
 from masquerade.protocol.dka.encrypted_join import join_first, join_second
 from masquerade.protocol.hand_in import Columns, read_stream, write_stream
-from masquerade.protocol.method import ASSEMBLER
 from protocol.tampering import changing, cut_short
-from protocol.test_dka import NAMES, bag, people, plainly
-from protocol.test_dka import scripts as sessions
+from protocol.test_dka import NAMES, bag, people, plainly, scripts as sessions
 
 LEFT = pa.table({"job": pa.array(["cook", "cook", "judge", "judge", "cook"]).dictionary_encode()})
 RIGHT = pa.table({"town": ["Rome", "Rome", "Bern", "Bern", "Rome"], "age": ["old", "old", "any", "any", "old"]})

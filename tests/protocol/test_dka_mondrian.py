@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.column import Column
+from masquerade.data import Column
 from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.protocol.dka.anonymizers import ByMondrian, MondrianDescent
 from masquerade.protocol.dka.plain import play_openly

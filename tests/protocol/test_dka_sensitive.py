@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol.assemble import assemble
-from masquerade.protocol.contract import Contract, Contribution, written_requirement
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, Seat, written_requirement
+from masquerade.protocol.assembling import assemble
 from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka
 from masquerade.protocol.dka.plain import plain_dka
-from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from protocol.tampering import changing
 from protocol.test_dka import HOLDERS, NAMES, PARTIES, SCHEMA, columns_of, people
 

@@ -7,16 +7,16 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
 from masquerade.errors import PeerBrokeProtocol, PeerError
+from masquerade.net import Message, kind_of
 from masquerade.net.memory import Deadlock, run_together
-from masquerade.net.script import Message, decode, encode, kind_of
-from masquerade.protocol.assemble import assemble
-from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.net.script import decode, encode
+from masquerade.protocol import ASSEMBLER, Assembly
+from masquerade.protocol.assembling import assemble
 from masquerade.protocol.tds.party import Instruct
 from papers.paper_tables import loan_table
 from protocol.seats import seated

@@ -8,17 +8,15 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from crypto.two_parties import looks_random
 from examples import examples
-from masquerade.crypto.circuit import Circuit
-from masquerade.crypto.count_circuits import row_bounded, row_distinct
+from masquerade.crypto import Circuit, row_bounded, row_distinct
 from masquerade.errors import ParameterError, PeerBrokeProtocol
+from masquerade.net import Script
 from masquerade.net.memory import SentMessage, Wire, run_together
-from masquerade.net.script import Script
 from masquerade.progress import Stage, silent
 from masquerade.protocol.pairs import Pair, prepare_pair
 from masquerade.protocol.sensitive.back_ends import (

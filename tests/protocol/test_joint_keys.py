@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
 from masquerade.errors import ParameterError, PeerBrokeProtocol, RequirementUnreachable
 from masquerade.methods import method_of
+from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script
-from masquerade.protocol.contract import Contract, Contribution
-from masquerade.protocol.joint_keys import MOST_SETS, JointKeys, JointRatios, RatioScale, joint_ratios
-from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
+from masquerade.protocol import ASSEMBLER, MOST_SETS, Assembly, Contract, Contribution, JointKeys, JointRatios, Seat
+from masquerade.protocol.joint_keys import RatioScale, joint_ratios
 from masquerade.protocol.providers.shared_counts import prepare
 from protocol.tampering import changing, cut_short
 

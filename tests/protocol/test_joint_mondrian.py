@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.methods import written_method
-from masquerade.net.script import kind_of
-from masquerade.protocol.contract import Contract, Contribution, terms_of, written_requirement
-from masquerade.protocol.method import Proposal, proposal_of, refuse
+from masquerade.net import kind_of
+from masquerade.protocol import Contract, Contribution, Proposal, proposal_of, terms_of, written_requirement
+from masquerade.protocol.method import refuse
 from masquerade.protocol.mondrian.level_cuts import LevelCuts, ordered
 from masquerade.protocol.mondrian.method import JointMondrian
 from masquerade.protocol.tds.instruction_code import pack

@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.crypto.logarithm import SERIES_ERRORS, Precision, scaled_logarithms, signed
-from masquerade.crypto.rings import Elements, PowerOfTwo
+from masquerade.crypto import Elements, PowerOfTwo, Precision, scaled_logarithms
+from masquerade.crypto.logarithm import SERIES_ERRORS, signed
 from masquerade.crypto.shares import share
 from masquerade.errors import ParameterError
+from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script
-from masquerade.protocol.learn import shared_numbers as arithmetic
-from masquerade.protocol.learn import shared_numbers as scaling
+from masquerade.protocol.learn import shared_numbers as arithmetic, shared_numbers as scaling
 from masquerade.protocol.learn.shared_numbers import (
     logarithms,
     plain_weighted_logarithms,

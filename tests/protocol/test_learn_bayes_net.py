@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.crypto.logarithm import Precision
+from masquerade.crypto import Precision
+from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script
 from masquerade.protocol.learn.bayes_net import net_structure, penalty
 from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, TwoParties, WholeRecords
 from masquerade.protocol.learn.shared_numbers import plain_weighted_logarithms

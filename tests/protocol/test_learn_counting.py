@@ -7,20 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from contract.learning import EXAMPLES, LearningExample, games
 from contract.test_learning_methods import contract_of, learned_by, tables_of
 from examples import examples
 from masquerade.errors import ParameterError
 from masquerade.methods import learning_methods
+from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script
-from masquerade.protocol.learn import counting
-from masquerade.protocol.learn import counting as counting_sites
+from masquerade.protocol import alone_at
+from masquerade.protocol.learn import counting, counting as counting_sites
 from masquerade.protocol.learn.counting import CountQuery, SplitColumns, precision_for
-from masquerade.protocol.learn.frame import alone_at
 from masquerade.protocol.learn.shared_numbers import RING, prepare_shared_numbers
 
 NAMES = ("anna", "berta", "carla", "doris")

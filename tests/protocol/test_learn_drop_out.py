@@ -17,20 +17,27 @@ from pyarrow import csv
 
 from contract.learning import EXAMPLES
 from contract.test_learning_methods import contract_of, tables_of
-from masquerade.data.table import Table
+from masquerade.data import Table
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerUnreachable
-from masquerade.jobs.learn import learn_job
+from masquerade.jobs import learn_job
 from masquerade.methods import learning_methods
+from masquerade.net import Message, Move, Script, Send, TolerantReceive, TolerantSend
 from masquerade.net.memory import Vanished, Wire, run_together
-from masquerade.net.script import Message, Move, Script, Send, TolerantReceive, TolerantSend, decode
+from masquerade.net.script import decode
 from masquerade.progress import Stage
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.learn.frame import LearnedModel, SitesLost, alone_at, fewest
-from masquerade.protocol.learn.learned import Learned
-from masquerade.protocol.learn.method import Collection, LearningMethod, LearningProposal
+from masquerade.protocol import (
+    ASSEMBLER,
+    Collection,
+    Contract,
+    Learned,
+    LearningMethod,
+    LearningProposal,
+    Seat,
+    alone_at,
+)
+from masquerade.protocol.learn.frame import LearnedModel, SitesLost, fewest
 from masquerade.protocol.learn.models import alike
 from masquerade.protocol.learn.sums import MaskedSummands, SumOpening
-from masquerade.protocol.method import ASSEMBLER, Seat
 from party_processes import parties_of
 
 SITES = ("anna", "berta", "carla", "doris")

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.crypto.logarithm import Precision
+from masquerade.crypto import Precision
+from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script
 from masquerade.protocol import pairs as pair
 from masquerade.protocol.learn import counting
 from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, TwoParties, WholeRecords

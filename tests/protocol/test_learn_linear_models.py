@@ -8,15 +8,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.crypto.rings import WidePowerOfTwo
-from masquerade.crypto.secure_sum import unmask_sum
+from masquerade.crypto import WidePowerOfTwo, unmask_sum
 from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
+from masquerade.net import Script, Send
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script, Send
 from masquerade.protocol.learn.identified import DesignColumns
 from masquerade.protocol.learn.linear import Coefficients, LinearModel, Logistic, Loss, SquaredHinge, linear_model
 from masquerade.protocol.learn.sums import Numbers, prepare_aggregation

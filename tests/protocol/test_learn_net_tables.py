@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.crypto.logarithm import Precision
+from masquerade.crypto import Precision
+from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script
 from masquerade.protocol.learn.bayes_net import plain_chances, shared_chances, written_tables
 from masquerade.protocol.learn.counting import Calculator, ManySites, TwoParties, WholeRecords
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers

@@ -9,19 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from contract.learning import EXAMPLES
 from contract.test_learning_methods import contract_of, learned_by
 from examples import examples
 from masquerade.errors import AnswerIsNo, ParameterError, PeerBrokeProtocol
 from masquerade.methods import learning_methods
+from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script
+from masquerade.protocol import LearningProposal, concordance
 from masquerade.protocol.learn import projection
-from masquerade.protocol.learn.method import LearningProposal
-from masquerade.protocol.learn.models import area_under_curve, concordance
+from masquerade.protocol.learn.models import area_under_curve
 from masquerade.protocol.learn.newton_svm import newton_svm
 from masquerade.protocol.learn.projection import (
     Mapped,

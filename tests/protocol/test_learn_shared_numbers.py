@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script
 from masquerade.protocol.learn.shared_numbers import SharedNumbers, prepare_shared_numbers
 from masquerade.protocol.learn.sums import largest, smallest
 from protocol.tampering import cut_short

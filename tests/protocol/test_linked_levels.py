@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from anonymize.reference_mondrian import UnionFirst
 from examples import examples
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Message
-from masquerade.privacy.requirement import Conjunction
-from masquerade.protocol.method import proposal_of, refuse
+from masquerade.net import Message
+from masquerade.privacy import Conjunction
+from masquerade.protocol import proposal_of
+from masquerade.protocol.method import refuse
 from masquerade.protocol.mondrian.level_cuts import LevelCuts, write_numbers
 from masquerade.protocol.mondrian.linked import BestAttributes, EqualCells
 from masquerade.protocol.mondrian.method import JointMondrian

@@ -10,14 +10,16 @@ import pytest
 import masquerade as mq
 from masquerade.errors import ParameterError
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol.assemble import assemble
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol import ASSEMBLER, Assembly, Contract
+from masquerade.protocol.assembling import assemble
 from protocol.seats import seated
-from protocol.test_collaborate import HOUSES, table_of
-from protocol.test_collaborate import QID as HOUSE_QID
-from protocol.test_collaborate import collaborate as publish_together
-from protocol.test_collaborate import contract_of as contract_of_houses
+from protocol.test_collaborate import (
+    HOUSES,
+    QID as HOUSE_QID,
+    collaborate as publish_together,
+    contract_of as contract_of_houses,
+    table_of,
+)
 from protocol.test_mashup import contract_of, run_mashup
 from protocol.test_remote_checks import QID, sick_loans
 

@@ -10,28 +10,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.anonymize.release import VerifiedRelease
-from masquerade.data.records import Records
-from masquerade.engine.chunks import Engine
+from masquerade.anonymize import VerifiedRelease
+from masquerade.data import Records
+from masquerade.engine import Engine
 from masquerade.errors import DataError, NoCommonRecords, PeerBrokeProtocol
-from masquerade.forms.declared import parameters_of
+from masquerade.forms import parameters_of
 from masquerade.methods import written_method
+from masquerade.net import kind_of
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import kind_of
-from masquerade.protocol.align.identifiers import identifiers
-from masquerade.protocol.assemble import assemble
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, OwnPart, identifiers, written_requirement
+from masquerade.protocol.assembling import assemble
 from masquerade.protocol.comparing.argmax import BestScore
-from masquerade.protocol.contract import Contract, Contribution, written_requirement
-from masquerade.protocol.hand_in import OwnPart, own_part
-from masquerade.protocol.method import ASSEMBLER, Assembly, Judge
+from masquerade.protocol.hand_in import own_part
+from masquerade.protocol.method import Judge
 from masquerade.protocol.tds.method import JointSpecialization
-from masquerade.utility.classification import error_of, release_error
-from masquerade.utility.scores import SCORES
+from masquerade.utility import SCORES, error_of, release_error
 from papers.paper_tables import JOB, SEX, loan_table
 from protocol.seats import seated
 from protocol.tampering import changing

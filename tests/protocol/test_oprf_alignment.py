@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from homes import home
-from masquerade.crypto.key_value_store import Buckets
-from masquerade.crypto.oblivious_prf import PrfReceiver, PrfSender
+from masquerade.crypto import Buckets, PrfReceiver, PrfSender
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.net import Script, Send, kind_of
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Script, Send, kind_of
 from masquerade.protocol.align import align as aligning
 from masquerade.protocol.align.align import ListSize, align
 from masquerade.protocol.align.oprf import (

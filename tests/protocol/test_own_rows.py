@@ -10,16 +10,13 @@ import pytest
 import masquerade as mq
 from chunked import write_parts
 from contract.test_parties_on_engines import HOLDERS, QID, SCHEMA, Stored
-from masquerade.data.read_parquet import parted_files
-from masquerade.data.records import Records
-from masquerade.engine.local import LocalEngine
+from masquerade.data import Records, parted_files
+from masquerade.engine import LocalEngine
 from masquerade.errors import DataError, ParameterError, RequirementUnreachable
-from masquerade.protocol.contract import Contract
+from masquerade.protocol import Contract, read_own_records, wanted_of_party
 from masquerade.protocol.mondrian.method import JointMondrian
-from masquerade.protocol.own_rows import read_own_records, wanted_of_party
 from protocol.test_joint_mondrian import contract_of as by_mondrian
-from protocol.test_mashup import contract_of as by_tds
-from protocol.test_mashup import run_mashup
+from protocol.test_mashup import contract_of as by_tds, run_mashup
 
 
 def read(tmp_path: Path, people: pa.Table, contract: Contract) -> Records:

@@ -12,10 +12,8 @@ import pytest
 import masquerade as mq
 from masquerade.errors import NotAllowed
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol.assemble import assemble
-from masquerade.protocol.contract import Contract, Contribution, written_requirement
-from masquerade.protocol.hand_in import ReportedStep
-from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, ReportedStep, written_requirement
+from masquerade.protocol.assembling import assemble
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 

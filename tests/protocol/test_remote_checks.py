@@ -10,18 +10,18 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
 from homes import home
-from masquerade.anonymize.tds.view import LocalView
+from masquerade.anonymize import LocalView
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.net import kind_of
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import kind_of
+from masquerade.privacy import GroupRequirement
 from masquerade.privacy.confidence_bounding import largest_share
-from masquerade.privacy.requirement import TOLERANCE, GroupRequirement
+from masquerade.privacy.requirement import TOLERANCE
 from masquerade.protocol.sensitive.back_ends import rows_satisfy
 from masquerade.protocol.sensitive.checks import (
     MostParts,

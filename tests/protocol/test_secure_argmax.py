@@ -10,17 +10,16 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import balanced
 from examples import examples
-from masquerade.anonymize.release import VerifiedRelease
-from masquerade.crypto.circuits_library import BidWords
+from masquerade.anonymize import VerifiedRelease
+from masquerade.crypto import BidWords
 from masquerade.errors import Bug, MasqueradeError, PeerBrokeProtocol
-from masquerade.net.channel import Cause, LeaveMessage, leave_message
+from masquerade.net import Receive, Script, Send, leave_message
+from masquerade.net.channel import Cause, LeaveMessage
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.comparing.argmax import (
     MOST_SCORE_BYTES,
     ArgMax,
@@ -35,7 +34,7 @@ from masquerade.protocol.comparing.argmax import (
 from masquerade.protocol.tds import party
 from masquerade.protocol.tds.method import AlwaysTakePart
 from masquerade.protocol.tds.party import bid_words, mashup
-from masquerade.utility.scores import FIXED_ONE, SCORES
+from masquerade.utility import FIXED_ONE, SCORES
 from papers.paper_tables import loan_table
 from protocol.tampering import changing
 from protocol.test_mashup import REQUIREMENT, a_split, bag, contract_of, deals, people, qids, run_mashup

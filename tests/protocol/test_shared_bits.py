@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from masquerade.crypto import words
-from masquerade.crypto.circuit import Bits, Builder, Circuit
+from masquerade.crypto import Bits, Builder, Circuit, words
+from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.net.script import Script
 from masquerade.protocol.providers.shared_counts import prepare
 
 NAMES = ("anna", "berta", "carla")

@@ -9,17 +9,16 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from crypto.two_parties import looks_random
 from examples import examples
 from masquerade.errors import MasqueradeError, PeerBrokeProtocol
+from masquerade.net import Script
 from masquerade.net.memory import SentMessage, Wire, run_together
-from masquerade.net.script import Script
+from masquerade.protocol import ASSEMBLER
 from masquerade.protocol.dka.checkpoint import Notebook
-from masquerade.protocol.method import ASSEMBLER
 from masquerade.protocol.pairs import prepare_pair
 from masquerade.protocol.sensitive import back_ends, sorted_histogram
 from masquerade.protocol.sensitive.back_ends import shared_tests, transferred_histogram

@@ -7,12 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.data import Branch, Taxonomy
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.script import decode, encode
 from masquerade.protocol.providers.messages import (

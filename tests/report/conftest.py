@@ -12,15 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from masquerade.anonymize.publish import publish
-from masquerade.anonymize.release import VerifiedRelease
-from masquerade.anonymize.tds.method import TopDownSpecialization
-from masquerade.data.column import Generalised
-from masquerade.data.released import Step
-from masquerade.data.table import Origin, Table
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.privacy.check import verify
-from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.anonymize import TopDownSpecialization, VerifiedRelease, publish
+from masquerade.data import Branch, Generalised, Origin, Step, Table, Taxonomy
+from masquerade.privacy import KAnonymity, verify
 from papers.paper_tables import loan_table
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "base", "source"}

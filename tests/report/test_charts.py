@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from masquerade.errors import ParameterError
+from masquerade.report import figure
 from masquerade.report.charts import (
     Bar,
     Reference,
@@ -25,7 +25,7 @@ from masquerade.report.charts import (
     standalone,
 )
 from masquerade.report.charts.svg import Scale, log_ticks, ticks
-from masquerade.report.verdict import bare_name, duration, figure, percent
+from masquerade.report.verdict import bare_name, duration, percent
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=60), st.lists(st.integers(1, 10**6), max_size=3))

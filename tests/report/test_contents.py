@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 import masquerade as mq
-from masquerade.report import render_report
+from masquerade.report import attacks_on, render_report
 from masquerade.report.release import contents
-from masquerade.report.risks import attacks_on
 
 
 def test_what_m_privacy_wraps_has_rows_of_its_own() -> None:

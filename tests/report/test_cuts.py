@@ -5,15 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.data.column import Column, Generalised
-from masquerade.data.continuum import Continuum
-from masquerade.data.released import Step
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.report.charts import TreeNode, tree_chart
+from masquerade.data import Branch, Column, Continuum, Generalised, Step, Taxonomy
+from masquerade.report import TreeNode, tree_chart
 from masquerade.report.cuts import cut_tree
 
 JOBS = Taxonomy(

@@ -7,14 +7,9 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.publish import publish
-from masquerade.anonymize.tds.method import TopDownSpecialization
-from masquerade.data.continuum import Continuum
-from masquerade.data.released import Step
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.anonymize import TopDownSpecialization, publish
+from masquerade.data import Attribute, Branch, Continuum, Schema, Step, Table, Taxonomy
+from masquerade.privacy import KAnonymity
 from masquerade.report import render_report
 
 

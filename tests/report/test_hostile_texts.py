@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.data.released import Step
+from masquerade.data import Step
 from masquerade.report import render_report
 from masquerade.report.charts import Bar, Reference, Series, bar_chart, line_chart, standalone
 

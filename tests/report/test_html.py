@@ -10,12 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from masquerade.privacy.check import verify
-from masquerade.privacy.combined import AlphaKAnonymity
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.report import render_report, write_report
-from masquerade.report.charts import chart_style
+from masquerade.privacy import REQUIREMENTS, AlphaKAnonymity, KAnonymity, verify
+from masquerade.report import chart_style, render_report, write_report
 from masquerade.report.release import _file
 
 SECTIONS = [

@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 
-from masquerade.protocol.learn.bayes_net import NetModel
-from masquerade.protocol.learn.cox import CoxSurvival, concordance_metrics
-from masquerade.protocol.learn.id3 import TreeModel
-from masquerade.protocol.learn.learned import Learned
-from masquerade.protocol.learn.linear import LogisticModel
-from masquerade.protocol.learn.models import Model
+from masquerade.protocol import CoxSurvival, Learned, LogisticModel, Model, NetModel, TreeModel
+from masquerade.protocol.learn.cox import concordance_metrics
+from masquerade.report import render_model
 from masquerade.report.charts.tree import decision_tree_chart, net_chart
-from masquerade.report.other_pages import render_model
 from report.test_hostile_texts import HOSTILE
 
 GOLF: dict[str, Any] = {

@@ -9,14 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from masquerade.anonymize.publish import publish
-from masquerade.anonymize.tds.method import TopDownSpecialization
-from masquerade.data.released import Step
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Origin, Table
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
+from masquerade.anonymize import TopDownSpecialization, publish
+from masquerade.data import Attribute, Branch, Origin, Schema, Step, Table, Taxonomy
+from masquerade.privacy import KAnonymity, LDiversity
 from masquerade.report import render_report
 from masquerade.report.release import distributions
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.risk.attack import Finding
+from masquerade.risk import Finding
 from masquerade.risk.attacks import ATTACKS, ewens, zayatz
 
 QID = mq.KAnonymity(["age", "zip"], k=1)

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import masquerade as mq
 from masquerade.errors import AnswerIsNo, ParameterError

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 import masquerade as mq
 from masquerade.data import read
-from masquerade.jobs import keys as keys_and_masks
-from masquerade.risk.sampling import RowSample, draw_pairs, drawn_rows
+from masquerade.jobs import key_discovery
+from masquerade.risk import RowSample
+from masquerade.risk.sampling import draw_pairs, drawn_rows
 
 
 def stream(n: int, size: int, seed: int, batch: int = 500) -> tuple[RowSample, int]:
@@ -103,7 +104,7 @@ def test_pairs_are_of_different_rows_and_uniform() -> None:
 def test_large_files_are_read_in_one_pass(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read, "SMALL_FILE", 0)
     monkeypatch.setattr(read, "BLOCK", 4096)
-    monkeypatch.setattr(keys_and_masks, "HELD_BYTES", 1 << 12)
+    monkeypatch.setattr(key_discovery, "HELD_BYTES", 1 << 12)
     path = tmp_path / f"people{suffix}"
     n = 8000
     table = pa.table({"id": [f"p{at}" for at in range(n)], "few, all": [str(at % 7) for at in range(n)]})
@@ -137,7 +138,7 @@ def test_a_row_of_a_large_file_is_not_shown(tmp_path: Path, monkeypatch: pytest.
 def test_databases_in_one_pass(tmp_path: Path) -> None:
     import sqlite3
 
-    from masquerade.data.read import TableFile
+    from masquerade.data import TableFile
 
     path = tmp_path / "people.db"
     with sqlite3.connect(path) as database:

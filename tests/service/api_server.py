@@ -24,16 +24,20 @@ import uvicorn
 from fastapi import FastAPI
 
 from fake_clock import FakeClock
-from masquerade.net.identity import make_trial
-from masquerade.service.accounts import Accounts
+from masquerade.net import make_trial
+from masquerade.service import (
+    Accounts,
+    Coordinator,
+    CoordinatorSettings,
+    Role,
+    Scope,
+    SessionRecord,
+    Status,
+    create_app,
+)
 from masquerade.service.agree.signing import draw_up
 from masquerade.service.agree.terms import Deal
-from masquerade.service.api.app import create_app
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.settings import CoordinatorSettings
-from masquerade.service.resources import Role, Scope
-from masquerade.service.session_states import Status
-from masquerade.service.store import NewRelease, SessionRecord
+from masquerade.service.store import NewRelease
 from masquerade.service.wire.control import Published, PublishedDataset
 from service.credentials import CHEAP
 from service.parties import BANK, CLINIC, NOW, SHOP, carried, policy, request

@@ -7,7 +7,7 @@ import sys
 from contextlib import redirect_stdout
 from io import StringIO
 
-from masquerade.cli.main import run
+from masquerade.cli.app import run
 
 _LOGGED = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \[.*\n", re.MULTILINE)
 

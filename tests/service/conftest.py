@@ -13,9 +13,8 @@ import pytest
 import structlog
 
 from fake_clock import FakeClock
-from masquerade.net.identity import make_trial
-from masquerade.service.accounts import Accounts
-from masquerade.service.store import Store
+from masquerade.net import make_trial
+from masquerade.service import Accounts, Store
 from masquerade.service.store.tables import Base
 from service.credentials import CHEAP, LOCKOUT, RIGHT
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from masquerade.service.coordinator.settings import CoordinatorSettings
+from masquerade.service import CoordinatorSettings
 
 PARTIES = '[parties.bank]\naddress = "127.0.0.1:7001"\n[parties.clinic]\naddress = "127.0.0.1:7002"\n'
 HEAD = 'identity = "coordinator"\ntrust = "coordinator/trust"\n'

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from masquerade.service import ColumnCard, Ledger, Request, SchemaCard, read_request
 from masquerade.service.agree.answering import answer
 from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate
 from masquerade.service.agree.policy import Policy, read_policy
-from masquerade.service.agree.request import Request, read_request
 from masquerade.service.agree.terms import Deal, Offer, Refusal
-from masquerade.service.cards import ColumnCard, SchemaCard
-from masquerade.service.ledger import Ledger
 
 K, L = "k-anonymity", "l-diversity"
 NOW = 1_800_000_000

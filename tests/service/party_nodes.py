@@ -14,20 +14,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from masquerade.anonymize.release import VerifiedRelease
-from masquerade.net.channel import Agreement, Channel, PartyAddress
-from masquerade.net.connect import Listener
-from masquerade.net.identity import Identity, TrustStore, issue, make_authority
-from masquerade.net.session import run_script
-from masquerade.protocol.assemble import assemble
-from masquerade.protocol.method import Assembly
+from masquerade.anonymize import VerifiedRelease
+from masquerade.net import Agreement, Channel, Identity, Listener, PartyAddress, TrustStore, run_script
+from masquerade.net.identity import issue, make_authority
+from masquerade.protocol import Assembly
+from masquerade.protocol.assembling import assemble
+from masquerade.service import NodeSettings, Request, SignedContract, read_request, running
 from masquerade.service.agree.negotiation import CounterOffer, negotiate
-from masquerade.service.agree.request import Request, read_request
-from masquerade.service.agree.signing import SignedContract, TokenIssuer, draw_up
+from masquerade.service.agree.signing import TokenIssuer, draw_up
 from masquerade.service.agree.terms import Deal, Offer, Refusal
 from masquerade.service.clock import SYSTEM_CLOCK, Clock
-from masquerade.service.node.serving import RunningNode, running
-from masquerade.service.node.settings import NodeSettings
+from masquerade.service.node.serving import RunningNode
 from masquerade.service.wire.control import (
     AskOffer,
     AskSignature,

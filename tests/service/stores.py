@@ -10,9 +10,8 @@ from itertools import count
 from threading import Barrier
 from typing import TypeVar
 
-from masquerade.service.resources import Role
-from masquerade.service.session_states import Status
-from masquerade.service.store import NewRelease, SessionRecord, Store
+from masquerade.service import Role, SessionRecord, Status, Store
+from masquerade.service.store import NewRelease
 
 SNAPSHOTS = {"bank": "b1", "shop": "s1"}
 FREE = {"bank": 9, "shop": 9}  # places that each party has left

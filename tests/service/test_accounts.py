@@ -12,16 +12,15 @@ from typing import Any
 import pytest
 from argon2 import PasswordHasher, Type, extract_parameters
 from argon2.exceptions import VerifyMismatchError
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from structlog.testing import CapturingLogger
 
 from examples import examples
 from fake_clock import START, FakeClock
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
-from masquerade.service.accounts import HERE, AccountLog, Accounts, Lockout, client_address, require
-from masquerade.service.resources import Role, TokenKind, User
-from masquerade.service.store import SignInFailures, Store
+from masquerade.service import AccountLog, Accounts, Role, Store, TokenKind, User, client_address, require
+from masquerade.service.accounts import HERE, Lockout
+from masquerade.service.store import SignInFailures
 from service.credentials import CHEAP, LOCKOUT, RIGHT, WRONG, everything_stored, refusal
 from service.stores import at_once
 

@@ -10,11 +10,7 @@ from typing import Any
 import pytest
 
 from masquerade.errors import NotFound, ParameterError
-from masquerade.service.agree.signing import SignedContract
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.node.preview import described, preview
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
+from masquerade.service import Coordinator, SessionRecord, SignedContract, Status, described, preview
 from service_house import House
 
 GRANTED = {"ratios": 4, "precision": 0, "least_records": 20}

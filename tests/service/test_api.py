@@ -14,11 +14,9 @@ import pytest
 from full_disk import no_file_above
 from homes import home
 from masquerade.errors import ParameterError
-from masquerade.service.agree.request import Request, read_request
+from masquerade.service import Request, Status, TokenKind, read_request
 from masquerade.service.api.health import CachedHealth
 from masquerade.service.api.request_body import EXAMPLE, SCHEMA
-from masquerade.service.resources import TokenKind
-from masquerade.service.session_states import Status
 from masquerade.service.wire.problems import DATABASE_AWAY, PAGE, PROBLEM_TYPES
 from service.api_server import PASSWORDS, REPORT, SUMMARY, TABLE, WISH, Room, room
 

@@ -11,7 +11,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from masquerade.service.api.middleware import MOST_BYTES, OverLimit, RateLimit, address_key
+from masquerade.service import OverLimit, RateLimit, address_key
+from masquerade.service.api.middleware import MOST_BYTES
 from service.api_server import WISH, Room, raw, room
 
 SECRETS = ("argon2", "Traceback", "sqlalchemy", "sqlite", 'File "')

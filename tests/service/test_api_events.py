@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from masquerade.service import Status
 from masquerade.service.api import events
-from masquerade.service.session_states import Status
 from service.api_server import Room, room, until
 
 STREAM = {"Accept": "text/event-stream"}

@@ -18,13 +18,11 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import ignored_auth
 
 from examples import EXPLORING, examples
-from masquerade.forms.declared import parameters_of
+from masquerade.forms import parameters_of
 from masquerade.methods import requestable_methods
-from masquerade.service.agree.request import read_request
+from masquerade.service import Scope, SessionRecord, TokenKind, read_request
 from masquerade.service.api.app import document
 from masquerade.service.api.request_body import EXAMPLE, TOGETHER
-from masquerade.service.resources import Scope, TokenKind
-from masquerade.service.store import SessionRecord
 from service.api_server import Room
 
 # Of each operation, at random; beside them come all that its schema has of boundary values.

@@ -10,8 +10,8 @@ import pytest
 
 from fake_clock import FakeClock
 from masquerade.net.identity import issue, make_authority
+from masquerade.service import Status
 from masquerade.service.accounts import Lockout
-from masquerade.service.session_states import Status
 from service.api_server import PASSWORDS, TABLE, WISH, Room, make_coordinator, raw, room, served
 
 TRAVERSALS = (

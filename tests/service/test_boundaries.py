@@ -8,19 +8,16 @@ from typing import Any
 import msgspec
 import pyarrow.csv
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import masquerade as mq
 from masquerade.errors import ParameterError
-from masquerade.protocol.contract import AttributeTerms, Contribution
+from masquerade.protocol import AttributeTerms, Contribution
+from masquerade.service import Ledger, Status, read_request
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.boundaries import combined, offered_terms
 from masquerade.service.agree.policy import check_policy, read_policy
-from masquerade.service.agree.request import read_request
 from masquerade.service.agree.terms import Offer, Refusal
-from masquerade.service.ledger import Ledger
-from masquerade.service.session_states import Status
 from papers.paper_tables import JOB
 from service.parties import BANK, CLINIC, NOW, OPEN, dealt, offer, policy, reasons, request
 from service_house import House

@@ -9,13 +9,9 @@ from typing import Any
 
 import pytest
 
+from masquerade.service import Coordinator, NodeSettings, SessionRecord, Status, running
 from masquerade.service.clock import SYSTEM_CLOCK
-from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_links import PartyLinks
-from masquerade.service.node.serving import running
-from masquerade.service.node.settings import NodeSettings
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
 from service_house import House, NodeInMemory, wait_until
 
 _ks = count(3)

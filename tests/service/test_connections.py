@@ -17,19 +17,15 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from masquerade.audit.log import AuditLog
+from masquerade.audit import AuditLog
 from masquerade.errors import NotAllowed, NotFound, PeerBrokeProtocol
-from masquerade.net.identity import Identity, TrustStore, make_trial, trial_identities
-from masquerade.net.session import run_async
+from masquerade.net import Identity, TrustStore, make_trial, run_async, trial_identities
+from masquerade.service import ConnectionLimits, Coordinator, CoordinatorSettings, Health, Parties, PeerHttp, serving
 from masquerade.service.clock import SYSTEM_CLOCK
-from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.directory import party_app
 from masquerade.service.coordinator.party_links import PartyLinks
-from masquerade.service.coordinator.serving import serving
-from masquerade.service.coordinator.settings import CoordinatorSettings
-from masquerade.service.wire.control import ControlNotes, Health, NotNoted, Parties, Progress, Published
-from masquerade.service.wire.peers import TLS, PeerHttp, serve
-from masquerade.service.wire.serving import ConnectionLimits
+from masquerade.service.wire.control import ControlNotes, NotNoted, Progress, Published
+from masquerade.service.wire.peers import TLS, serve
 from service.coordinators import HEAD, PARTIES, read_settings
 from service.party_nodes import PEOPLE, Folder, run, wish, world
 

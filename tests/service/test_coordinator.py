@@ -20,17 +20,13 @@ import masquerade as mq
 from fake_clock import FakeClock
 from full_disk import no_file_above
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError, PeerRefused, PeerUnreachable
+from masquerade.service import Coordinator, Role, Status, Store, User, serving
 from masquerade.service.agree.terms import PriceList
 from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator import housekeeping
-from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.directory import party_app
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.coordinator.serving import serving
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.resources import Role, User
-from masquerade.service.session_states import Status
-from masquerade.service.store import Store
 from masquerade.service.wire.control import Published, PublishedDataset
 from service.coordinators import HEAD, PARTIES, read_settings
 from service.parties import BANK, CLINIC

@@ -14,16 +14,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from masquerade.audit.log import AuditLog
+from masquerade.audit import AuditLog
 from masquerade.errors import Conflict
-from masquerade.net.script import Receive
+from masquerade.net import Receive
 from masquerade.protocol.hand_in import Columns
+from masquerade.service import Coordinator, Role, SessionRecord, Status
 from masquerade.service.clock import SYSTEM_CLOCK
-from masquerade.service.coordinator import background as backgrounds
-from masquerade.service.coordinator import publish as publishing_phase
-from masquerade.service.coordinator import run as runs
+from masquerade.service.coordinator import background as backgrounds, publish as publishing_phase, run as runs
 from masquerade.service.coordinator.context import WorkingContext
-from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.parties import PartyBackoff
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.publish import Assembled, ReleasePublisher
@@ -31,9 +29,7 @@ from masquerade.service.coordinator.run import Runner, SessionAttempt
 from masquerade.service.coordinator.scheduler import Scheduler
 from masquerade.service.coordinator.session_moves import contract_of
 from masquerade.service.coordinator.sign import new_contract
-from masquerade.service.resources import Role
-from masquerade.service.session_states import Status
-from masquerade.service.store import NewRelease, SessionRecord
+from masquerade.service.store import NewRelease
 from masquerade.service.wire.control import Published, PublishedDataset
 from masquerade.service.wire.peers import TLS
 from service.coordinators import HEAD, PARTIES, read_settings

@@ -9,13 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from masquerade.service import Coordinator, NodeSettings, SessionRecord, Status
 from masquerade.service.agree.terms import Offer
-from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.node import serving
 from masquerade.service.node.node import PartyNode
-from masquerade.service.node.settings import NodeSettings
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
 from masquerade.service.wire.control import AskSignature, Signature
 from service_house import House, wait_until
 

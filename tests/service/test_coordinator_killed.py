@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
+from masquerade.service import Coordinator, SessionRecord, Status
 from service_house import House
 from service_killed import POINTS, Doomed
 

@@ -17,10 +17,8 @@ import pytest
 from masquerade.net.script import decode
 from masquerade.protocol.hand_in import Columns, read_columns
 from masquerade.protocol.providers.messages import Rows, Values
-from masquerade.service.api.app import create_app
+from masquerade.service import Coordinator, Status, create_app
 from masquerade.service.coordinator import run
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.session_states import Status
 from memory_network import MemoryLink
 from service_hospitals import Hospitals
 from service_house import House

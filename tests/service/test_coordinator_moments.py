@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 
 from masquerade.errors import Conflict, NotFound
+from masquerade.service import Coordinator, SessionRecord, Status
 from masquerade.service.coordinator import publish
-from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
 from service_house import PATIENCE, House, wait_until
 
 SILENCE = 20  # seconds: a party that lives is never silent so long, however busy the machine

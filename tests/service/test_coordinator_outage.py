@@ -27,13 +27,13 @@ from conftest import PASSWORD, Postgres
 from forked import MASQUERADE, run
 from masquerade.cli import coordinator as cli
 from masquerade.errors import ParameterError
+from masquerade.service import Coordinator, SessionRecord, Status
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.run import ProgressWatch, SessionAttempt
 from masquerade.service.coordinator.sign import Signer
-from masquerade.service.session_states import COMPUTING, Status
-from masquerade.service.store import SessionRecord, database
+from masquerade.service.session_states import COMPUTING
+from masquerade.service.store import database
 from masquerade.service.store.releases import Releases
 from service_house import PATIENCE, House, Ports, wait_until
 

@@ -12,10 +12,9 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from masquerade.audit.verify import verify as verify_log
+from masquerade.audit import verify as verify_log
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.session_states import Status
+from masquerade.service import Coordinator, Status
 from service.commands import masquerade
 from service_house import House, wait_until
 

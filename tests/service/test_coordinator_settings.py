@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.service.coordinator.settings import CoordinatorSettings, is_loopback
+from masquerade.service import CoordinatorSettings
+from masquerade.service.coordinator.settings import is_loopback
 from service.coordinators import PARTIES, read_settings
 
 

@@ -10,42 +10,28 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.anonymize.release import (
-    ADVICE,
-    AS_NUMBERS,
-    HELP,
-    IN_A_QID,
-    LARGER_K,
-    ONE_PROVIDER,
-    OVER_ALL,
-    PROTECT,
-    PROTECT_CLASS,
-    READ_AGAIN,
-    Advice,
-    VerifiedRelease,
-    cautions,
-)
+from masquerade.anonymize import HELP, IN_A_QID, OVER_ALL, PROTECT, PROTECT_CLASS, VerifiedRelease, cautions
+from masquerade.anonymize.release import ADVICE, AS_NUMBERS, LARGER_K, ONE_PROVIDER, READ_AGAIN, Advice
 from masquerade.errors import ParameterError
-from masquerade.report.release import render_report
-from masquerade.service.agree.further_releases import against_second, rolls_up
-from masquerade.service.agree.quality import (
+from masquerade.report import render_report
+from masquerade.service import (
     QUALITY_TERMS,
-    expected,
+    ColumnCard,
+    SchemaCard,
     limits_of,
-    losses_of,
     missed_terms,
+    read_request,
     said_of,
     said_of_expected,
     why_waits,
 )
-from masquerade.service.agree.request import read_request
+from masquerade.service.agree.further_releases import against_second, rolls_up
+from masquerade.service.agree.quality import expected, losses_of
 from masquerade.service.agree.terms import Deal, Terms
-from masquerade.service.cards import ColumnCard, SchemaCard
 from masquerade.service.coordinator.directory import find
 from masquerade.service.coordinator.publish import columns_asked_for
 from masquerade.service.coordinator.release_files import bound

@@ -12,9 +12,7 @@ import pytest
 
 import masquerade as mq
 from masquerade.errors import ParameterError
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
+from masquerade.service import Coordinator, SessionRecord, Status
 from parties_here import parties_here
 from service_house import House
 

@@ -8,28 +8,24 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from masquerade.arrangement import PROVIDER
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.data import Attribute, Branch, Schema, Taxonomy
 from masquerade.errors import ParameterError
-from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.protocol.contract import EVERYBODY, AttributeTerms
+from masquerade.privacy import ConfidenceBounding, KAnonymity, LDiversity
+from masquerade.protocol import EVERYBODY, AttributeTerms
 from masquerade.protocol.providers.method import refuse_impossible
+from masquerade.service import ColumnCard, Ledger, Request, SchemaCard, read_request
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.arrangements import axes_of
 from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate
 from masquerade.service.agree.policy import Policy
-from masquerade.service.agree.request import Request, read_request
 from masquerade.service.agree.terms import Deal, Offer, Refusal
-from masquerade.service.cards import ColumnCard, SchemaCard, TaxonomyCard, card_of
+from masquerade.service.cards import TaxonomyCard, card_of
 from masquerade.service.coordinator.directory import find
-from masquerade.service.ledger import Ledger, record_of
+from masquerade.service.ledger import record_of
 from masquerade.service.wire.control import PublishedDataset
 from service.parties import NOW, policy
 

@@ -13,12 +13,8 @@ from typing import Any
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.service.cards import SchemaCard
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.ledger import Ledger, ReleaseRecord
-from masquerade.service.node.state import StateFolder
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
+from masquerade.service import Coordinator, Ledger, SchemaCard, SessionRecord, StateFolder, Status
+from masquerade.service.ledger import ReleaseRecord
 from service_hospitals import DISEASES, WARDS, Hospitals
 from service_house import wait_until, write
 from service_killed import Doomed

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
+from masquerade.service import Coordinator, SessionRecord, Status
 from service.commands import masquerade
 from service_hospitals import WARDS, Hospitals
 from service_house import wait_until

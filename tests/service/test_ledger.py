@@ -8,15 +8,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from examples import examples
-from masquerade.audit.chained_file import ChainedFile
+from masquerade.audit import ChainedFile
 from masquerade.errors import BadInput
-from masquerade.protocol.contract import Contribution
+from masquerade.protocol import Contribution
+from masquerade.service import Ledger
 from masquerade.service.agree.terms import Provision, Terms
-from masquerade.service.ledger import Ledger, ReleaseRecord, append, decline
+from masquerade.service.ledger import ReleaseRecord, append, decline
 
 
 def released(at: int, dataset: str = "customers", k: int = 4) -> ReleaseRecord:

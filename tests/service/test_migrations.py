@@ -18,8 +18,8 @@ from sqlalchemy import Connection, Engine, create_engine, inspect, text
 from conftest import PASSWORD
 from forked import Forked
 from masquerade.errors import ParameterError
-from masquerade.service.store import Store
-from masquerade.service.store.database import VERSION_TABLE, alembic_config, migrate
+from masquerade.service import VERSION_TABLE, Store, alembic_config
+from masquerade.service.store.database import migrate
 from masquerade.service.store.tables import Base
 from service.stores import at_once, furnish
 

@@ -14,12 +14,9 @@ import pytest
 
 from masquerade.cli.client import lines_of
 from masquerade.errors import NotFound, ParameterError
-from masquerade.jobs.learn import predict
-from masquerade.service.agree.signing import SignedContract
-from masquerade.service.coordinator.coordinator import Coordinator, summaries
-from masquerade.service.node.preview import described, preview
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
+from masquerade.jobs import predict
+from masquerade.service import Coordinator, SessionRecord, SignedContract, Status, described, preview
+from masquerade.service.coordinator.coordinator import summaries
 from service_hospitals import Hospitals
 from service_house import write
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from masquerade.service.session_states import Status
+from masquerade.service import Status
 from service_house import House
 
 QID = ["age", "job", "salary", "town"]

@@ -25,10 +25,10 @@ from masquerade.errors import (
     PeerRefused,
     PeerUnreachable,
 )
-from masquerade.net.identity import Identity, TrustStore, trial_identities
-from masquerade.net.session import run_async
-from masquerade.service.wire.control import Health, Published
-from masquerade.service.wire.peers import MOST_BYTES, PeerHttp, caller, serve, tls_context
+from masquerade.net import Identity, TrustStore, run_async, trial_identities
+from masquerade.service import Health, PeerHttp
+from masquerade.service.wire.control import Published
+from masquerade.service.wire.peers import MOST_BYTES, caller, serve, tls_context
 from masquerade.service.wire.problems import rendered
 from net.nodes import expired
 

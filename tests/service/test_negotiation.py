@@ -8,25 +8,24 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from masquerade.errors import ParameterError
-from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.privacy.t_closeness import TCloseness
+from masquerade.privacy import (
+    ConfidenceBounding,
+    EntropyLDiversity,
+    GroupRequirement,
+    KAnonymity,
+    LDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
+from masquerade.service import ColumnCard, Ledger, Request
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.negotiation import MOST_ROUNDS, CounterOffer, Refused, negotiate
 from masquerade.service.agree.policy import Policy
-from masquerade.service.agree.request import Request
 from masquerade.service.agree.terms import Deal, Refusal, strictest
-from masquerade.service.cards import ColumnCard
-from masquerade.service.ledger import Ledger
 from service.parties import BANK, CLINIC, NOW, SHOP, K, L, carried, dealt, offer, policy, refused, request
 
 ALL = request(attributes=["age", "job", "colour", "salary", "town", "disease"])

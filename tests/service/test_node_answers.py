@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 import masquerade
-from masquerade.audit.verify import verify
+from masquerade.audit import verify
 from masquerade.errors import NotAllowed, NotFound, ParameterError, PeerError
-from masquerade.net.identity import self_signed
+from masquerade.net import self_signed
+from masquerade.service import Approvals, Health, StateFolder
 from masquerade.service.agree.signing import refusals
 from masquerade.service.agree.terms import Offer, Provision, Refusal
-from masquerade.service.node.admission import Approvals, deal_id
-from masquerade.service.node.state import StateFolder
-from masquerade.service.wire.control import AskOffer, Health, Pending, Published, Signature
+from masquerade.service.node.admission import deal_id
+from masquerade.service.wire.control import AskOffer, Pending, Published, Signature
 from masquerade.service.wire.peers import MOST_BYTES
 from service.party_nodes import DISEASES, JOBS, PEOPLE, TOWNS, Folder, now, run, trust_of, wish, world
 

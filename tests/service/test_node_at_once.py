@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from masquerade.net.channel import Channel
+from masquerade.net import Channel
+from masquerade.service import Dataset
 from masquerade.service.agree.terms import Refusal
 from masquerade.service.node import admission as approvals
 from masquerade.service.node.admission import deal_id
-from masquerade.service.node.datasets import Dataset
 from masquerade.service.node.session import PartySession
 from masquerade.service.wire.control import Published, ReadyAt
 from service.gates import PATIENCE, Gate

@@ -13,15 +13,12 @@ from cli.command import MASQUERADE, Answer, here
 from forked import run as run_forked
 from full_disk import no_file_above
 from masquerade import files
-from masquerade.audit.log import AuditLog
-from masquerade.audit.verify import verify
+from masquerade.audit import AuditLog, verify
 from masquerade.errors import DataError, ParameterError
-from masquerade.protocol.contract import Contribution
+from masquerade.protocol import Contribution
+from masquerade.service import Ledger, NodeSettings, StateFolder, running
 from masquerade.service.agree.terms import Offer, Provision, Refusal, Terms
-from masquerade.service.ledger import Ledger, ReleaseRecord, append
-from masquerade.service.node.serving import running
-from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import StateFolder
+from masquerade.service.ledger import ReleaseRecord, append
 from masquerade.service.snapshot import KEY_BYTES
 from masquerade.service.wire.control import Signature
 from masquerade.service.wire.peers import TLS

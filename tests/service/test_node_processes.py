@@ -14,14 +14,12 @@ from typing import IO
 
 import pytest
 
-from forked import MASQUERADE, Forked
-from forked import run as run_forked
-from masquerade.audit.verify import verify
+from forked import MASQUERADE, Forked, run as run_forked
+from masquerade.audit import verify
 from masquerade.errors import PeerError, Problem
-from masquerade.net.channel import Agreement, PartyAddress
-from masquerade.service.agree.signing import SignedContract
+from masquerade.net import Agreement, PartyAddress
+from masquerade.service import Ledger, SignedContract
 from masquerade.service.agree.terms import Refusal
-from masquerade.service.ledger import Ledger
 from service.party_nodes import PEOPLE, Coordinator, Folder, http, run, wish
 
 pytestmark = pytest.mark.system

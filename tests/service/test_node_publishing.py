@@ -20,17 +20,13 @@ import pytest
 from conftest import PASSWORD, Postgres
 from fake_clock import FakeClock
 from homes import home
-from masquerade.data import read
-from masquerade.data.private_copy import MappedParts, mapped_columns
-from masquerade.data.read import TableFile
-from masquerade.data.table import Origin
+from masquerade.data import MappedParts, Origin, TableFile, mapped_columns, read
 from masquerade.errors import BadInput, DataError, PeerError
+from masquerade.service import Approvals, Dataset, Ledger, NodeSettings, StateFolder
 from masquerade.service.agree.terms import Offer, Refusal
-from masquerade.service.ledger import Ledger
-from masquerade.service.node.admission import Approvals, deal_id
-from masquerade.service.node.datasets import LONGEST, MOST, OFFER_STANDS, Dataset, KeptReadings
-from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import Snapshots, StateFolder
+from masquerade.service.node.admission import deal_id
+from masquerade.service.node.datasets import LONGEST, MOST, OFFER_STANDS, KeptReadings
+from masquerade.service.node.state import Snapshots
 from masquerade.service.wire.control import Pending, Published
 from masquerade.service.wire.peers import caller
 from service.party_nodes import PEOPLE, Folder, now, run, trust_of, wish, world

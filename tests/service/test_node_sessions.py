@@ -16,18 +16,17 @@ import pytest
 
 import masquerade as mq
 from fake_clock import FakeClock
-from masquerade.anonymize.tds.groups import PublicState
-from masquerade.audit.verify import verify
-from masquerade.data.records import Records
-from masquerade.engine.local import LocalEngine
+from masquerade.anonymize import PublicState
+from masquerade.audit import verify
+from masquerade.data import Records
+from masquerade.engine import LocalEngine
 from masquerade.errors import Conflict, DataError, MasqueradeError, NotFound, ParameterError, PeerError, Problem
-from masquerade.net.channel import Channel
-from masquerade.net.identity import self_signed
+from masquerade.net import Channel, self_signed
 from masquerade.protocol import common_records
-from masquerade.service.agree.signing import SignedContract, TokenIssuer, sign
+from masquerade.service import Dataset, Ledger, SignedContract
+from masquerade.service.agree.signing import TokenIssuer, sign
 from masquerade.service.agree.terms import Refusal
-from masquerade.service.ledger import Ledger, append, record_of
-from masquerade.service.node.datasets import Dataset
+from masquerade.service.ledger import append, record_of
 from masquerade.service.wire.control import ReadyAt
 from service.party_nodes import COMMON, PEOPLE, WISH, Coordinator, Folder, now, run, wish, world
 from service_house import Ports
@@ -347,6 +346,7 @@ def test_a_session_that_nobody_starts_is_dropped(folder: Folder) -> None:
         async with world(folder) as here:
             contract = await here.coordinator.signed()
             assert isinstance(await here.coordinator.prepare("bank", contract), ReadyAt)
+            await clock.slept(180)
             clock.tick(seconds=179)
             assert (await here.coordinator.progress("bank", contract)).state == "ready"
             clock.tick(seconds=1)

@@ -5,17 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as settings_of
-from hypothesis import strategies as st
+from hypothesis import given, settings as settings_of, strategies as st
 
 from examples import examples
 from masquerade.errors import BadInput, ParameterError
-from masquerade.net.identity import TrustStore, self_signed
-from masquerade.service.node.datasets import open_datasets
+from masquerade.net import TrustStore, self_signed
+from masquerade.service import NodeSettings, StateFolder, open_datasets
 from masquerade.service.node.serving import warn_of_certificates
-from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import StateFolder
 from net.nodes import expired
 from service.party_nodes import PEOPLE, Folder
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.session_states import Status
+from masquerade.service import Coordinator, Status
 from service_house import House, write
 
 KEPT = {"clinic": "disease", "shop": "income"}  # by party: its only column beside the identifiers

@@ -23,12 +23,12 @@ from masquerade.errors import (
     PeerUnreachable,
     Problem,
 )
-from masquerade.net.probe import first_cause
+from masquerade.net import first_cause
 from masquerade.progress import Stage
+from masquerade.service import CoordinatorSettings
 from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.parties import PartyBackoff
 from masquerade.service.coordinator.run import ProgressWatch, endings
-from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.wire.control import Progress, SeenStep
 from service.coordinators import PARTIES, read_settings
@@ -36,14 +36,12 @@ from service.gates import Gate
 from service.stores import furnish, requested
 
 if TYPE_CHECKING:
-    from masquerade.service.store import Store
+    from masquerade.service import Store
 
 from datetime import timedelta
 
-from masquerade.service import resources
+from masquerade.service import SessionRecord, Status, Store, resources
 from masquerade.service.coordinator.coordinator import summaries
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord, Store
 from service.stores import agreed, assembling, new_release, published, queued
 
 TIMINGS = "[timings]\nretry = 2\ncomeback = 60\n"

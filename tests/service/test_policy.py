@@ -9,22 +9,18 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from masquerade.errors import ParameterError
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.privacy.t_closeness import TCloseness
-from masquerade.protocol.contract import MethodChoice, PassedOver
+from masquerade.privacy import GroupRequirement, KAnonymity, LDiversity, TCloseness
+from masquerade.protocol import MethodChoice, PassedOver
+from masquerade.service import Ledger, Request
 from masquerade.service.agree.answering import accepts
 from masquerade.service.agree.objections import departures
 from masquerade.service.agree.policy import check_policy, read_policy
-from masquerade.service.agree.request import Request
 from masquerade.service.agree.terms import Deal, Price
-from masquerade.service.ledger import Ledger, append, record_of
+from masquerade.service.ledger import append, record_of
 from service.parties import BANK, CLINIC, NOW, OPEN, K, L, dealt, offer, policy, reasons, refused, request
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from masquerade.errors import (
     Bug,
@@ -22,13 +21,10 @@ from masquerade.errors import (
     PeerRefused,
     Problem,
 )
-from masquerade.service.agree.request import read_request
-from masquerade.service.agree.signing import SignedContract
+from masquerade.service import ColumnCard, NodeSettings, SignedContract, error_of, read_problems, read_request
 from masquerade.service.canonical import not_plain
-from masquerade.service.cards import ColumnCard
-from masquerade.service.node.settings import NodeSettings
 from masquerade.service.wire.control import AskSignature, Published, PublishedDataset, read_said
-from masquerade.service.wire.problems import content, error_of, read_problems, rendered, status_of
+from masquerade.service.wire.problems import content, rendered, status_of
 from service.parties import BANK, dealt, request
 from service.party_nodes import WISH, Folder
 

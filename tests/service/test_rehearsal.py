@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 import masquerade as mq
+from masquerade.service import Coordinator, Ledger, RequestPreview, Status
 from masquerade.service.agree.answering import answer
 from masquerade.service.agree.terms import Refusal
 from masquerade.service.coordinator import rehearsal
-from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.rehearsal import less
-from masquerade.service.ledger import Ledger
-from masquerade.service.resources import RequestPreview
-from masquerade.service.session_states import Status
 from service.parties import BANK, NOW, policy, request
 from service_house import House
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from masquerade.errors import BadInput, ParameterError
-from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.privacy import REQUIREMENTS
+from masquerade.service import read_request
 from masquerade.service.agree.policy import read_policy
-from masquerade.service.agree.request import read_request
 from service.parties import OPEN, K, L, request
 
 

@@ -11,14 +11,10 @@ import pytest
 
 from masquerade.cli.client import ROLLED_UP, lines_of, written_lines
 from masquerade.console.session_parts import kind_facts
+from masquerade.service import Coordinator, Ledger, SessionRecord, Status, described, preview
 from masquerade.service.agree.negotiation import Refused, negotiate
 from masquerade.service.agree.terms import Refusal
-from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.session_moves import contract_of
-from masquerade.service.ledger import Ledger
-from masquerade.service.node.preview import described, preview
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
 from service.parties import BANK, offer, policy, request
 from service_hospitals import Hospitals
 from service_house import House

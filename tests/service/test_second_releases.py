@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from masquerade.service import Ledger
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.further_releases import against_second, rolls_up
 from masquerade.service.agree.terms import Deal, Refusal
-from masquerade.service.ledger import Ledger, append, record_of
+from masquerade.service.ledger import append, record_of
 from service.parties import BANK, CLINIC, NOW, K, carried, dealt, offer, policy, reasons, request
 
 FIRST = dealt(request(algorithm={"name": "tds"}), bank=policy(least_k=20))

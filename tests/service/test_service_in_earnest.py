@@ -30,8 +30,7 @@ import masquerade as mq
 from conftest import PASSWORD as DATABASE_PASSWORD
 from masquerade.console.frame import COOKIE
 from masquerade.errors import NotFound, PeerError, PeerRefused
-from masquerade.service.accounts import Accounts
-from masquerade.service.resources import Scope
+from masquerade.service import Accounts, Scope
 from service_house import PASSWORD, House, Process, wait_until, write
 
 if TYPE_CHECKING:

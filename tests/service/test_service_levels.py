@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from masquerade.errors import ParameterError
+from masquerade.service import Ledger, missed_levels
 from masquerade.service.agree.answering import accepts
 from masquerade.service.agree.terms import Deal, ServiceLevel
-from masquerade.service.coordinator.directory import ServiceRecord, missed_levels
-from masquerade.service.ledger import Ledger
+from masquerade.service.coordinator.directory import ServiceRecord
 from service.parties import CLINIC, NOW, dealt, offer, policy, request
 
 PROMISED = policy(response_time=2, availability=0.99)

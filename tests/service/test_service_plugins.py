@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from masquerade import methods as registry
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
+from masquerade.protocol import Assembly, Seat
 from masquerade.protocol.hand_in import Columns
-from masquerade.protocol.method import Assembly, Preference, Seat
+from masquerade.protocol.method import Preference
 from masquerade.protocol.tds.method import JointSpecialization
-from masquerade.service.session_states import Status
+from masquerade.service import Status
 from service_house import House
 
 

@@ -8,13 +8,12 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from fake_clock import FakeClock
 from masquerade.errors import NotAllowed, ParameterError
-from masquerade.net.identity import self_signed
+from masquerade.net import self_signed
 from masquerade.service.agree.signing import Nonces, TokenIssuer, TokenVerifier
 from service.credentials import refusal
 from service.stores import at_once, digest

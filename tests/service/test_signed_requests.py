@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 from masquerade.errors import ParameterError
-from masquerade.net.identity import self_signed
-from masquerade.service.agree.request import read_request
+from masquerade.net import self_signed
+from masquerade.service import Coordinator, NodeSettings, Status, read_request
 from masquerade.service.clock import SYSTEM_CLOCK, seconds_since_1970
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.node.settings import NodeSettings
-from masquerade.service.session_states import Status
 from service.party_nodes import Folder
 from service_house import House
 

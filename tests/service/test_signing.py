@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from masquerade.errors import ParameterError, PeerRefused
-from masquerade.net.identity import Identity, TrustStore, self_signed
-from masquerade.protocol.contract import Contract, Contribution
-from masquerade.service.agree.signing import SignedContract, draw_up, refusals, sign, verify_signatures
+from masquerade.net import Identity, TrustStore, self_signed
+from masquerade.protocol import Contract, Contribution
+from masquerade.service import SignedContract
+from masquerade.service.agree.signing import draw_up, refusals, sign, verify_signatures
 from masquerade.service.agree.terms import Deal
 from masquerade.service.canonical import canonical, decimal_text, digest
 from net.nodes import expired

@@ -9,12 +9,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.data import Attribute, Branch, Schema, Table, Taxonomy
 from masquerade.errors import ParameterError
 from masquerade.service.cards import card_of, rounded_up
 from masquerade.service.snapshot import (

@@ -7,16 +7,14 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from examples import examples
 from fake_clock import START, FakeClock
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord, Store
+from masquerade.service import SessionRecord, Status, Store
 from service.stores import (
     FREE,
     agreed,

@@ -9,8 +9,7 @@ import pytest
 
 from fake_clock import FakeClock
 from masquerade.errors import Conflict, NotFound, ParameterError
-from masquerade.service.session_states import Status
-from masquerade.service.store import Store
+from masquerade.service import Status, Store
 from service.stores import (
     SNAPSHOTS,
     agreed,
@@ -35,14 +34,15 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from masquerade.service.resources import Role
+from masquerade.service import Role
 from masquerade.service.store import is_outage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-from masquerade.service.store import NewRelease, SessionRecord, SignInFailures
+from masquerade.service import SessionRecord
+from masquerade.service.store import NewRelease, SignInFailures
 from service.stores import FREE, at_once
 
 # --- publishing ---

@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 
 from masquerade.errors import Conflict, NotFound
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.ledger import Ledger
-from masquerade.service.resources import MissedQuality, User
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
+from masquerade.service import Coordinator, Ledger, SessionRecord, Status, User
+from masquerade.service.resources import MissedQuality
 from service_house import House, wait_until
 
 BINDS: dict[str, Any] = {"allow_rerelease": False}

@@ -17,7 +17,7 @@ import pytest
 from cli.command import here
 from golden.cases import CASES, deal
 from golden.contracts import KINDS
-from masquerade.service.session_states import Status
+from masquerade.service import Status
 from parties_here import parties_here
 from service_house import without_log
 from structure.walks import walked

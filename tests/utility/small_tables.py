@@ -13,11 +13,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from masquerade.data.column import Generalised
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.utility.comparison import Comparison, compare
+from masquerade.data import Attribute, Branch, Generalised, Schema, Table, Taxonomy
+from masquerade.utility import Comparison, compare
 
 Path = tuple[str, ...]  # the names from the root to a leaf, chains of single children already one
 Ends = tuple[float, float]

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.publish import anonymised
-from masquerade.jobs.evaluate import evaluate
-from masquerade.utility import accuracy
-from masquerade.utility.accuracy import equal_width, prediction_task
-from masquerade.utility.measures import Measurer
+from masquerade.anonymize import anonymised
+from masquerade.jobs import evaluate
+from masquerade.utility import Measurer, accuracy, prediction_task
+from masquerade.utility.accuracy import equal_width
 
 N = 200
 RANDOM = np.random.default_rng(5)

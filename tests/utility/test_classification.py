@@ -11,15 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from adult import NAMES, TOP5, TOP7, TOP9, TRAINING_ROWS, adult
-from masquerade.anonymize.tds.method import TopDownSpecialization
-from masquerade.data.column import Generalised
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.anonymize import TopDownSpecialization
+from masquerade.data import Attribute, Generalised, Schema, Table, Taxonomy
 from masquerade.errors import ParameterError
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.utility.classification import Classification, classification_errors, raw_features, released_features
-from masquerade.utility.comparison import Comparison, compare
+from masquerade.privacy import KAnonymity
+from masquerade.utility import Comparison, classification_errors, compare
+from masquerade.utility.classification import Classification, raw_features, released_features
 
 ROWS = 600
 TRAIN = np.arange(ROWS) % 3 != 0

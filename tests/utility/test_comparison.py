@@ -11,14 +11,11 @@ import pytest
 from hypothesis import given, settings
 
 from examples import examples
-from masquerade.anonymize.tds.method import TopDownSpecialization
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Origin, Table
-from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.anonymize import TopDownSpecialization
+from masquerade.data import Attribute, Branch, Origin, Schema, Table, Taxonomy
 from masquerade.errors import DataError, ParameterError
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.utility.comparison import Comparison, compare
-from masquerade.utility.losses import certainty_losses, losses_of
+from masquerade.privacy import KAnonymity
+from masquerade.utility import Comparison, certainty_losses, compare, losses_of
 from papers.paper_tables import loan_table
 from utility.small_tables import Case, cases, without
 

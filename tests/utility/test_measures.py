@@ -6,10 +6,18 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.anonymize.publish import anonymised
+from masquerade.anonymize import anonymised
 from masquerade.data.query_log import parse_query_log
-from masquerade.utility import measures
-from masquerade.utility.measures import MEASURES, NEEDING_CLASS, NEEDING_WORKLOAD, Measurer, cost, margin, usual_measure
+from masquerade.utility import (
+    MEASURES,
+    NEEDING_CLASS,
+    NEEDING_WORKLOAD,
+    Measurer,
+    cost,
+    margin,
+    measures,
+    usual_measure,
+)
 
 TABLE = mq.Table(
     pa.table({"age": list(range(30)), "class": ["n"] * 15 + ["y"] * 15}), mq.Schema([mq.Attribute("age", "continuous")])

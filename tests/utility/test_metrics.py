@@ -14,13 +14,10 @@ import pytest
 from hypothesis import given, settings
 
 from examples import examples
-from masquerade.anonymize.tds.method import TopDownSpecialization
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.utility.comparison import Comparison, compare
-from masquerade.utility.measures import measure
+from masquerade.anonymize import TopDownSpecialization
+from masquerade.data import Attribute, Branch, Schema, Table, Taxonomy
+from masquerade.privacy import KAnonymity
+from masquerade.utility import Comparison, compare, measure
 from papers.paper_tables import loan_table
 from utility.small_tables import Case, Cell, Path, cases, without
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from masquerade.utility.accuracy import Category, NumericFeature, naive_bayes_accuracy
-from masquerade.utility.classification import training_splits
+from masquerade.utility import naive_bayes_accuracy, training_splits
+from masquerade.utility.accuracy import Category, NumericFeature
 
 RANDOM = np.random.default_rng(3)
 CLASSES = (np.arange(400) % 3).astype(np.int32)

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.data.column import Column, Generalised
-from masquerade.data.continuum import Continuum
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.utility.losses import certainty_penalties, guiding_penalties, leaf_losses, relative_heights
+from masquerade.data import Branch, Column, Continuum, Generalised, Taxonomy
+from masquerade.utility import certainty_penalties, guiding_penalties
+from masquerade.utility.losses import leaf_losses, relative_heights
 
 
 @given(values=st.lists(st.integers(-50, 50), min_size=1, max_size=12, unique=True).map(sorted), data=st.data())

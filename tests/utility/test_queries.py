@@ -8,23 +8,13 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from masquerade.data.table import Table
+from masquerade.data import Table
 from masquerade.errors import ParameterError
-from masquerade.utility.comparison import compare
-from masquerade.utility.queries import (
-    Predicate,
-    Query,
-    estimated_answers,
-    holders_error,
-    joined_error,
-    query_error,
-    random_queries,
-    true_answers,
-)
+from masquerade.utility import Query, compare, estimated_answers, holders_error, joined_error, query_error, true_answers
+from masquerade.utility.queries import Predicate, random_queries
 from papers.paper_tables import loan_table
 from utility.small_tables import Case, Cell, cases, without
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from masquerade.utility import classification as release_error_module
-from masquerade.utility.classification import SPLITS, Classification, release_error
+from masquerade.utility import classification as release_error_module, release_error
+from masquerade.utility.classification import SPLITS, Classification
 
 
 def people(rows: int, noise: float) -> pa.Table:

@@ -8,13 +8,13 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from examples import examples
 from masquerade.errors import ParameterError
-from masquerade.utility.scores import FIXED_ONE, SCORES, entropy_sum, fixed, info_gain, score_named, split_info
+from masquerade.utility import FIXED_ONE, SCORES, entropy_sum, fixed, info_gain, score_named
+from masquerade.utility.scores import split_info
 
 # Class counts (Y, N) of the children, from Table 1.
 SALARY_AT_37 = [[2, 10], [19, 3]]

@@ -17,20 +17,31 @@ from math import inf
 from typing import Any, ClassVar
 
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.publish import Anonymised, anonymised, verified
-from masquerade.data.query_log import kept_query_log
-from masquerade.data.records import Records
-from masquerade.data.released import Choice, FailedMethod, OnStep, Outcome, Tried
-from masquerade.data.schema import Schema
-from masquerade.data.table import Missing, Table
+from masquerade.anonymize.publication import Anonymised, anonymised, verified
+from masquerade.data import (
+    Choice,
+    FailedMethod,
+    Missing,
+    OnStep,
+    Outcome,
+    Records,
+    Schema,
+    Table,
+    Tried,
+    kept_query_log,
+)
 from masquerade.errors import ParameterError, Problem, RequirementUnreachable, RequirementViolated
-from masquerade.forms.declared import parameter, shown_value, words_of
-from masquerade.forms.rules import choice, number, optional
+from masquerade.forms import choice, number, optional, parameter, shown_value, words_of
 from masquerade.plugins import failure_of, outside_package
-from masquerade.privacy.check import ReidentificationRisk, reidentification_risk
-from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
-from masquerade.utility.comparison import WORKLOAD, Comparison
-from masquerade.utility.measures import (
+from masquerade.privacy import (
+    Conjunction,
+    GroupRequirement,
+    ReidentificationRisk,
+    Requirement,
+    reidentification_risk,
+    without_redundant,
+)
+from masquerade.utility import (
     CLASSIFICATION_ERROR,
     CLASSIFICATION_METRIC,
     COUNTED,
@@ -39,12 +50,15 @@ from masquerade.utility.measures import (
     NEEDING_CLASS,
     NEEDING_WORKLOAD,
     QUERY_ERROR,
+    WORKLOAD,
+    Comparison,
     Measurer,
     cost,
     margin,
     usual_measure,
+    workload,
+    workload_problems,
 )
-from masquerade.utility.workload import workload, workload_problems
 
 # --- candidates ---------------------------------------------------------------------------------------------
 # Which methods, with which settings, are worth trying on a table: those that their classes declare, and

@@ -10,10 +10,9 @@ from masquerade.anonymize.mondrian.judge import judge_of
 from masquerade.anonymize.mondrian.method import by_certainty
 from masquerade.anonymize.mondrian.partition import partition
 from masquerade.anonymize.preparation import Prepared
-from masquerade.data.column import Column
-from masquerade.engine.counts import Rows
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.data import Column
+from masquerade.engine import Rows
+from masquerade.privacy import GroupRequirement, KAnonymity
 
 
 def blocks(columns: Sequence[Column], parts: Sequence[GroupRequirement], task: Prepared, least: int) -> list[Rows]:

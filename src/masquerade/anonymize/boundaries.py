@@ -19,15 +19,35 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.boundary import Boundary
-from masquerade.data.column import Coded, Column, Generalised
-from masquerade.data.records import KEPT, Histograms, Records, codes_of, ranks_of
-from masquerade.data.released import Outcome, ReleasedCodes
-from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
-from masquerade.engine.counts import Counts, Flags, Ints, Rows, group_rows, rows_by_rank, value_counts, weighted_counts
-from masquerade.engine.shares import counted_keys
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.utility.comparison import number_groups
+from masquerade.data import (
+    KEPT,
+    Boundary,
+    Coded,
+    Column,
+    Generalised,
+    Histograms,
+    Outcome,
+    Records,
+    ReleasedCodes,
+    codes_of,
+    ranks_of,
+)
+from masquerade.engine import (
+    Arrays,
+    Chunk,
+    Counts,
+    Flags,
+    Ints,
+    Rows,
+    SparseCounts,
+    counted_keys,
+    group_rows,
+    rows_by_rank,
+    value_counts,
+    weighted_counts,
+)
+from masquerade.privacy import GroupRequirement
+from masquerade.utility import number_groups
 
 _STAYS = "stays"  # 1 for the records that a release within the boundaries can hold
 _ALL = 1 << 31  # groups; no more rows than that are numbered

@@ -19,19 +19,33 @@ from numpy.typing import NDArray
 from masquerade.anonymize.boundaries import rows_by_boundary
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.preparation import Prepared, different_qids, prepare, refuse_violating_whole
-from masquerade.data.column import Column, Generalised
-from masquerade.data.records import Records, codes_of, ranks_of
-from masquerade.data.released import OnStep, Outcome, ReleasedCodes
-from masquerade.data.schema import Schema
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
-from masquerade.engine.counts import Counts, Rows, group_rows, weighted_counts, which_occur
-from masquerade.engine.shares import counted_keys
+from masquerade.data import (
+    Column,
+    Generalised,
+    OnStep,
+    Outcome,
+    Records,
+    ReleasedCodes,
+    Schema,
+    Taxonomy,
+    codes_of,
+    ranks_of,
+)
+from masquerade.engine import (
+    Arrays,
+    Chunk,
+    Counts,
+    Rows,
+    SparseCounts,
+    counted_keys,
+    group_rows,
+    weighted_counts,
+    which_occur,
+)
 from masquerade.errors import DataError, ParameterError, Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import switch
-from masquerade.privacy.requirement import GroupRequirement, Requirement
-from masquerade.utility.comparison import number_groups
+from masquerade.forms import parameter, switch
+from masquerade.privacy import GroupRequirement, Requirement
+from masquerade.utility import number_groups
 
 # --- bottom up ----------------------------------------------------------------------------------------------
 # Columns that are generalised one step at a time up their taxonomies, as Datafly and its kin do.

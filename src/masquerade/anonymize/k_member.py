@@ -24,15 +24,10 @@ from masquerade.anonymize.method import TableMethod, WholeTableMethod
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, judge_of
 from masquerade.anonymize.mondrian.partition import released_column
 from masquerade.anonymize.preparation import Prepared, prepare
-from masquerade.data.column import Coded, Column
-from masquerade.data.continuum import Continuum
-from masquerade.data.released import OnStep, Outcome
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts, Flags, Ints, Rows, renumber, value_counts, which_occur
+from masquerade.data import Coded, Column, Continuum, OnStep, Outcome, Schema, Table, Taxonomy
+from masquerade.engine import Counts, Flags, Ints, Rows, renumber, value_counts, which_occur
 from masquerade.errors import Problem, RequirementUnreachable
-from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
+from masquerade.privacy import Conjunction, GroupRequirement, Requirement
 
 # --- losses -------------------------------------------------------------------------------------------------
 # What a cluster's cells lose along one attribute, as it is and with another record in it, for all ranks at

@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, ClassVar, Literal
 
-from masquerade.data.records import Records
-from masquerade.data.released import OnStep, Outcome
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
+from masquerade.data import OnStep, Outcome, Records, Schema, Table
 from masquerade.errors import ParameterError, Problem
-from masquerade.forms.declared import Declared
-from masquerade.privacy.requirement import GroupRequirement, Requirement
+from masquerade.forms import Declared
+from masquerade.privacy import GroupRequirement, Requirement
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,24 @@ import numpy as np
 
 from masquerade.anonymize.boundaries import reachable
 from masquerade.anonymize.method import TableMethod, insist, records_of
-from masquerade.data.column import Coded, Column, Generalised
-from masquerade.data.records import KEPT, Records, codes_of, ranks_of, with_products
-from masquerade.data.released import Outcome, ReleasedCodes, Step
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
-from masquerade.engine.chunks import Chunks
-from masquerade.engine.counts import Counts, Rows
+from masquerade.data import (
+    KEPT,
+    Coded,
+    Column,
+    Generalised,
+    Outcome,
+    Records,
+    ReleasedCodes,
+    Schema,
+    Step,
+    Table,
+    codes_of,
+    ranks_of,
+    with_products,
+)
+from masquerade.engine import Chunks, Counts, Rows
 from masquerade.errors import ParameterError, RequirementUnreachable
-from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
+from masquerade.privacy import Conjunction, GroupRequirement, Requirement, without_redundant
 
 
 @dataclass(frozen=True, eq=False)

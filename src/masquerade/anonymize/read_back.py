@@ -11,14 +11,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from masquerade.data.column import Column, Domain, Generalised
-from masquerade.data.read_parquet import Part, PartedFiles
-from masquerade.data.records import Records, TablePart, Wanted, complete_rows, ranks_of
-from masquerade.data.released import Outcome, ReleasedCodes
-from masquerade.data.table import Table
-from masquerade.engine.chunks import Arrays, Chunk
-from masquerade.engine.counts import Counts, Ints, distinct_rows, look_up
-from masquerade.utility.comparison import read_back, refuse_other_order, refuse_other_rows
+from masquerade.data import (
+    Column,
+    Domain,
+    Generalised,
+    Outcome,
+    Part,
+    PartedFiles,
+    Records,
+    ReleasedCodes,
+    Table,
+    TablePart,
+    Wanted,
+    complete_rows,
+    ranks_of,
+)
+from masquerade.engine import Arrays, Chunk, Counts, Ints, distinct_rows, look_up
+from masquerade.utility import read_back, refuse_other_order, refuse_other_rows
 
 
 @dataclass(frozen=True)

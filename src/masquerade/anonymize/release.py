@@ -13,19 +13,21 @@ import numpy as np
 import pyarrow as pa
 
 from masquerade.anonymize.shared_people import SharedPeople
-from masquerade.data.column import Coded, Generalised
-from masquerade.data.continuum import NUMBER
-from masquerade.data.released import Choice, Step
-from masquerade.data.taxonomy import FLAT, Taxonomy
-from masquerade.data.write import count_formulas
-from masquerade.engine.counts import Counts, Ints, occurring
-from masquerade.privacy.check import Verdict
-from masquerade.utility.comparison import Comparison, CountsBefore
-from masquerade.utility.losses import AttributeLoss, certainty_losses, information_kept, losses_of
-from masquerade.utility.measures import measure
+from masquerade.data import FLAT, NUMBER, Choice, Coded, Generalised, Step, Taxonomy, count_formulas
+from masquerade.engine import Counts, Ints, occurring
+from masquerade.privacy import Verdict
+from masquerade.utility import (
+    AttributeLoss,
+    Comparison,
+    CountsBefore,
+    certainty_losses,
+    information_kept,
+    losses_of,
+    measure,
+)
 
 if TYPE_CHECKING:
-    from masquerade.utility.queries import QueryError
+    from masquerade.utility import QueryError
 
 # --- cautions -----------------------------------------------------------------------------------------------
 # What the reader of a release should know before using it: columns that lost nearly everything, weak

@@ -21,24 +21,37 @@ from numpy.typing import NDArray
 from masquerade.anonymize.method import TableMethod, WholeTableMethod
 from masquerade.anonymize.mondrian.algorithm import Mondrian
 from masquerade.anonymize.preparation import prepare
-from masquerade.anonymize.publish import anonymised
+from masquerade.anonymize.publication import anonymised
 from masquerade.anonymize.release import Provenance, VerifiedRelease, shuffled
 from masquerade.anonymize.tds.method import TopDownSpecialization
-from masquerade.data.column import Domain, Generalised, released_range
-from masquerade.data.continuum import MISSING_CELL, Continuum, Kind, Number, read_interval, read_number, write_interval
-from masquerade.data.encode import distinct, missing_rows, texts, without_unused
-from masquerade.data.released import OnStep, Outcome
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.engine.counts import Counts, group_rows, rows_by_rank, value_counts
+from masquerade.data import (
+    MISSING_CELL,
+    Attribute,
+    Branch,
+    Continuum,
+    Domain,
+    Generalised,
+    Kind,
+    Number,
+    OnStep,
+    Outcome,
+    Schema,
+    Table,
+    Taxonomy,
+    distinct,
+    missing_rows,
+    read_interval,
+    read_number,
+    released_range,
+    texts,
+    without_unused,
+    write_interval,
+)
+from masquerade.engine import Counts, group_rows, rows_by_rank, value_counts
 from masquerade.errors import Bug, DataError, ParameterError, RequirementUnreachable, hint, shown
-from masquerade.forms.rules import whole
-from masquerade.privacy.check import Verdict, verify
-from masquerade.privacy.requirement import GroupRequirement, Requirement, limit, plural, qid, without_redundant
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import AttributeLoss, losses_of
-from masquerade.utility.measures import ncp
+from masquerade.forms import whole
+from masquerade.privacy import GroupRequirement, Requirement, Verdict, limit, plural, qid, verify, without_redundant
+from masquerade.utility import AttributeLoss, Comparison, losses_of, ncp
 
 # --- certain records ----------------------------------------------------------------------------------------
 # A least size against colluding providers, shown by merging groups of which each withstands them.

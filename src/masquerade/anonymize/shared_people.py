@@ -19,9 +19,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from masquerade.data.encode import missing_rows
-from masquerade.data.fingerprints import Fingerprints, fingerprints, mixed
-from masquerade.engine.chunks import Arrays, Chunk, Engine
+from masquerade.data import Fingerprints, fingerprints, missing_rows, mixed
+from masquerade.engine import Arrays, Chunk, Engine
 
 _PERSON, _PROVIDER = "person", "provider"
 _BYTES_PER_PERSON = 128  # while those of several chunks are put together

@@ -23,7 +23,7 @@ import msgspec
 
 from masquerade.errors import ParameterError, one_line, shown
 from masquerade.files import PRIVATE, FileError, read_file, sync_folder
-from masquerade.forms.decoders import json_decoder
+from masquerade.forms import json_decoder
 
 # --- chain --------------------------------------------------------------------------------------------------
 # One line of a chained file: its canonical form, its hash, and its link to the line before. No I/O.

@@ -44,9 +44,7 @@ from masquerade.audit.chained_file import (
 )
 from masquerade.errors import Conflict, ParameterError, shown
 from masquerade.files import FileError
-from masquerade.net.channel import leave_message
-from masquerade.net.identity import Identity, is_signed, signing_key
-from masquerade.net.transcript import Entry, Transcript
+from masquerade.net import Entry, Identity, Transcript, is_signed, leave_message, signing_key
 
 # --- genesis ------------------------------------------------------------------------------------------------
 # The first record of an audit log: its party, and how often it is sealed.

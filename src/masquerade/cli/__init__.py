@@ -11,7 +11,7 @@ def main() -> None:
     # as is usual, takes a fifth of a short command's time, after every 10,000 a tenth, and even once a tenth.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
-        from masquerade.cli.main import main as run
+        from masquerade.cli.app import main as run
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     run()

@@ -14,11 +14,9 @@ from masquerade.cli.table_options import Encoding, Query, Separator, table_file,
 from masquerade.errors import ParameterError, shown
 
 if TYPE_CHECKING:
-    from masquerade.anonymize.auto import MethodResult, SideBySide
-    from masquerade.jobs.mashup import Mashup
-    from masquerade.jobs.release import Release
-    from masquerade.jobs.run import Written
-    from masquerade.risk.attack import Finding
+    from masquerade.anonymize import MethodResult, SideBySide
+    from masquerade.jobs import Mashup, Release, Written
+    from masquerade.risk import Finding
 
 
 def anonymize(
@@ -75,13 +73,13 @@ def anonymize(
     with progress() as shown:
         if not _is_table(job):
             _refuse_beside_job([name for name, given in of_table.items() if given])
-            from masquerade.jobs.run import anonymize_job
+            from masquerade.jobs import anonymize_job
 
             written = anonymize_job(
                 job, method=method, k=k, output=output, quick=quick, on_stage=shown.stage, on_step=shown.step
             )
         else:
-            from masquerade.jobs.draft.drafting import anonymize_table
+            from masquerade.jobs import anonymize_table
 
             written = anonymize_table(
                 table_file(job, query, separator, encoding),
@@ -106,7 +104,7 @@ def anonymize(
 
 def _is_table(source: str) -> bool:
     """Whether it is a table that is named, by its ending or as a database, and not a job file."""
-    from masquerade.data.file_kinds import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, database_scheme, is_parted
+    from masquerade.data import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, database_scheme, is_parted
 
     if database_scheme(source) is not None or is_parted(source, Path()):
         return True
@@ -164,7 +162,7 @@ def choice_lines(release: Release, *, quick: bool = False) -> list[str]:
 
 def written_lines(release: Release, table: Path, report: Path | None, labels: Path | None = None) -> list[str]:
     """What holds, what was left out, where everything is, and what to know before using it."""
-    from masquerade.anonymize.release import cautions
+    from masquerade.anonymize import cautions
 
     lines = [f"holds: {verdict.requirement} (worst group: {_figure(verdict.value)})" for verdict in release.verdicts]
     if release.unchanged:
@@ -218,7 +216,7 @@ def attack(
 
     Example: masquerade attack release.csv --job job.toml --outside voters.csv
     """
-    from masquerade.jobs.attack import attack_job
+    from masquerade.jobs import attack_job
 
     with progress() as shown:
         shown.stage("attacking")
@@ -261,7 +259,7 @@ def compare(
 
     Example: masquerade compare job.toml --k 5,10,50 --report comparison.html
     """
-    from masquerade.jobs.run import compare_job
+    from masquerade.jobs import compare_job
 
     with progress() as told, _naming_options():
         found = compare_job(job, methods=words(methods), ks=_numbers(k), on_stage=told.stage)
@@ -371,7 +369,7 @@ def evaluate(
 
     Example: masquerade evaluate people.csv release.csv --job job.toml
     """
-    from masquerade.jobs.run import evaluate_job
+    from masquerade.jobs import evaluate_job
 
     with progress() as shown:
         summary = evaluate_job(
@@ -426,7 +424,7 @@ def mashup(
 
     Example: masquerade mashup job.toml
     """
-    from masquerade.jobs.mashup import mashup_job
+    from masquerade.jobs import mashup_job
 
     with progress() as shown:
         made = mashup_job(job, on_stage=shown.stage, on_party=shown.party)
@@ -496,7 +494,7 @@ def verify(
 
     Example: masquerade verify release.csv --job job.toml
     """
-    from masquerade.jobs.run import verify_job
+    from masquerade.jobs import verify_job
 
     verification = verify_job(release, job, sql=sql)
     if json:
@@ -538,7 +536,7 @@ def weights(
 
     Example: masquerade weights queries.sql --job job.toml
     """
-    from masquerade.jobs.weights import weights_job
+    from masquerade.jobs import weights_job
 
     with progress() as shown:
         found = weights_job(log, job, by=by, owner_share=owner_share, dialect=dialect, on_stage=shown.stage)

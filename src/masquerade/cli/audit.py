@@ -48,11 +48,10 @@ def verify(
 
     Example: masquerade audit verify audit.jsonl --certificate identity.pem
     """
-    from masquerade.audit.chained_file import Anchor
-    from masquerade.audit.verify import verify as verify_log
+    from masquerade.audit import Anchor, verify as verify_log
     from masquerade.files import read_file
-    from masquerade.net.identity import party_of
-    from masquerade.report.verdict import counted
+    from masquerade.net import party_of
+    from masquerade.report import counted
 
     certificates = []
     for path in certificate or ():
@@ -117,8 +116,7 @@ def snapshot(
     Example: masquerade audit snapshot contract.json patients.csv --party clinic --key patients.key
     """
     from masquerade.errors import AnswerIsNo
-    from masquerade.service.agree.signing import read_contract
-    from masquerade.service.snapshot import fits, provision_of, read_key
+    from masquerade.service import fits, provision_of, read_contract, read_key
 
     signed, opened = read_contract(contract), read_key(key)
     provision = provision_of(signed, party)
@@ -163,8 +161,8 @@ def forget(
 
     Example: masquerade audit forget state/audit.jsonl --identity identity
     """
-    from masquerade.audit.log import AuditLog
-    from masquerade.net.identity import Identity
+    from masquerade.audit import AuditLog
+    from masquerade.net import Identity
 
     with AuditLog(log, Identity.load(identity), forget=operator(by)) as opened:
         last = opened.anchor()

@@ -14,12 +14,11 @@ import typer
 
 from masquerade.cli.output import Json, ProgressDisplay, print_json, progress, say
 from masquerade.errors import AnswerIsNo, ParameterError, one_line
-from masquerade.service.session_states import Decision
+from masquerade.service import Decision
 
 if TYPE_CHECKING:
-    from masquerade.client import Client
-    from masquerade.client.settings import ClientSettings
-    from masquerade.service.resources import Event, Session
+    from masquerade.client import Client, ClientSettings
+    from masquerade.service import Event, Session
 
 Conf = Annotated[
     Path | None,
@@ -42,7 +41,7 @@ def connected(settings: ClientSettings) -> Client:
 
 def client_of(conf: Path | None) -> Client:
     """A client as the file says, or the environment."""
-    from masquerade.client.settings import found_settings
+    from masquerade.client import found_settings
 
     return connected(found_settings(conf))
 
@@ -58,7 +57,7 @@ def wait_for(client: Client, session: str, shown: ProgressDisplay, conf: Path | 
 
     Whoever stops waiting reads how to go on: the session runs without us.
     """
-    from masquerade.client.calls import SessionFailed
+    from masquerade.client import SessionFailed
 
     try:
         return client.wait(session, Teller(shown))
@@ -115,7 +114,7 @@ def insist(session: Session, conf: Path | None, *, decides: bool = True) -> None
 
     SessionFailed, a PeerError, when a party is the reason. `decides`: whoever reads it may say that word.
     """
-    from masquerade.client.calls import unless_failed
+    from masquerade.client import unless_failed
 
     if session.status == "awaiting_client":
         words = [f"{what}: {command}" for what, command in (_decisions(session, conf) if decides else ())]
@@ -131,7 +130,7 @@ def _missed(session: Session) -> str:
     """Why a session waits for its client."""
     if session.missed is None:
         return session.cause or "the release misses the wished quality"
-    from masquerade.service.agree.quality import why_waits
+    from masquerade.service import why_waits
 
     return "; ".join(why_waits(dict(session.missed)))
 
@@ -140,7 +139,7 @@ def waiting_lines(session: Session) -> list[str]:
     """What a release that waits for its client has lost, costs, and means for later requests."""
     if session.missed is None:
         return []
-    from masquerade.service.agree.quality import said_of_binding, said_of_losses
+    from masquerade.service import said_of_binding, said_of_losses
 
     told = dict(session.missed)
     lines = {
@@ -160,7 +159,7 @@ def _decisions(session: Session, conf: Path | None) -> list[tuple[str, str]]:
     """What can be decided, each with its command, to be typed as it stands."""
     choices = [("take it as it is", "accept"), ("decline it", "withdraw")]
     if session.missed is not None:
-        from masquerade.service.agree.quality import missed_terms
+        from masquerade.service import missed_terms
 
         told = dict(session.missed)
         missed = [(term, told[term.figure]) for term in missed_terms(told)]
@@ -284,7 +283,7 @@ def decide(
 
     Example: masquerade decide 5f2c0e… relax --most-error 0.3
     """
-    from masquerade.client.calls import keys_of
+    from masquerade.client import keys_of
 
     changes: dict[str, Any] = keys_of(request) if request is not None else {}
     wished = {"most_error": most_error, "most_ncp": most_ncp, "most_query_error": most_query_error}
@@ -314,7 +313,7 @@ def decide(
 @contextmanager
 def _naming(request: Path | None, options: Mapping[str, float]) -> Iterator[None]:
     """Let what the coordinator finds wrong name the file, or the option, that says it."""
-    from masquerade.client.calls import is_of_request, placed
+    from masquerade.client import is_of_request, placed
 
     try:
         yield
@@ -367,9 +366,8 @@ def request(
 
     Example: masquerade request client.toml --output release.csv --report report.html
     """
-    from masquerade.client.calls import MODEL_SUFFIX, whole_request
-    from masquerade.client.settings import read_settings
-    from masquerade.data.write import check_target
+    from masquerade.client import MODEL_SUFFIX, read_settings, whole_request
+    from masquerade.data import check_target
 
     if estimate and (output is not None or report is not None):
         raise ParameterError(
@@ -453,7 +451,7 @@ def written_lines(session: str, written: dict[str, Any]) -> list[str]:
         lines.append(ROLLED_UP)
     lines += [f"warning: {one_line(str(each))}" for each in written.get("warnings") or ()]
     if written.get("service_levels"):
-        from masquerade.service.coordinator.directory import missed_levels
+        from masquerade.service import missed_levels
 
         missed = missed_levels(written["service_levels"])
         lines += [f"service level missed: {one_line(line)}" for line in missed]
@@ -490,7 +488,7 @@ def download(
 
     Example: masquerade download 5f2c0e… --output release.parquet
     """
-    from masquerade.client.calls import checked_session
+    from masquerade.client import checked_session
 
     target = output if output is not None else Path(f"{checked_session(session)}.csv")
     with client_of(conf) as client, progress() as shown:

@@ -13,9 +13,7 @@ from masquerade.cli.output import Json, print_json, say
 from masquerade.cli.tokens import Days, Scopes, asked_password
 
 if TYPE_CHECKING:
-    from masquerade.service.accounts import Accounts
-    from masquerade.service.resources import User
-    from masquerade.service.store import Store
+    from masquerade.service import Accounts, Store, User
 
 app = typer.Typer(help="The coordinator.", no_args_is_help=True, rich_markup_mode=None)
 users = typer.Typer(help="The coordinator's accounts.", no_args_is_help=True, rich_markup_mode=None)
@@ -51,13 +49,9 @@ def serve(conf: Conf, json: Json = False) -> None:
     import os
     import sys
 
-    from masquerade.cli.main import open_files_for_many
-    from masquerade.net.session import run_async
-    from masquerade.service.api.app import create_app
-    from masquerade.service.coordinator.coordinator import Coordinator
-    from masquerade.service.coordinator.serving import serving
-    from masquerade.service.coordinator.settings import CoordinatorSettings
-    from masquerade.service.logs import configure
+    from masquerade.cli.app import open_files_for_many
+    from masquerade.net import run_async
+    from masquerade.service import Coordinator, CoordinatorSettings, configure, create_app, serving
 
     configure(as_json=sys.stderr is None or not sys.stderr.isatty())
     open_files_for_many()
@@ -65,7 +59,7 @@ def serve(conf: Conf, json: Json = False) -> None:
     with Coordinator(settings) as coordinator:
         public = create_app(coordinator)
         if settings.console:
-            from masquerade.console.app import mount
+            from masquerade.console import mount
 
             mount(public, coordinator)
 
@@ -93,7 +87,7 @@ def token(conf: Conf, name: Name, days: Days = 90, scope: Scopes = None, json: J
     """
     from datetime import timedelta
 
-    from masquerade.service.accounts import USUAL_SCOPES
+    from masquerade.service import USUAL_SCOPES
 
     with _accounts(conf) as (store, accounts):
         user = store.users.get(name)
@@ -154,8 +148,7 @@ def add(
 
     Example: masquerade coordinator user add coordinator.toml ana --role analyst
     """
-    from masquerade.service.accounts import checked_password
-    from masquerade.service.store.database import user_name
+    from masquerade.service import checked_password, user_name
 
     user_name(name)
     with _accounts(conf) as (_, accounts):
@@ -235,9 +228,8 @@ def role(
 @contextmanager
 def _accounts(conf: Path) -> Iterator[tuple[Store, Accounts]]:
     """The store of a coordinator, which may be running meanwhile."""
-    from masquerade.audit.log import AuditLog
-    from masquerade.service.accounts import AccountLog, Accounts
-    from masquerade.service.coordinator.settings import CoordinatorSettings, open_store
+    from masquerade.audit import AuditLog
+    from masquerade.service import AccountLog, Accounts, CoordinatorSettings, open_store
 
     settings = CoordinatorSettings.load(conf)
     settings.make_state()

@@ -11,8 +11,8 @@ import typer
 from masquerade.cli.output import Json, ProgressDisplay, print_json, progress, say
 
 if TYPE_CHECKING:
-    from masquerade.demo.demo import Demo
-    from masquerade.service.resources import Event
+    from masquerade.demo import Demo
+    from masquerade.service import Event
 
 
 def demo(
@@ -33,7 +33,7 @@ def demo(
 
     Example: masquerade demo
     """
-    from masquerade.demo.demo import run_demo
+    from masquerade.demo import run_demo
 
     with progress() as shown:
 

@@ -27,7 +27,7 @@ def doctor(
 
     Example: masquerade doctor party.toml
     """
-    from masquerade.doctor.doctor import examine
+    from masquerade.doctor import examine
 
     with progress() as shown:
         found = examine(conf, shown.stage)

@@ -38,7 +38,7 @@ def init(
 
     Example: masquerade identity init trial --party bank --party loans
     """
-    from masquerade.net.identity import make_trial
+    from masquerade.net import make_trial
 
     identities = make_trial(folder, party, days)
     if json:
@@ -71,7 +71,7 @@ def make(
 
     Example: masquerade identity make bank
     """
-    from masquerade.net.identity import CERTIFICATE_FILE, KEY_FILE, self_signed
+    from masquerade.net import CERTIFICATE_FILE, KEY_FILE, self_signed
 
     made = self_signed(name, days)
     folder = folder or Path(name)
@@ -116,7 +116,7 @@ def add(
 
     Example: masquerade identity trust add loans.pem --store bank/trust
     """
-    from masquerade.net.identity import add_to_store
+    from masquerade.net import add_to_store
 
     name, found = add_to_store(certificate, store, expected=fingerprint, replace=replace)
     path = store / f"{name}.pem"

@@ -11,7 +11,7 @@ from masquerade.cli.output import Json, print_json, progress, say_plainly
 from masquerade.cli.table_options import Encoding, Query, Separator, table_file
 
 if TYPE_CHECKING:
-    from masquerade.jobs.draft.draft import Draft
+    from masquerade.jobs import Draft
 
 
 def init(
@@ -38,7 +38,7 @@ def init(
 
     Example: masquerade init people.csv --sensitive disease --k 10
     """
-    from masquerade.jobs.draft.drafting import draft
+    from masquerade.jobs import draft
 
     files = [table_file(table, query, separator, encoding) for table in tables]
     with progress() as shown:

@@ -24,9 +24,8 @@ from masquerade.cli.table_options import (
 )
 
 if TYPE_CHECKING:
-    from masquerade.jobs.joint_keys import JointKeysFound
-    from masquerade.risk.keys import Keys
-    from masquerade.risk.masking import Masked
+    from masquerade.jobs import JointKeysFound
+    from masquerade.risk import Keys, Masked
 
 
 def keys(
@@ -92,7 +91,7 @@ def keys(
         _joint_keys(table, options, weights_in(weights), json=json)
         return
     refuse_given({"--precision": precision, "--sample": sample}, "a job with [parties]; a table has it not")
-    from masquerade.jobs.keys import keys as find
+    from masquerade.jobs import keys as find
 
     asked = asked_table(table, engine, memory, query, separator, encoding)
     with progress() as shown, asked as (file, attributes, counting):
@@ -118,13 +117,13 @@ def keys(
 
 
 def _is_about_parties(job: str) -> bool:
-    from masquerade.jobs.rows import is_about_parties
+    from masquerade.jobs import is_about_parties
 
     return is_about_parties(job)
 
 
 def _joint_keys(job: str, options: dict[str, Any], costs: dict[str, float] | None, *, json: bool) -> None:
-    from masquerade.jobs.joint_keys import joint_keys
+    from masquerade.jobs import joint_keys
 
     with progress() as shown:
         found = joint_keys(job, weights=costs, on_stage=shown.stage, on_party=shown.party, **options)
@@ -183,7 +182,7 @@ def mask(
 
     Example: masquerade mask people.csv --measure distinct --beta 0.2 --never name
     """
-    from masquerade.jobs.keys import mask as choose
+    from masquerade.jobs import mask as choose
 
     asked = asked_table(table, engine, memory, query, separator, encoding)
     with progress() as shown, asked as (file, attributes, counting):

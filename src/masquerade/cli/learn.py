@@ -13,7 +13,7 @@ from masquerade.cli.output import Json, print_json, progress, say
 from masquerade.cli.table_options import Encoding, Query, Separator, TableArgument, table_file, words
 
 if TYPE_CHECKING:
-    from masquerade.jobs.learn import Learning, Predictions
+    from masquerade.jobs import Learning, Predictions
 
 
 def learn(
@@ -28,7 +28,7 @@ def learn(
 
     Example: masquerade learn job.toml
     """
-    from masquerade.jobs.learn import learn_job
+    from masquerade.jobs import learn_job
 
     with progress() as shown:
         made = learn_job(job, on_stage=shown.stage, on_party=shown.party)
@@ -106,9 +106,9 @@ def predict(
 
     Example: masquerade predict model.json new.csv --keep id --output predictions.csv
     """
-    from masquerade.data.write import csv_lines
+    from masquerade.data import csv_lines
     from masquerade.errors import one_line
-    from masquerade.jobs.learn import predict as predict_table
+    from masquerade.jobs import predict as predict_table
 
     with progress() as shown, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are printed below, as every command prints them

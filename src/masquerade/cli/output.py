@@ -15,11 +15,10 @@ import typer
 from masquerade.errors import ParameterError, one_line
 
 if TYPE_CHECKING:
-    from masquerade.data.released import Step
-    from masquerade.jobs.joint_keys import JointKeysFound
+    from masquerade.data import Step
+    from masquerade.jobs import JointKeysFound
     from masquerade.progress import Stage
-    from masquerade.risk.keys import Keys
-    from masquerade.risk.masking import Masked
+    from masquerade.risk import Keys, Masked
 
 # --- operator -----------------------------------------------------------------------------------------------
 # Who says so: whoever decides something at the command line is named in the audit log.
@@ -79,7 +78,7 @@ def say_plainly(*lines: str) -> None:
 
 def print_json(summary: Mapping[str, Any]) -> None:
     """One JSON object in ASCII, which every pipe carries; what JSON cannot say (infinities) is null."""
-    from masquerade.data.write import as_json  # with numpy and Arrow, which no help needs
+    from masquerade.data import as_json  # with numpy and Arrow, which no help needs
 
     say(as_json(summary))
 

@@ -11,8 +11,7 @@ import typer
 from masquerade.cli.output import By, Json, operator, print_json, say, say_plainly
 
 if TYPE_CHECKING:
-    from masquerade.service.agree.signing import SignedContract
-    from masquerade.service.node.settings import NodeSettings
+    from masquerade.service import NodeSettings, SignedContract
 
 # --- snapshot key -------------------------------------------------------------------------------------------
 # `masquerade party snapshot-key`: what an auditor needs to check a table against its contract.
@@ -46,9 +45,7 @@ def snapshot_key(
 
     Example: masquerade party snapshot-key bank.toml contract.json --column salary --out salary.key
     """
-    from masquerade.service.agree.signing import read_contract
-    from masquerade.service.node.settings import NodeSettings
-    from masquerade.service.node.state import hand_out
+    from masquerade.service import NodeSettings, hand_out, read_contract
 
     settings = NodeSettings.load(conf)
     found = hand_out(settings, read_contract(contract), out, column or None, table or None, operator(by))
@@ -88,11 +85,9 @@ def serve(conf: Conf, json: Json = False) -> None:
     import os
     import sys
 
-    from masquerade.cli.main import open_files_for_many
-    from masquerade.net.session import run_async
-    from masquerade.service.logs import configure
-    from masquerade.service.node.serving import running
-    from masquerade.service.node.settings import NodeSettings
+    from masquerade.cli.app import open_files_for_many
+    from masquerade.net import run_async
+    from masquerade.service import NodeSettings, configure, running
 
     settings = NodeSettings.load(conf)
     configure(as_json=sys.stderr is None or not sys.stderr.isatty())
@@ -124,9 +119,7 @@ def card(conf: Conf, json: Json = False) -> None:
     """
     import msgspec
 
-    from masquerade.service.node.datasets import open_datasets
-    from masquerade.service.node.settings import NodeSettings
-    from masquerade.service.node.state import StateFolder
+    from masquerade.service import NodeSettings, StateFolder, open_datasets
 
     settings = NodeSettings.load(conf)
     state = StateFolder(settings.state)
@@ -173,9 +166,7 @@ def preview(
 
     Example: masquerade party preview bank.toml 3f9a
     """
-    from masquerade.service.node.preview import described
-    from masquerade.service.node.preview import preview as previewed
-    from masquerade.service.node.settings import NodeSettings
+    from masquerade.service import NodeSettings, described, preview as previewed
 
     settings = NodeSettings.load(conf)
     if not contract:
@@ -237,10 +228,8 @@ def review(
 
     import uvicorn
 
-    from masquerade.net.session import run_async
-    from masquerade.service.node.preview import review_page
-    from masquerade.service.node.settings import NodeSettings
-    from masquerade.service.wire.serving import ConnectionLimits, listening_at, served
+    from masquerade.net import run_async
+    from masquerade.service import ConnectionLimits, NodeSettings, listening_at, review_page, served
 
     settings = NodeSettings.load(conf)
     page, path = review_page(settings, operator(by))
@@ -283,10 +272,7 @@ def ledger(
     import msgspec
 
     from masquerade.methods import described
-    from masquerade.service.agree.arrangements import RULES, against
-    from masquerade.service.ledger import Ledger
-    from masquerade.service.node.settings import NodeSettings
-    from masquerade.service.node.state import StateFolder
+    from masquerade.service import RULES, Ledger, NodeSettings, StateFolder, against
 
     settings = NodeSettings.load(conf)
     known = Ledger.load(StateFolder(settings.state).ledger)
@@ -319,10 +305,9 @@ def ledger(
 
 def _forget(settings: NodeSettings, dataset: str, json: bool) -> None:
     """A new secret where the old one is lost, while no node runs. The ledger's lines stay; the audit log notes it."""
-    from masquerade.audit.log import AuditLog
+    from masquerade.audit import AuditLog
     from masquerade.errors import Conflict, ParameterError, hint
-    from masquerade.service.ledger import Ledger
-    from masquerade.service.node.state import StateFolder
+    from masquerade.service import Ledger, StateFolder
 
     known = settings.datasets
     if dataset not in known:
@@ -344,8 +329,7 @@ def _forget(settings: NodeSettings, dataset: str, json: bool) -> None:
 
 
 def _list_waiting(settings: NodeSettings, json: bool) -> None:
-    from masquerade.service.node.admission import Approvals
-    from masquerade.service.node.state import StateFolder
+    from masquerade.service import Approvals, StateFolder
 
     waiting = Approvals(StateFolder(settings.state)).waiting()
     rows: list[dict[str, Any]] = [
@@ -373,9 +357,7 @@ def _list_waiting(settings: NodeSettings, json: bool) -> None:
 def _found(settings: NodeSettings, word: str) -> SignedContract:
     """The contract in a file, or the one that waits under this name."""
     from masquerade.errors import ParameterError
-    from masquerade.service.agree.signing import read_contract
-    from masquerade.service.node.admission import Approvals
-    from masquerade.service.node.state import StateFolder
+    from masquerade.service import Approvals, StateFolder, read_contract
 
     path = Path(word)
     if path.is_file():
@@ -386,8 +368,7 @@ def _found(settings: NodeSettings, word: str) -> SignedContract:
 
 
 def _decide(conf: Path, word: str, reason: str | None, by: str, json: bool) -> None:
-    from masquerade.service.node.admission import decide
-    from masquerade.service.node.settings import NodeSettings
+    from masquerade.service import NodeSettings, decide
 
     deal, before = decide(NodeSettings.load(conf), word, reason, operator(by))
     said = "approved" if reason is None else "refused"

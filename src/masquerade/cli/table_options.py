@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from masquerade.data.read import TableFile
-    from masquerade.jobs.rows import AskedTable
+    from masquerade.data import TableFile
+    from masquerade.jobs import AskedTable
 
 TableArgument = Annotated[
     str,
@@ -58,7 +58,7 @@ def words(text: str) -> list[str]:
 
 def table_file(source: str, query: str | None, separator: str | None, encoding: str | None) -> TableFile:
     """The table that the options describe; a separator may be written as \\t."""
-    from masquerade.data.read import TableFile
+    from masquerade.data import TableFile
 
     return TableFile(source, query, "\t" if separator == "\\t" else separator, encoding)
 
@@ -68,8 +68,7 @@ def asked_table(
     source: str, engine: str | None, memory: str | None, query: str | None, separator: str | None, encoding: str | None
 ) -> Iterator[AskedTable]:
     """Open the table that the options describe, or that of a job, whose `[data]` and `[engine]` do."""
-    from masquerade.jobs.keys import opened_engine
-    from masquerade.jobs.rows import opened_job_table
+    from masquerade.jobs import opened_engine, opened_job_table
 
     if not source.endswith(".toml"):
         with opened_engine(engine, memory) as opened:
@@ -92,6 +91,6 @@ def refuse_given(options: Mapping[str, object], home: str) -> None:
 
 def weights_in(file: Path | None) -> dict[str, float] | None:
     """The weights in a file, if one is given."""
-    from masquerade.risk.masking import read_weights
+    from masquerade.risk import read_weights
 
     return None if file is None else read_weights(file)

@@ -10,7 +10,7 @@ import typer
 from masquerade.cli.client import Conf, client_of
 from masquerade.cli.output import Json, print_json, say, say_plainly
 from masquerade.errors import ParameterError
-from masquerade.service.resources import Scope
+from masquerade.service import Scope
 
 if TYPE_CHECKING:
     from masquerade.client import Client
@@ -136,8 +136,7 @@ def _client(conf: Path | None, user: str | None, password_stdin: bool) -> Client
     """A client with the token of the settings, or signed in with a password."""
     if user is None:
         return client_of(conf)
-    from masquerade.client import Client
-    from masquerade.client.settings import found_settings
+    from masquerade.client import Client, found_settings
 
     settings = found_settings(conf, with_token=False)
     return Client(settings.url, user=user, password=asked_password(password_stdin), ca=settings.ca)

@@ -13,8 +13,6 @@
 Every call is declared once, in calls.py, as a coroutine over a transport; clients.py runs it, with asyncio or without.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from masquerade.client.clients import AsyncClient, Client
-
-__all__ = ["AsyncClient", "Client"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -20,8 +20,9 @@ import msgspec
 from masquerade.client.events import PATIENCE, Following
 from masquerade.client.transport import COORDINATOR, Ask, Caller, read, told_date
 from masquerade.errors import NotFound, ParameterError, PeerBrokeProtocol, PeerError, Problem, shown
-from masquerade.service.resources import (
+from masquerade.service import (
     Account,
+    Decision,
     Event,
     IssuedToken,
     Page,
@@ -30,14 +31,14 @@ from masquerade.service.resources import (
     PublishedRelease,
     RequestPreview,
     Session,
+    Status,
     Token,
 )
-from masquerade.service.session_states import Decision, Status
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from masquerade.service.agree.request import Request
+    from masquerade.service import Request
 
 
 # --- declared calls -----------------------------------------------------------------------------------------
@@ -146,7 +147,7 @@ Wish: TypeAlias = "Mapping[str, Any] | str | Path | Request"
 
 def whole_request(wish: Wish) -> dict[str, Any]:
     """Return a complete request as sent; raise ParameterError with every problem before anything is sent."""
-    from masquerade.service.agree.request import Request, read_request
+    from masquerade.service import Request, read_request
 
     if isinstance(wish, Request):
         return wish.content()
@@ -163,7 +164,7 @@ def whole_request(wish: Wish) -> dict[str, Any]:
 
 def keys_of(wish: Wish) -> dict[str, Any]:
     """Return some keys of a request as sent, unchecked."""
-    from masquerade.service.agree.request import Request
+    from masquerade.service import Request
 
     if isinstance(wish, Request):
         return wish.content()
@@ -197,7 +198,7 @@ def is_of_request(problem: Problem) -> bool:
 
 def read_configuration(path: Path) -> dict[str, Any]:
     """Read a TOML file."""
-    from masquerade.forms.form import read_toml
+    from masquerade.forms import read_toml
 
     return read_toml(path, "file", ParameterError)
 
@@ -358,8 +359,7 @@ class Calls:
         With `escape_formulas`, cells that a spreadsheet would run get an apostrophe in front; the digest is that of the
         table as published.
         """
-        from masquerade.data.file_kinds import PARQUET_SUFFIXES
-        from masquerade.data.write import check_target
+        from masquerade.data import PARQUET_SUFFIXES, check_target
         from masquerade.files import replacing
 
         target = Path(path)
@@ -375,8 +375,7 @@ class Calls:
                 file.write(content)
                 return release
             if escape_formulas:
-                from masquerade.data.write import encode_table
-                from masquerade.data.write import escape_formulas as escaped
+                from masquerade.data import encode_table, escape_formulas as escaped
 
                 table, _, release = await self._parquet(session)
                 encode_table(escaped(table), file, target.suffix)
@@ -424,8 +423,8 @@ class Calls:
         """Sign a request with the user's own key, if there is one."""
         if self._identity is None:
             return content
-        from masquerade.net.identity import Identity
-        from masquerade.service.agree.request import read_request
+        from masquerade.net import Identity
+        from masquerade.service import read_request
 
         me = read(await self._caller.ask(Ask("GET", "/me")), Account)
         asked = read_request(content).asked_by(me.name)
@@ -493,7 +492,7 @@ class Calls:
         import pyarrow as pa
         import pyarrow.parquet
 
-        from masquerade.data.write import csv_lines
+        from masquerade.data import csv_lines
 
         release = await self._release(session)
         content = io.BytesIO()

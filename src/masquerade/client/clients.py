@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from masquerade.client.calls import Asynchronous, Calls, Synchronous
 from masquerade.client.transport import Address, Caller, ClientTransport
 from masquerade.errors import Bug, ParameterError
-from masquerade.service.resources import Event
+from masquerade.service import Event
 
 _TOKEN = "MASQUERADE_TOKEN"  # noqa: S105 # the environment variable that holds a token
 

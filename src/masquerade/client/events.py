@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from masquerade.client.transport import COORDINATOR, Ask, TooMany, not_understood
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerUnreachable
-from masquerade.service.resources import Event
+from masquerade.service import Event
 
 PATIENCE = 60.0  # seconds of silence after which to give up
 MOST_BYTES = 8 << 20  # per message

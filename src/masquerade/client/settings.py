@@ -23,7 +23,7 @@ from masquerade.client.calls import read_configuration, whole_request
 from masquerade.client.transport import Address
 from masquerade.errors import ParameterError
 from masquerade.files import FileError, read_secret
-from masquerade.forms.form import Form, Problems, fill, key
+from masquerade.forms import Form, Problems, fill, key
 
 DEFAULT = Path("client.toml")
 URL, TOKEN = "MASQUERADE_URL", "MASQUERADE_TOKEN"
@@ -85,7 +85,7 @@ def read_settings(path: Path | None, *, with_request: bool = False, with_token: 
     if settings.ca is not None and not settings.ca.is_file():
         problems.add(("ca",), f"there is no file {settings.ca}")
     if settings.identity is not None:
-        from masquerade.net.identity import Identity
+        from masquerade.net import Identity
 
         with problems.collecting(("identity",)):
             Identity.load(settings.identity).check_dates()

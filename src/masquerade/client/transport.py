@@ -29,8 +29,7 @@ from masquerade.errors import (
     one_line,
     shown,
 )
-from masquerade.service.resources import SignedIn
-from masquerade.service.wire.problems import error_of, read_problems
+from masquerade.service import SignedIn, error_of, read_problems
 
 if TYPE_CHECKING:
     import httpx  # loaded by whoever connects: to read a client's settings or its help takes none

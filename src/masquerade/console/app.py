@@ -10,8 +10,7 @@ from masquerade.console import books, files, frame, lists, people, release, requ
 from masquerade.console.frame import ICON, Browsers, Console, View, console_secret, draw_failure, page
 from masquerade.console.guard import PREFIX, Guard
 from masquerade.errors import NotFound
-from masquerade.service.api.middleware import RateLimit
-from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service import Coordinator, RateLimit
 
 
 def mount(app: FastAPI, coordinator: Coordinator) -> None:

@@ -11,15 +11,13 @@ from typing import Any
 
 from nicegui.element import Element
 
-from masquerade.audit.chained_file import head_path
-from masquerade.audit.verify import LogVerification, verify
+from masquerade.audit import LogVerification, head_path, verify
 from masquerade.console.elements import button, choice, copied, facts, link, table, tag, text_field
 from masquerade.console.frame import View, page, problem_place
 from masquerade.console.guard import PREFIX
 from masquerade.console.words import moment, number, short
 from masquerade.errors import ParameterError
-from masquerade.service.accounts import require
-from masquerade.service.resources import LedgerEntry, Role, User
+from masquerade.service import LedgerEntry, Role, User, require
 
 _SEARCHED = 1000  # records
 _SHOWN = 50

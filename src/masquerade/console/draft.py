@@ -9,19 +9,12 @@ from typing import Any
 
 from masquerade.arrangement import Arrangement
 from masquerade.console.words import KINDS, KindView, kind_of
-from masquerade.data.schema import AttributeKind
-from masquerade.forms.declared import Parameter, parameters_of, words_of
+from masquerade.data import AttributeKind
+from masquerade.forms import Parameter, parameters_of, words_of
 from masquerade.methods import requestable_methods, unnamed_method
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.m_privacy.constraint import can_wrap
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import limits_of
-from masquerade.protocol.method import AskedMethod, RoleName, SessionMethod
-from masquerade.protocol.providers.criterion import testable_models
-from masquerade.service.agree.quality import QUALITY_TERMS
-from masquerade.service.agree.request import DEFAULT_ARRANGEMENT
-from masquerade.service.cards import ColumnCard, SchemaCard
-from masquerade.service.resources import Provider
+from masquerade.privacy import REQUIREMENTS, KAnonymity, can_wrap, limits_of
+from masquerade.protocol import AskedMethod, RoleName, SessionMethod, testable_models
+from masquerade.service import DEFAULT_ARRANGEMENT, QUALITY_TERMS, ColumnCard, Provider, SchemaCard
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse, PlainTextResponse, RedirectResponse,
 from masquerade.console.frame import COOKIE, Console, SignedOut
 from masquerade.console.guard import CONSOLE, HEADERS, PREFIX
 from masquerade.errors import MasqueradeError, NotFound
-from masquerade.service.resources import User
+from masquerade.service import User
 
 router = APIRouter(prefix=f"{PREFIX}/sessions/{{session_id}}", include_in_schema=False)
 

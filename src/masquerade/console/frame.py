@@ -25,14 +25,22 @@ from masquerade.console.guard import CONSOLE, PREFIX
 from masquerade.console.words import money
 from masquerade.errors import MasqueradeError, NotAllowed, NotFound, ParameterError
 from masquerade.files import kept_secret
-from masquerade.report.charts import chart_style
-from masquerade.service.accounts import Accounts, SignInSource
-from masquerade.service.api.middleware import OverLimit, RateLimit, address_key
-from masquerade.service.resources import Role, TokenKind, User
-from masquerade.service.store import ApiToken, Store
+from masquerade.report import chart_style
+from masquerade.service import (
+    Accounts,
+    ApiToken,
+    OverLimit,
+    RateLimit,
+    Role,
+    SignInSource,
+    Store,
+    TokenKind,
+    User,
+    address_key,
+)
 
 if TYPE_CHECKING:
-    from masquerade.service.coordinator.coordinator import Coordinator
+    from masquerade.service import Coordinator
 
 # --- signed in ----------------------------------------------------------------------------------------------
 # Who is signed in, per browser, and in which browsers a user has signed in before.

@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from masquerade.service.accounts import client_address
-from masquerade.service.api.middleware import SECURE
+from masquerade.service import SECURE, client_address
 
 PREFIX = "/console"
 CONSOLE = "masquerade.console"  # scope key of the console

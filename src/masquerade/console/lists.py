@@ -12,10 +12,7 @@ from masquerade.console.frame import SignedOut, View, leave, page
 from masquerade.console.guard import PREFIX
 from masquerade.console.request_preview import same_elsewhere
 from masquerade.console.words import STATUS, kind_of, look_of, moment, number, short
-from masquerade.service.cards import ColumnCard, SchemaCard
-from masquerade.service.resources import Provider, Role
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
+from masquerade.service import ColumnCard, Provider, Role, SchemaCard, SessionRecord, Status
 
 # --- providers ----------------------------------------------------------------------------------------------
 # The schemas that parties have published, with a search.

@@ -12,17 +12,20 @@ from masquerade.console.elements import button, choice, facts, table, tag, text_
 from masquerade.console.frame import View, page, problem_place
 from masquerade.console.words import moment
 from masquerade.errors import Conflict, NotAllowed, ParameterError
-from masquerade.service.accounts import (
+from masquerade.service import (
     LONGEST_LIFETIME,
     SHORTEST_PASSWORD,
     USUAL_LIFETIME,
     USUAL_SCOPES,
     Accounts,
+    ApiToken,
+    Role,
+    Scope,
     SignInSource,
+    TokenKind,
+    User,
     require,
 )
-from masquerade.service.resources import Role, Scope, TokenKind, User
-from masquerade.service.store import ApiToken
 
 _MOST_DAYS = LONGEST_LIFETIME.days
 _ALLOWS = {

@@ -14,14 +14,10 @@ from masquerade.console.guard import PREFIX
 from masquerade.console.session_parts import draw_warnings
 from masquerade.console.words import moment, number, share, short
 from masquerade.methods import learning_methods
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.protocol.learn.method import LearningMethod
-from masquerade.report.other_pages import LEADS, MODEL_METRICS, curves_of, drawings, ratio_chart
-from masquerade.report.risks import attack_title
-from masquerade.report.verdict import METRICS
-from masquerade.service.agree.quality import QUALITY_TERMS
-from masquerade.service.coordinator.directory import missed_levels
-from masquerade.service.store import StoredRelease
+from masquerade.privacy import REQUIREMENTS
+from masquerade.protocol import LearningMethod
+from masquerade.report import LEADS, METRICS, MODEL_METRICS, attack_title, curves_of, drawings, ratio_chart
+from masquerade.service import QUALITY_TERMS, StoredRelease, missed_levels
 
 # --- joint keys ---------------------------------------------------------------------------------------------
 # Published ratios of joint keys: each with its meaning in one sentence, on the page of a release.

@@ -49,15 +49,10 @@ from masquerade.console.request_preview import (
 )
 from masquerade.console.words import KINDS, PARAMETERS, ROLE_HINTS, short
 from masquerade.errors import ParameterError
-from masquerade.forms.declared import Parameter, parameters_of
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.protocol.contract import OUTCOMES
-from masquerade.protocol.method import RoleName
-from masquerade.service.agree.policy import ANY
-from masquerade.service.agree.quality import QUALITY_TERMS
-from masquerade.service.cards import ColumnCard, SchemaCard
-from masquerade.service.resources import Provider, RequestPreview
-from masquerade.service.session_states import Status
+from masquerade.forms import Parameter, parameters_of
+from masquerade.privacy import REQUIREMENTS
+from masquerade.protocol import OUTCOMES, RoleName
+from masquerade.service import ANY, QUALITY_TERMS, ColumnCard, Provider, RequestPreview, SchemaCard, Status
 
 # --- request boundaries -------------------------------------------------------------------------------------
 # Boundaries and weights of the chosen columns in the request form.

@@ -11,14 +11,9 @@ from masquerade.console.draft import RequestDraft, Wish, columns_of
 from masquerade.console.elements import bullets, button, facts, folded, link, table, tag
 from masquerade.console.guard import PREFIX
 from masquerade.console.words import KINDS
-from masquerade.jobs.draft.draft import DEFAULT_K, DIVERSITY
-from masquerade.jobs.draft.roles import ANOTHER_CLASS, DescribedColumn, RoleProposal, propose_by_name
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.service.agree.policy import ANY
-from masquerade.service.agree.quality import said_of_expected
-from masquerade.service.cards import ColumnCard, SchemaCard
-from masquerade.service.resources import Provider, RequestPreview
+from masquerade.jobs import ANOTHER_CLASS, DEFAULT_K, DIVERSITY, DescribedColumn, RoleProposal, propose_by_name
+from masquerade.privacy import KAnonymity, LDiversity
+from masquerade.service import ANY, ColumnCard, Provider, RequestPreview, SchemaCard, said_of_expected
 
 Money = Callable[[int], str]
 
@@ -192,7 +187,7 @@ def same_elsewhere(card: SchemaCard, found: Sequence[Provider]) -> dict[str, tup
 # A first draft of a request, proposed from the parties' cards alone: what `masquerade init` does with a
 # table.
 #
-# A card has names, kinds and roles of columns and no value, so names decide (`jobs/draft/roles.py`).
+# A card has names, kinds and roles of columns and no value, so names decide (`jobs/drafts/roles.py`).
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,17 @@ from masquerade.console.session_parts import (
 from masquerade.console.session_progress import SessionProgress
 from masquerade.console.words import STATUS, asked_product, kind_of, look_of, moment, short
 from masquerade.errors import MasqueradeError
-from masquerade.service.agree.quality import limits_of, missed_terms, said_of_binding
-from masquerade.service.resources import Event, PartyOffer, RequestPreview, User
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
+from masquerade.service import (
+    Event,
+    PartyOffer,
+    RequestPreview,
+    SessionRecord,
+    Status,
+    User,
+    limits_of,
+    missed_terms,
+    said_of_binding,
+)
 
 _News = tuple[SessionRecord, list[Event], list[PartyOffer], tuple[str, ...], RequestPreview | None, tuple[str, ...]]
 

@@ -23,13 +23,9 @@ from masquerade.console.words import (
     size,
 )
 from masquerade.methods import described
-from masquerade.protocol.method import RoleName
-from masquerade.report.charts import tree_chart
-from masquerade.service.agree.arrangements import against
-from masquerade.service.agree.quality import KEPT, LOSSES, QUALITY_TERMS, why_waits
-from masquerade.service.resources import PartyOffer
-from masquerade.service.session_states import Status
-from masquerade.service.store import SessionRecord
+from masquerade.protocol import RoleName
+from masquerade.report import tree_chart
+from masquerade.service import KEPT, LOSSES, QUALITY_TERMS, PartyOffer, SessionRecord, Status, against, why_waits
 
 
 def draw_stepper(session: SessionRecord, progress: SessionProgress) -> None:

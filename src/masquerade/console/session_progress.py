@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from masquerade.report.charts import TreeNode
-from masquerade.service.agree.quality import QUALITY_TERMS, said_of, said_of_losses
-from masquerade.service.resources import Event
-from masquerade.service.session_states import Status
+from masquerade.report import TreeNode
+from masquerade.service import QUALITY_TERMS, Event, Status, said_of, said_of_losses
 
 MOST_ROWS = 40  # in a drawn tree
 MOST_LINES = 200  # in the log

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from masquerade.arrangement import Arrangement, Product
 from masquerade.methods import product_by, unnamed_method
-from masquerade.protocol.method import RoleName
-from masquerade.report.verdict import figure
-from masquerade.service.agree.request import DEFAULT_ARRANGEMENT, read_request
-from masquerade.service.resources import RequestPreview
-from masquerade.service.session_states import Status
+from masquerade.protocol import RoleName
+from masquerade.report import figure
+from masquerade.service import DEFAULT_ARRANGEMENT, RequestPreview, Status, read_request
 
 if TYPE_CHECKING:
     from masquerade.console.draft import RequestDraft

@@ -1,9 +1,5 @@
 """Cryptographic primitives on numbers, independent of tables."""
 
-from __future__ import annotations
+import lazy_loader
 
-from masquerade.errors import ParameterError
-
-
-class BadMessage(ParameterError):
-    """A peer's message that does not fit the computation; the calling protocol names the peer."""
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -35,11 +35,10 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 from numpy.typing import ArrayLike
 
-from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import as_bits
 from masquerade.crypto.group import montgomery
 from masquerade.crypto.hashing import BLOCK_BYTES, Blocks
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 POINT_BYTES = 32
 _NEUTRAL = b"\x01" + bytes(POINT_BYTES - 1)

@@ -21,12 +21,12 @@ from functools import cached_property, reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Rows
+from masquerade.crypto.bits import Bits
+from masquerade.engine import Rows
 from masquerade.errors import ParameterError
 
 Literal = int
 Word = list[Literal]  # the least significant bit first
-Bits = NDArray[np.uint8]  # one row per bit of the word, one column per instance; 0 or 1
 Wires = NDArray[np.intp]
 
 FALSE: Literal = 0

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from masquerade.crypto import words
-from masquerade.crypto.circuit import FALSE, Bits, Builder, Circuit, Literal, Word, to_bits
+from masquerade.crypto.bits import Bits
+from masquerade.crypto.circuit import FALSE, Builder, Circuit, Literal, Word, to_bits
 from masquerade.errors import ParameterError
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 
-from masquerade.crypto import BadMessage
 from masquerade.crypto.group import POINT_BYTES, Blinding, NotAPoint, as_points, hash_texts
+from masquerade.errors import BadMessage
 
 PROOF_BYTES = 32
 

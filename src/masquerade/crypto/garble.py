@@ -34,10 +34,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import BadMessage
-from masquerade.crypto.circuit import Bits, Circuit, Gates
+from masquerade.crypto.bits import Bits
+from masquerade.crypto.circuit import Circuit, Gates
 from masquerade.crypto.hashing import BLOCK_BYTES, TweakCounter, TweakedHash, expand_blocks, random_blocks
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 Labels = NDArray[np.uint64]  # uint64[bits of the word, instances, 2]
 

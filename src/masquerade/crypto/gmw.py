@@ -28,11 +28,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import Bits, Packed, pack
 from masquerade.crypto.circuit import AndGates, Circuit, Gates
 from masquerade.crypto.hashing import Stream, derive_key
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 # --- holders ------------------------------------------------------------------------------------------------
 # Which parties hold a share of each wire, when several evaluate a circuit together.

@@ -23,8 +23,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from masquerade.crypto import BadMessage
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 Blocks = NDArray[np.uint64]  # uint64[n, 2]
 Bytes = NDArray[np.uint8]

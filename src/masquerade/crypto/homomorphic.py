@@ -27,8 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import BadMessage
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 # --- integers -----------------------------------------------------------------------------------------------
 # Large integers: primes for keys, and powers of a fixed base by table. Uses gmpy2 when it is installed.

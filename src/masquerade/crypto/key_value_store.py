@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, TweakedHash, as_blocks
-from masquerade.engine.counts import distinct_values, value_counts, weighted_counts
+from masquerade.engine import distinct_values, value_counts, weighted_counts
 from masquerade.errors import Bug, ParameterError
 
 # --- items --------------------------------------------------------------------------------------------------

@@ -24,11 +24,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import Bits
-from masquerade.crypto.punctured_trees import Word, Words
+from masquerade.crypto.punctured_trees import Words, WordType
 from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 # --- permutation network ------------------------------------------------------------------------------------
 # A permutation as switches that each exchange two neighbours or do not: Beneš's network ("Optimal
@@ -129,7 +128,7 @@ def batches(places: int) -> Iterator[range]:
 class Orderer:
     """The side that knows the order: share i is of value order[i]."""
 
-    def __init__(self, transfers: TransferReceiver, order: Order, word: Word) -> None:
+    def __init__(self, transfers: TransferReceiver, order: Order, word: WordType) -> None:
         self._transfers, self._word, self._n = transfers, word, len(order)
         self._depth = depth_for(len(order))
         padded = np.arange(1 << self._depth)

@@ -29,12 +29,11 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from masquerade.crypto import BadMessage
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
 from masquerade.crypto.bits import DIGEST_BYTES, WIDTH, BitMatrix, Columns, bit_columns, digests, transpose
 from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, TweakedHash, derive_key, expand
 from masquerade.crypto.key_value_store import StoreLayout, Words, decode, encode, selected
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 COLUMNS = 464
 CHOICE_BITS = 64  # of a value in the store

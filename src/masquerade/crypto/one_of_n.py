@@ -18,11 +18,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import Bits, digits, pack, unpack
 from masquerade.crypto.hashing import Blocks, Bytes, TweakCounter, TweakedHash, derive_key
 from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 _LONGEST = 1 << 32
 _CHUNK = 1 << 22  # entries at a time

@@ -14,11 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import digits
 from masquerade.crypto.rings import Elements, PowerOfTwo, Ring
 from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 
 class ProductSender:

@@ -44,13 +44,13 @@ from masquerade.errors import ParameterError
 # One AES call and three passes of addition over each block; a buffer stays within the processor's second-
 # level cache.
 
-Word: TypeAlias = np.dtype[np.unsignedinteger[Any]]  # of 16 or 32 bits
+WordType: TypeAlias = np.dtype[np.unsignedinteger[Any]]  # of 16 or 32 bits
 Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 _BUFFER_BYTES = 1 << 20
 
 
-def word_for(most: int) -> Word:
+def word_for(most: int) -> WordType:
     """Return the narrowest word type whose signed range holds every count up to `most`."""
     if most < 1 << 15:
         return np.dtype(np.uint16)
@@ -59,7 +59,7 @@ def word_for(most: int) -> Word:
     raise ParameterError(f"counts must stay below 2^31. Got up to {most} instead.")
 
 
-def random_words(shape: tuple[int, ...], word: Word) -> Words:
+def random_words(shape: tuple[int, ...], word: WordType) -> Words:
     """Draw fresh secret words."""
     return np.frombuffer(os.urandom(math.prod(shape) * word.itemsize), word).reshape(shape)
 
@@ -71,7 +71,7 @@ class RowSums:
     growing the next trees, needs the rest.
     """
 
-    def __init__(self, session: bytes, leaves: int, columns: int, word: Word, workers: int | None = None) -> None:
+    def __init__(self, session: bytes, leaves: int, columns: int, word: WordType, workers: int | None = None) -> None:
         key = derive_key(session, b"stretched-rows")
         self._leaves, self._columns = leaves, columns
         count = workers if workers is not None else max(1, (os.cpu_count() or 1) // 2)
@@ -100,7 +100,7 @@ class RowSums:
 class _Worker:
     """One thread's share of the trees."""
 
-    def __init__(self, key: bytes, leaves: int, columns: int, word: Word) -> None:
+    def __init__(self, key: bytes, leaves: int, columns: int, word: WordType) -> None:
         self._permute = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305 - a permutation, no mode
         self._leaves, self._word = leaves, word
         self._lanes = BLOCK_BYTES // word.itemsize

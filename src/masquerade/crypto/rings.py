@@ -13,9 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from masquerade.crypto import BadMessage
 from masquerade.crypto.hashing import BLOCK_BYTES, expand
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 Elements: TypeAlias = NDArray[np.uint64]
 

@@ -19,10 +19,9 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 from numpy.typing import ArrayLike
 
-from masquerade.crypto import BadMessage
 from masquerade.crypto.hashing import BLOCK_BYTES, TweakCounter, derive_key
 from masquerade.crypto.rings import Elements, Ring
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 KEY_BYTES = 32
 

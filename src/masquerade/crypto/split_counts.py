@@ -31,20 +31,19 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from masquerade.crypto import BadMessage
+from masquerade.crypto.garble import Labels
 from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, derive_key
 from masquerade.crypto.one_of_n import as_indices
-from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender, Word, Words
+from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender, Words, WordType
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
-Labels = NDArray[np.uint64]
 Rows = NDArray[np.integer]
 
 RECORDS_AT_ONCE = 1 << 15  # whose trees travel in one message
 
 
-def word_of_counts(most: int) -> Word:
+def word_of_counts(most: int) -> WordType:
     """Return the narrowest word type that holds every count up to `most`."""
     if most >= 1 << 32:
         raise ParameterError(f"counts must stay below 2^32. Got up to {most} instead.")

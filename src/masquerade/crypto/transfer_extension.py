@@ -33,7 +33,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from masquerade.crypto import BadMessage
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
 from masquerade.crypto.bits import WIDTH, Bits, as_bits, choose, pack, transpose
 from masquerade.crypto.hashing import (
@@ -49,7 +48,7 @@ from masquerade.crypto.hashing import (
     random_blocks,
 )
 from masquerade.crypto.rings import Elements, Ring
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 # --- column seeds -------------------------------------------------------------------------------------------
 # Seeds of the extension's columns: for each four digits of the sender's secret, all but one of sixteen.

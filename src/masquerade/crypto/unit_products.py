@@ -23,14 +23,13 @@ from __future__ import annotations
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from numpy.typing import NDArray
 
-from masquerade.crypto import BadMessage
+from masquerade.crypto.garble import Labels
 from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, derive_key
 from masquerade.crypto.one_of_n import as_indices
-from masquerade.crypto.punctured_trees import RowSums, TreeReceiver, TreeSender, Word, Words
+from masquerade.crypto.punctured_trees import RowSums, TreeReceiver, TreeSender, Words, WordType
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.errors import ParameterError
+from masquerade.errors import BadMessage, ParameterError
 
 # --- block products -----------------------------------------------------------------------------------------
 # Shares of rows, added up by what only the other party knows: within blocks of neighbouring records.
@@ -54,7 +53,6 @@ from masquerade.errors import ParameterError
 # Cost of a record: ⌈log₂ leaves⌉ transfers, one row of words, and for each party leaves · columns / 8 (or /
 # 4) calls of AES. Semi-honest; the numbers of records, leaves and columns are public.
 
-Labels = NDArray[np.uint64]
 
 _BUFFER_BYTES = 1 << 19
 
@@ -63,7 +61,7 @@ class BlockPlanter:
     """The side that knows the rows. `session` is the same text on both sides, unique to one use."""
 
     def __init__(
-        self, session: bytes, transfers: TransferSender, leaves: int, columns: int, block: int, word: Word
+        self, session: bytes, transfers: TransferSender, leaves: int, columns: int, block: int, word: WordType
     ) -> None:
         self._trees, self._leaves = TreeSender(session, transfers), leaves
         self._sums = _BlockSums(session, leaves, columns, block, word)
@@ -88,7 +86,7 @@ class BlockPicker:
     """The side that knows which leaf each record belongs to."""
 
     def __init__(
-        self, session: bytes, transfers: TransferReceiver, leaves: int, columns: int, block: int, word: Word
+        self, session: bytes, transfers: TransferReceiver, leaves: int, columns: int, block: int, word: WordType
     ) -> None:
         self._trees, self._leaves = TreeReceiver(session, transfers), leaves
         self._sums = _BlockSums(session, leaves, columns, block, word)
@@ -115,7 +113,7 @@ class BlockPicker:
 class _BlockSums:
     """Adds up the rows of short trees: over the leaves of each tree, and over the trees of each block."""
 
-    def __init__(self, session: bytes, leaves: int, columns: int, block: int, word: Word) -> None:
+    def __init__(self, session: bytes, leaves: int, columns: int, block: int, word: WordType) -> None:
         if block < 1 or leaves < 1:
             raise ParameterError("a block has at least one record, and its records at least one leaf")
         key = derive_key(session, b"stretched-rows")
@@ -169,7 +167,7 @@ def batch_size(rows: int, columns: int) -> int:
 class UnitPlanter:
     """The side that knows the columns. `session` is the same text on both sides, unique to one table."""
 
-    def __init__(self, session: bytes, transfers: TransferSender, rows: int, columns: int, word: Word) -> None:
+    def __init__(self, session: bytes, transfers: TransferSender, rows: int, columns: int, word: WordType) -> None:
         self._trees = [TreeSender(session + b"/%d" % place, transfers) for place in range(_PLACES)]
         self._rows, self._columns, self._word = rows, columns, word
         self._sums = RowSums(session, rows, columns, word)
@@ -201,7 +199,7 @@ class UnitPlanter:
 class UnitPicker:
     """The side that knows the rows."""
 
-    def __init__(self, session: bytes, transfers: TransferReceiver, rows: int, columns: int, word: Word) -> None:
+    def __init__(self, session: bytes, transfers: TransferReceiver, rows: int, columns: int, word: WordType) -> None:
         self._trees = [TreeReceiver(session + b"/%d" % place, transfers) for place in range(_PLACES)]
         self._rows, self._columns, self._word = rows, columns, word
         self._sums = RowSums(session, rows, columns, word)

@@ -29,16 +29,14 @@ vectors and their size are public.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import Bits, choose, digits, pack, unpack
+from masquerade.crypto.garble import Labels
 from masquerade.crypto.hashing import Blocks, Bytes, TweakedHash, blocks_from_bytes, derive_key, random_blocks
 from masquerade.crypto.one_of_n import as_indices, digits_of
-from masquerade.crypto.punctured_trees import Growth, Word, Words, random_words
+from masquerade.crypto.punctured_trees import Growth, Words, WordType, random_words
 from masquerade.crypto.transfer_extension import ReceivedBatch, SentBatch, TransferReceiver, TransferSender
-
-Labels = NDArray[np.uint64]
+from masquerade.errors import BadMessage
 
 LANES = 8  # places of a leaf
 _ONE = np.uint64(1)
@@ -52,7 +50,7 @@ class UnitVectors:
     """
 
     def __init__(
-        self, session: bytes, me: int, transfers: tuple[TransferSender, TransferReceiver], size: int, word: Word
+        self, session: bytes, me: int, transfers: tuple[TransferSender, TransferReceiver], size: int, word: WordType
     ) -> None:
         self._me, self._size, self._word = me, size, word
         self._sender, self._receiver = transfers

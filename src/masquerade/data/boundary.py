@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from masquerade.data.continuum import MISSING_CELL, Continuum, Number
 from masquerade.data.taxonomy import Branch, Node, Taxonomy
-from masquerade.engine.counts import Counts, Flags, Ints, renumber
+from masquerade.engine import Counts, Flags, Ints, renumber
 from masquerade.errors import Problem, nearest, shown
 
 _LISTED = 3  # values without a boundary that a problem names

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from masquerade.data.boundary import Boundary
 from masquerade.data.continuum import Continuum, Kind, read_number
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts, Ints, Rows, pair_counts, renumber, value_counts
+from masquerade.engine import Counts, Ints, Rows, pair_counts, renumber, value_counts
 
 Ranks = NDArray[np.int32]
 Domain = Taxonomy | Continuum

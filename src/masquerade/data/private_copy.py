@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from masquerade.data.encode import is_text
+from masquerade.data.encoding import is_text
 from masquerade.data.read import TableFile
 from masquerade.data.read_parquet import PartedFiles, parted_files
 from masquerade.data.table import Origin

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from masquerade.data.encode import MISSING_VALUES
+from masquerade.data.encoding import MISSING_VALUES
 from masquerade.data.file_kinds import (
     CSV_SUFFIXES,
     DATABASE_URLS,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from masquerade.data.encode import is_text
+from masquerade.data.encoding import is_text
 from masquerade.data.file_kinds import PARQUET_SUFFIXES, SIGNS
 from masquerade.data.reading import RawTable, check_names, chosen, plain_table, why_unreadable
 from masquerade.data.table import Origin

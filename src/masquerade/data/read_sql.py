@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 import pyarrow as pa
 
-from masquerade.data.encode import is_text
+from masquerade.data.encoding import is_text
 from masquerade.data.file_kinds import FILE_SCHEMES, database_path, database_scheme
 from masquerade.data.reading import RawTable, check_names, chosen, plain_table, why_unreadable
 from masquerade.data.table import Origin

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from masquerade.data.continuum import days
-from masquerade.data.encode import is_text
+from masquerade.data.encoding import is_text
 from masquerade.data.schema import repeated
 from masquerade.data.table import Origin
 from masquerade.errors import DataError, hint

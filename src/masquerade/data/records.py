@@ -22,13 +22,24 @@ from numpy.typing import NDArray
 
 from masquerade.data.column import Coded, Column, Domain
 from masquerade.data.continuum import MISSING_CELL, Continuum
-from masquerade.data.encode import MISSING_VALUES, labels_in_order, leaves_in_order
+from masquerade.data.encoding import MISSING_VALUES, labels_in_order, leaves_in_order
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Combination, Missing, Origin, ProductColumn, Table
 from masquerade.data.taxonomy import FLAT, Taxonomy
-from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine, SparseCounts
-from masquerade.engine.counts import Counts, Flags, distinct_values, look_up, renumber, value_counts
-from masquerade.engine.here import Here
+from masquerade.engine import (
+    Arrays,
+    Chunk,
+    Chunks,
+    Counts,
+    Engine,
+    Flags,
+    Here,
+    SparseCounts,
+    distinct_values,
+    look_up,
+    renumber,
+    value_counts,
+)
 from masquerade.errors import DataError, ParameterError, Problem
 
 Labels = tuple[str, ...]

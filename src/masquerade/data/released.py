@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from masquerade.data.column import Generalised
 from masquerade.data.records import KEPT, Records, ranks_of
-from masquerade.engine.chunks import Arrays, Chunk, Chunks
-from masquerade.engine.counts import Ints, Rows
+from masquerade.engine import Arrays, Chunk, Chunks, Ints, Rows
 
 
 @dataclass(frozen=True)

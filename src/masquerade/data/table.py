@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.data.column import Coded, Column
-from masquerade.data.encode import (
+from masquerade.data.encoding import (
     MISSING_VALUES,
     code,
     encode,
@@ -24,7 +24,7 @@ from masquerade.data.encode import (
 )
 from masquerade.data.schema import Attribute, Schema, repeated
 from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
-from masquerade.engine.counts import first_rows, group_rows
+from masquerade.engine import first_rows, group_rows
 from masquerade.errors import BadInput, DataError, ParameterError, Problem, hint
 
 # --- product ------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from masquerade.data.boundary import boundary_problems
 from masquerade.data.continuum import Kind, Number, read_interval, read_number, write_interval, write_number
-from masquerade.data.encode import SPACE
+from masquerade.data.encoding import SPACE
 from masquerade.data.schema import Attribute, AttributeKind, Schema
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import Problem, TaxonomyError, shown

@@ -17,14 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from masquerade.data.encode import is_text, mark_missing, missing_rows, texts, without_unused
+from masquerade.data.encoding import is_text, mark_missing, missing_rows, texts, without_unused
 from masquerade.data.file_kinds import CSV_SUFFIXES, PARQUET_SUFFIXES
 from masquerade.data.read_csv import SEPARATORS, check_separator
 from masquerade.data.read_parquet import part_name
 from masquerade.data.records import KEPT, Records, TablePart
 from masquerade.data.released import Outcome
-from masquerade.engine.chunks import Chunk
-from masquerade.engine.counts import Ints, renumber
+from masquerade.engine import Chunk, Ints, renumber
 from masquerade.errors import ParameterError
 from masquerade.files import check_place, replacing
 

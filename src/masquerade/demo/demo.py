@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from masquerade.client import AsyncClient
-from masquerade.data.people import common_people, generate_people, people_taxonomies, split_people
-from masquerade.data.write import write_table
+from masquerade.data import common_people, generate_people, people_taxonomies, split_people, write_table
 from masquerade.demo.scene import (
     ADMIN,
     ANALYST,
@@ -41,12 +40,10 @@ from masquerade.demo.scene import (
 )
 from masquerade.errors import AnswerIsNo, MasqueradeError, ParameterError, PeerUnreachable, one_line
 from masquerade.files import PRIVATE, write_whole
-from masquerade.jobs.processes import Child, Supervisor
-from masquerade.net.identity import AUTHORITY_FILE, TRUST_FOLDER, TrustStore, trial_identities
-from masquerade.net.session import run_async
+from masquerade.jobs import Child, Supervisor
+from masquerade.net import AUTHORITY_FILE, TRUST_FOLDER, TrustStore, run_async, trial_identities
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.service.resources import Event, PublishedRelease, Session
-from masquerade.service.session_states import Status
+from masquerade.service import Event, PublishedRelease, Session, Status
 
 # --- folder -------------------------------------------------------------------------------------------------
 # The files that the demo writes, and which of them it may replace when run again.
@@ -395,9 +392,7 @@ def _check_extras() -> None:
 
 def _open_accounts(folder: DemoFolder) -> str:
     """Create the accounts; return a token of the analyst."""
-    from masquerade.service.accounts import Accounts
-    from masquerade.service.resources import Role
-    from masquerade.service.store import Store
+    from masquerade.service import Accounts, Role, Store
 
     state = folder.path / COORDINATOR / "state"
     state.mkdir(mode=0o700)

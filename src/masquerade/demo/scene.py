@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from masquerade.data.people import MOST_PEOPLE, people_taxonomies
-from masquerade.data.write import write_table
+from masquerade.data import MOST_PEOPLE, people_taxonomies, write_table
 from masquerade.errors import ParameterError
 
 HOST = "127.0.0.1"

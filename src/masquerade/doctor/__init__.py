@@ -1,1 +1,5 @@
 """Checks of an installation: certificates, clocks, versions, state, peers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

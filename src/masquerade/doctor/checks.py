@@ -18,8 +18,8 @@ from cryptography import x509
 
 from masquerade.errors import AnswerIsNo, MasqueradeError, ParameterError, PeerUnreachable
 from masquerade.files import read_file
-from masquerade.net.identity import KEY_FILE, Identity, TrustStore, ends_soon, out_of_date
-from masquerade.report.verdict import counted
+from masquerade.net import KEY_FILE, Identity, TrustStore, ends_soon, out_of_date
+from masquerade.report import counted
 
 Status = Literal["ok", "warning", "error"]
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from masquerade.client import Client
-from masquerade.client.settings import ClientSettings, read_settings
+from masquerade.client import Client, ClientSettings, read_settings
 from masquerade.doctor.checks import (
     CheckResult,
     clock_check,
@@ -83,7 +82,7 @@ class Examination:
 
 def examine(path: Path, on_stage: OnStage = silent) -> Examination:
     """Check a configuration and everything it names."""
-    from masquerade.client.calls import read_configuration
+    from masquerade.client import read_configuration
 
     try:
         content = read_configuration(path)
@@ -130,7 +129,7 @@ def _versions() -> CheckResult:
     import platform
 
     from masquerade import __version__
-    from masquerade.net.channel import PROTOCOL_VERSION
+    from masquerade.net import PROTOCOL_VERSION
 
     detail = f"Masquerade {__version__}, protocol {PROTOCOL_VERSION}, Python {platform.python_version()}"
     return fine("versions", detail)

@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from masquerade import __version__
-from masquerade.audit.chained_file import head_path
-from masquerade.audit.verify import verify
-from masquerade.data.file_kinds import database_path
-from masquerade.data.read_sql import PostgresUrl
+from masquerade.audit import head_path, verify
+from masquerade.data import PostgresUrl, database_path
 from masquerade.doctor.checks import (
     CheckResult,
     clock_check,
@@ -37,21 +35,25 @@ from masquerade.doctor.checks import (
 )
 from masquerade.errors import BadInput, MasqueradeError, PeerError, one_line
 from masquerade.files import read_file
-from masquerade.net.channel import PROTOCOL_VERSION, PartyAddress
-from masquerade.net.identity import Identity, TrustStore, party_of
-from masquerade.net.probe import ProbeResult, explain, probe
-from masquerade.net.session import run_async
+from masquerade.net import (
+    PROTOCOL_VERSION,
+    Identity,
+    PartyAddress,
+    ProbeResult,
+    TrustStore,
+    explain,
+    party_of,
+    probe,
+    run_async,
+)
 from masquerade.progress import OnStage, Stage
-from masquerade.report.verdict import counted
-from masquerade.service.ledger import Ledger
-from masquerade.service.node.state import StateFolder
-from masquerade.service.wire.control import Health, Parties
-from masquerade.service.wire.peers import PeerHttp
+from masquerade.report import counted
+from masquerade.service import Health, Ledger, Parties, PeerHttp, StateFolder
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from masquerade.service.node.settings import DatasetSettings
+    from masquerade.service import DatasetSettings
 
 
 # --- doctor peers -------------------------------------------------------------------------------------------
@@ -165,7 +167,7 @@ def _heard(name: str, address: str, health: Health, before: float, after: float)
 
 def party_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[CheckResult]:
     """Check everything that `party serve` needs."""
-    from masquerade.service.node.settings import NodeSettings
+    from masquerade.service import NodeSettings
 
     try:
         settings = NodeSettings.load(path)
@@ -224,7 +226,7 @@ def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -
 
 
 def _coordinator_file(path: Path, content: dict[str, Any]) -> Iterator[CheckResult]:
-    from masquerade.service.coordinator.settings import CoordinatorSettings
+    from masquerade.service import CoordinatorSettings
 
     try:
         settings = CoordinatorSettings.of(content, path)
@@ -258,7 +260,7 @@ def _peers(peers: Mapping[str, str], identity: Identity | None, trust: TrustStor
 
 def _dataset(party: str, settings: DatasetSettings) -> Iterator[CheckResult]:
     """Read the table as a session would; its snapshot is taken with a throw-away key."""
-    from masquerade.service.node.datasets import Dataset
+    from masquerade.service import Dataset
 
     name = f"dataset {settings.name}"
     try:
@@ -444,7 +446,7 @@ def _revision(connection: Connection, name: str) -> CheckResult:
     from alembic.migration import MigrationContext
     from alembic.script import ScriptDirectory
 
-    from masquerade.service.store.database import VERSION_TABLE, alembic_config
+    from masquerade.service import VERSION_TABLE, alembic_config
 
     context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
     found = set(context.get_current_heads())

@@ -10,16 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from masquerade.data import table as tables
-from masquerade.data.encode import MISSING_VALUES
-from masquerade.data.reading import RawTable
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data import MISSING_VALUES, Attribute, RawTable, Schema, Table as DataTable, Taxonomy
 from masquerade.errors import ParameterError, given, is_ours
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy import Requirement
 
 if TYPE_CHECKING:
-    from masquerade.jobs.draft.draft import ProfiledColumns
+    from masquerade.jobs.drafts.draft import ProfiledColumns
 
 # --- column names -------------------------------------------------------------------------------------------
 # Lists of column names, as functions of the Python surface take them.
@@ -38,7 +34,7 @@ def names_of(parameter: str, names: Iterable[str]) -> tuple[str, ...]:
 _FEW = 5  # columns that a note names
 
 
-class Table(tables.Table):
+class Table(DataTable):
     """Rows and columns with their schema. Immutable: every operation returns a new table.
 
     `frame` is anything with `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB, another Table). Without a
@@ -54,7 +50,7 @@ class Table(tables.Table):
         `target` is the class, by which categories are grouped; it and the `sensitive` columns are released as they are.
         Identifiers, free text and columns with one value are left out. A warning says what was made of each column.
         """
-        given = cls(frame, origin=frame.origin if isinstance(frame, tables.Table) else None)
+        given = cls(frame, origin=frame.origin if isinstance(frame, DataTable) else None)
         protected = names_of("sensitive", sensitive)
         columns = _looked_at(given, target, protected)
         left_out = _left_out(columns)
@@ -81,13 +77,13 @@ class Table(tables.Table):
 
 def table_of(
     frame: Any, requirement: Requirement, target: str | None = None, sensitive: Sequence[str] = ()
-) -> tables.Table:
+) -> DataTable:
     """Return a table as it is; of a plain frame, a table that the requirement's QIDs can be generalised in.
 
     There a category of a QID is published or becomes "*", and columns that `masquerade init` would take for identifiers
     or free text are left out unless the caller names them. A warning says so.
     """
-    if isinstance(frame, tables.Table):
+    if isinstance(frame, DataTable):
         return frame
     given = Table(frame)
     qid = set(requirement.qid_attributes)
@@ -120,8 +116,8 @@ def table_of(
     return given.with_schema(schema)
 
 
-def _looked_at(table: tables.Table, target: str | None, sensitive: Sequence[str]) -> ProfiledColumns:
-    from masquerade.jobs.draft.draft import look_at
+def _looked_at(table: DataTable, target: str | None, sensitive: Sequence[str]) -> ProfiledColumns:
+    from masquerade.jobs.drafts.draft import look_at
 
     names = tuple(table.arrow.column_names)
     return look_at(RawTable(table.arrow, names, table.origin), target, sensitive)
@@ -129,7 +125,7 @@ def _looked_at(table: tables.Table, target: str | None, sensitive: Sequence[str]
 
 def _left_out(columns: ProfiledColumns) -> dict[str, None]:
     """Return the columns that no release should hold: not those that are one quasi-identifier too many."""
-    from masquerade.jobs.draft.roles import TOO_MANY
+    from masquerade.jobs.drafts.roles import TOO_MANY
 
     return {
         name: None
@@ -142,8 +138,8 @@ def _drafted(
     columns: ProfiledColumns, names: Sequence[str], target: str | None
 ) -> tuple[dict[str, Attribute], dict[str, str]]:
     """Return the attributes that a drafted job has for these columns, and what their taxonomies are."""
-    from masquerade.forms.form import Problems, read_form
-    from masquerade.jobs.draft.draft import attribute_text, key, likeness
+    from masquerade.forms import Problems, read_form
+    from masquerade.jobs.drafts.draft import attribute_text, key, likeness
     from masquerade.jobs.model import Job, schema_of
 
     lines, words, job = list[str](), dict[str, str](), Path("job.toml")

@@ -15,12 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.encode import MISSING_VALUES
-from masquerade.data.read import TableFile
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.data.write import write_table
+from masquerade.data import MISSING_VALUES, Attribute, Schema, Table, TableFile, Taxonomy, write_table
 from masquerade.errors import DataError, ParameterError, hint, shown
 from masquerade.files import PRIVATE, make_folder, read_file, replacing_together, write_whole
 from masquerade.jobs.learning import ALONE, LearningPlan
@@ -28,27 +23,27 @@ from masquerade.jobs.outputs import Outputs, section_file
 from masquerade.jobs.party_process import SessionFiles, own_records
 from masquerade.jobs.session import OnParty, PartiesRun, nobody, party_headers, run_folder, sent_by
 from masquerade.methods import learning_method_of, learning_methods, plain_method
-from masquerade.net.script import Script
-from masquerade.net.session import run_async
-from masquerade.net.transcript import Entry, read_transcript
+from masquerade.net import Entry, Script, read_transcript, run_async
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.learn.frame import alone_at
-from masquerade.protocol.learn.learned import Learned
-from masquerade.protocol.learn.method import Collection
-from masquerade.protocol.learn.models import Cells, NotAModel
-from masquerade.protocol.learn.predicting import (
+from masquerade.protocol import (
     SHOWN,
     Asked,
+    Cells,
+    Collection,
+    Contract,
+    Learned,
+    MappedSpaceModel,
+    NotAModel,
     PredictedRecords,
+    SiteKey,
     UnseenValues,
+    alone_at,
     answers,
+    cells_of,
     inputs_of,
+    own_codes,
     unseen_values,
 )
-from masquerade.protocol.learn.projected import MappedSpaceModel
-from masquerade.protocol.learn.projection import SiteKey
-from masquerade.protocol.learn.site import cells_of, own_codes
 
 # --- model file ---------------------------------------------------------------------------------------------
 # The file of a model, as `masquerade learn`, a coordinator or `save` has written it; and what a site keeps
@@ -236,7 +231,7 @@ def _deliver(
         with opened(outputs.table) as file:
             file.write(learned.file().encode())
         if outputs.report is not None:
-            from masquerade.report.other_pages import render_model
+            from masquerade.report import render_model
 
             on_stage(Stage(f"writing {outputs.report.name}"))
             with opened(outputs.report) as file:

@@ -9,21 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from masquerade.anonymize.method import Method
+from masquerade.anonymize import Method
 from masquerade.arrangement import PROVIDER, Arrangement
-from masquerade.data.schema import Schema
+from masquerade.data import Schema
 from masquerade.errors import Key, ParameterError, hint
-from masquerade.forms.declared import read_declared
+from masquerade.forms import read_declared
 from masquerade.jobs.model import TableSection, schema_of
 from masquerade.jobs.outputs import Outputs, model_outputs_of
 from masquerade.jobs.parties import Headers, check_headers, check_identifiers, check_sources, contributions
 from masquerade.jobs.plan import Plan
 from masquerade.methods import CommonKeys, learning_methods, read_method, written_method
-from masquerade.privacy.requirement import Conjunction, Requirement
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, Role
-from masquerade.protocol.joint_keys import MOST_SETS, JointKeys
-from masquerade.protocol.learn.method import LearningMethod, LearningProposal
-from masquerade.risk.separation import Measure
+from masquerade.privacy import Conjunction, Requirement
+from masquerade.protocol import (
+    EVERYBODY,
+    MOST_SETS,
+    Contract,
+    Contribution,
+    JointKeys,
+    LearningMethod,
+    LearningProposal,
+    Role,
+)
+from masquerade.risk import Measure
 
 # --- joint question -----------------------------------------------------------------------------------------
 # Build the contract of a question about `[parties.NAME]`: how far columns of several parties together

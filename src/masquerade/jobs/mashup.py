@@ -17,11 +17,9 @@ from masquerade.jobs.release import Release
 from masquerade.jobs.run import deliver
 from masquerade.jobs.session import MashupRun, OnParty, nobody, party_headers, run_folder, sent_by
 from masquerade.methods import method_of, plain_method
-from masquerade.net.session import run_async
+from masquerade.net import run_async
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.hand_in import Gain
-from masquerade.protocol.method import REPORTED_SETTINGS
+from masquerade.protocol import REPORTED_SETTINGS, Contract, Gain
 
 
 @dataclass(frozen=True)

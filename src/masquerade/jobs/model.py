@@ -20,18 +20,24 @@ from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import ConfigDict, Field, PlainValidator
 
-from masquerade.data.continuum import ISO_DATE, ISO_TIMES, Number, days, read_date
-from masquerade.data.encode import MISSING_VALUES
-from masquerade.data.schema import Attribute, AttributeKind, Schema
-from masquerade.data.table import ProductColumn
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.data.taxonomy_files import read_taxonomy
-from masquerade.engine.chunks import Engine
-from masquerade.engine.local import LEAST_MEMORY, LocalEngine, read_size, size_text
+from masquerade.data import (
+    ISO_DATE,
+    ISO_TIMES,
+    MISSING_VALUES,
+    Attribute,
+    AttributeKind,
+    Number,
+    ProductColumn,
+    Schema,
+    Taxonomy,
+    days,
+    read_date,
+    read_taxonomy,
+)
+from masquerade.engine import LEAST_MEMORY, Engine, LocalEngine, read_size, size_text
 from masquerade.errors import JobError, Key, ParameterError, Problem
-from masquerade.forms.declared import shown_value as shown
-from masquerade.forms.form import Form, Problems, key
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.forms import Form, Problems, key, shown_value as shown
+from masquerade.privacy import GroupRequirement
 
 Text = Annotated[str, Field(min_length=1)]
 Sign = Annotated[str, Field(min_length=1, max_length=1)]
@@ -361,7 +367,7 @@ def _checked_bound(key: Key, bound: object, kind: AttributeKind, problems: Probl
 def engine_of(section: EngineSection) -> Engine:
     """Open an engine, to be closed by whoever uses it. What is wrong with it names the key below `engine`."""
     if section.name == "dask":
-        from masquerade.engine.cluster import DaskEngine
+        from masquerade.engine import DaskEngine
 
         assert section.address is not None
         return DaskEngine(section.address)

@@ -9,24 +9,33 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.publish import Order, publish
-from masquerade.anonymize.release import Provenance, VerifiedRelease
-from masquerade.data import table as tables
-from masquerade.data.continuum import DATE, NUMBER, read_interval
-from masquerade.data.encode import MISSING_VALUES, SPACE, distinct, is_text
-from masquerade.data.read import TableFile
-from masquerade.data.reading import RawTable
-from masquerade.data.released import OnStep
-from masquerade.data.schema import Attribute, AttributeKind, Schema
-from masquerade.data.table import Missing, infer_schema
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
+from masquerade.anonymize import Order, Provenance, TableMethod, VerifiedRelease, publish
+from masquerade.data import (
+    DATE,
+    MISSING_VALUES,
+    NUMBER,
+    SPACE,
+    Attribute,
+    AttributeKind,
+    Missing,
+    OnStep,
+    RawTable,
+    Schema,
+    Table as DataTable,
+    TableFile,
+    Taxonomies,
+    Taxonomy,
+    distinct,
+    infer_schema,
+    is_text,
+    read_interval,
+    with_taxonomies,
+)
 from masquerade.errors import ParameterError, given, hint
 from masquerade.jobs.guessing import Table, names_of, table_of
 from masquerade.jobs.release import Release
 from masquerade.methods import DEFAULT, table_methods
-from masquerade.privacy.requirement import Requirement, with_sensitive_given_once, without_redundant
+from masquerade.privacy import Requirement, with_sensitive_given_once, without_redundant
 
 
 def read(
@@ -151,13 +160,13 @@ def roll_up(
     categories are kept, or become "*". `columns` are those to keep, `target` is the class. Metrics compare with the
     earlier release.
     """
-    from masquerade.anonymize.rollup import roll_up as rolled_up
+    from masquerade.anonymize import roll_up as rolled_up
 
     known = isinstance(release, VerifiedRelease)
     table = table_of_release(release) if known else release
     algorithm = release.settings.get("algorithm") if known else None
     made = rolled_up(
-        table if isinstance(table, tables.Table) else Table(table),
+        table if isinstance(table, DataTable) else Table(table),
         checked_requirement(requirement, release.sensitive if known else ()),
         columns=None if columns is None else names_of("columns", columns),
         target=target,

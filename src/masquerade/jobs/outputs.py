@@ -7,11 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from masquerade.data.file_kinds import database_path, is_parted
-from masquerade.data.read import TableFile
-from masquerade.data.read_parquet import is_listed, is_part_name, listed_files, part_name
+from masquerade.data import TableFile, database_path, is_listed, is_part_name, is_parted, listed_files, part_name
 from masquerade.errors import DataError, Key, hint
-from masquerade.forms.form import Problems
+from masquerade.forms import Problems
 from masquerade.jobs.model import Job, TableSection
 
 _TABLES, _REPORTS, _MODELS = (".csv", ".parquet"), (".html", ".htm"), (".json",)

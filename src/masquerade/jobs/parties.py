@@ -6,15 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from masquerade.arrangement import ARRANGEMENTS, PROVIDER
-from masquerade.data.table import ProductColumn
+from masquerade.data import ProductColumn
 from masquerade.errors import hint
 from masquerade.jobs.plan import FOR_PROVIDERS, Plan, entry_of
 from masquerade.methods import askable_methods, written_method
-from masquerade.net.identity import check_name
-from masquerade.privacy.requirement import GroupRequirement, without_redundant
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, Role, terms_of, written_requirement
-from masquerade.protocol.method import ASSEMBLER, AskedMethod, Proposal
-from masquerade.protocol.providers.domains import KEEP_AMONG_PROVIDERS
+from masquerade.net import check_name
+from masquerade.privacy import GroupRequirement, without_redundant
+from masquerade.protocol import (
+    ASSEMBLER,
+    EVERYBODY,
+    KEEP_AMONG_PROVIDERS,
+    AskedMethod,
+    Contract,
+    Contribution,
+    Proposal,
+    Role,
+    terms_of,
+    written_requirement,
+)
 
 # --- providers ----------------------------------------------------------------------------------------------
 # Build a collaboration's contract from the `[parties.NAME]` of providers that hold the same columns.

@@ -27,14 +27,9 @@ import msgspec
 import pyarrow as pa
 
 from masquerade.arrangement import ANSWER, MODEL, TABLE
-from masquerade.audit.log import AuditLog
-from masquerade.data.private_copy import staged_parquet
-from masquerade.data.read_parquet import parted_files
-from masquerade.data.reading import RawTable
-from masquerade.data.records import Parted
-from masquerade.data.schema import Schema
-from masquerade.data.table import Origin, Table
-from masquerade.engine.chunks import Engine
+from masquerade.audit import AuditLog
+from masquerade.data import Origin, Parted, RawTable, Schema, Table, parted_files, staged_parquet
+from masquerade.engine import Engine
 from masquerade.errors import (
     BadInput,
     Bug,
@@ -48,27 +43,26 @@ from masquerade.errors import (
     restored,
 )
 from masquerade.files import PRIVATE, write_whole
-from masquerade.forms.decoders import json_decoder
-from masquerade.forms.form import Problems, fill, read_toml
+from masquerade.forms import Problems, fill, json_decoder, read_toml
 from masquerade.jobs.learning import LearningPlan, QuestionPlan
 from masquerade.jobs.model import Job, PartySection, TableSection, engine_of, schema_of
 from masquerade.jobs.outputs import section_file
 from masquerade.jobs.plan import Plan, bare_source, tell_values
 from masquerade.jobs.without_pandas import hide_pandas
 from masquerade.methods import learning_method_of, method_of, product_of
-from masquerade.net.channel import Agreement, PartyAddress
-from masquerade.net.connect import listen
-from masquerade.net.identity import Identity, TrustStore
-from masquerade.net.script import Script
-from masquerade.net.session import run_async, run_script
+from masquerade.net import Agreement, Identity, PartyAddress, Script, TrustStore, listen, run_async, run_script
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.protocol.align.identifiers import identifiers
-from masquerade.protocol.common_records import refuse_unknown_to
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.hand_in import OwnPart
-from masquerade.protocol.learn.own_records import complete_records
-from masquerade.protocol.method import Seat
-from masquerade.protocol.own_rows import read_own_records, wanted_of_party, why_whole
+from masquerade.protocol import (
+    Contract,
+    OwnPart,
+    Seat,
+    complete_records,
+    identifiers,
+    read_own_records,
+    refuse_unknown_to,
+    wanted_of_party,
+    why_whole,
+)
 
 # --- own table ----------------------------------------------------------------------------------------------
 # What a party brings into a session of a job: its table, without incomplete rows, and its identifiers.

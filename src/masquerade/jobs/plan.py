@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from masquerade.anonymize.method import Method, TableMethod
+from masquerade.anonymize import Method, TableMethod
 from masquerade.arrangement import ARRANGEMENTS, PROVIDER, Arrangement
-from masquerade.data.file_kinds import database_scheme, is_parted
-from masquerade.data.schema import Schema
-from masquerade.data.table import ProductColumn, columns_of
+from masquerade.data import ProductColumn, Schema, columns_of, database_scheme, is_parted
 from masquerade.errors import BadInput, Key, ParameterError, Problem, hint, nearest, written
-from masquerade.forms.declared import checked, parameters_of, read_declared, words_of
-from masquerade.forms.form import Problems, fill, read_toml
+from masquerade.forms import Problems, checked, fill, parameters_of, read_declared, read_toml, words_of
 from masquerade.jobs.model import DataSection, Job, PrivacyEntry, SensitiveTaxonomies, TableSection, schema_of
 from masquerade.jobs.outputs import Outputs, outputs_beside, outputs_of
 from masquerade.methods import (
@@ -34,11 +31,18 @@ from masquerade.methods import (
     table_methods,
     unnamed_method,
 )
-from masquerade.privacy.registry import M_PRIVACY, REQUIREMENTS, requirement_named
-from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
+from masquerade.privacy import (
+    M_PRIVACY,
+    REQUIREMENTS,
+    Conjunction,
+    GroupRequirement,
+    Requirement,
+    requirement_named,
+    without_redundant,
+)
 
 if TYPE_CHECKING:
-    from masquerade.jobs.draft.draft import Draft
+    from masquerade.jobs.drafts.draft import Draft
 
 # --- requirements -------------------------------------------------------------------------------------------
 # Build the requirement that must hold from the `[[privacy]]` entries.
@@ -104,7 +108,7 @@ def _wrapped(
     job: Job, wrapping: list[int], joined: Conjunction, providers: Providers, problems: Problems
 ) -> Requirement:
     """Wrap the requirement against colluding providers; return it unchanged if the m-privacy entry is invalid."""
-    from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups  # few jobs have colluders
+    from masquerade.privacy import MPrivacy, MPrivateGroups  # few jobs have colluders
 
     first, *more = wrapping
     entry = job.privacy[first]
@@ -356,7 +360,7 @@ class Plan:
                 self.problems.add(("data", "partition"), text)
         if self.job.engine is None or not self.job.parties or self.method is None:
             return
-        from masquerade.protocol.method import AskedMethod
+        from masquerade.protocol import AskedMethod
 
         if isinstance(self.method, AskedMethod):
             reason = self.method.off_engine(without_redundant(self.requirement.parts))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from masquerade.anonymize.release import VerifiedRelease
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.anonymize import VerifiedRelease
+from masquerade.data import Taxonomy
 from masquerade.jobs.guessing import names_of
 
 
@@ -24,7 +24,7 @@ class Release(VerifiedRelease):
     def report(self, path: str | Path) -> None:
         """Write the report: one HTML file that needs no network."""
         from masquerade.files import write_whole
-        from masquerade.report.release import render_report
+        from masquerade.report import render_report
 
         write_whole(Path(path), render_report(self))
 
@@ -52,6 +52,6 @@ class Release(VerifiedRelease):
 
     def _repr_html_(self) -> str:
         """Return the report in a frame of its own, for notebooks."""
-        from masquerade.report.release import framed, render_report
+        from masquerade.report import framed, render_report
 
         return framed(render_report(self))

@@ -13,15 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from masquerade.anonymize.method import TableMethod
-from masquerade.data.file_kinds import database_scheme, is_parted
-from masquerade.data.read import TableFile
-from masquerade.data.read_parquet import PartedFiles, parted_files
-from masquerade.data.records import Parted, Records, Wanted, read_chunks
-from masquerade.engine.chunks import Engine
-from masquerade.engine.local import read_size, size_text
+from masquerade.anonymize import TableMethod
+from masquerade.data import (
+    Parted,
+    PartedFiles,
+    Records,
+    TableFile,
+    Wanted,
+    database_scheme,
+    is_parted,
+    parted_files,
+    read_chunks,
+)
+from masquerade.engine import Engine, read_size, size_text
 from masquerade.errors import BadInput, ClusterError, DataError, ParameterError, Problem
-from masquerade.forms.form import read_toml
+from masquerade.forms import read_toml
 from masquerade.jobs.model import DEFAULT_MEMORY, EngineSection, engine_of
 from masquerade.jobs.outputs import section_file
 from masquerade.jobs.plan import Plan, bare_source
@@ -199,7 +205,7 @@ def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: On
         yield parted_files(data.source, plan.base, [*columns, *there]) if there else files
         return
     if data.partition is not None and data.query is not None:
-        from masquerade.data.read_sql import parted_query
+        from masquerade.data import parted_query
 
         try:
             yield parted_query(data.source, data.query, plan.base, data.partition, columns)
@@ -207,7 +213,7 @@ def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: On
             raise (error.within(str(plan.path)) if error.problems[0].key[:1] == ("data",) else error) from None
         return
     on_stage(Stage(f"copying {bare_source(data.source)}", detail="to be read in chunks"))
-    from masquerade.data.private_copy import staged_parquet  # with what writes Parquet
+    from masquerade.data import staged_parquet  # with what writes Parquet
 
     with staged_parquet(section_file(data, plan.base), columns, also) as files:
         yield files

@@ -16,18 +16,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.publish import Folder, publish, publish_records, published_columns, wanted_of
-from masquerade.anonymize.release import Provenance
-from masquerade.data.file_kinds import database_scheme, is_parted
-from masquerade.data.read import TableFile
-from masquerade.data.read_parquet import parted_files
-from masquerade.data.reading import RawTable
-from masquerade.data.records import rows_of_chunks
-from masquerade.data.released import OnStep
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
-from masquerade.data.write import check_target, encode_table, escape_formulas
+from masquerade.anonymize import Folder, Provenance, TableMethod, publish, publish_records, published_columns, wanted_of
+from masquerade.data import (
+    OnStep,
+    RawTable,
+    Schema,
+    Table,
+    TableFile,
+    check_target,
+    database_scheme,
+    encode_table,
+    escape_formulas,
+    is_parted,
+    parted_files,
+    rows_of_chunks,
+)
 from masquerade.files import make_folder, read_file, replacing_folder, replacing_together
 from masquerade.jobs.model import DataSection, EngineSection
 from masquerade.jobs.outputs import Outputs, section_file
@@ -35,12 +38,12 @@ from masquerade.jobs.plan import Changes, Plan, bare_source
 from masquerade.jobs.release import Release
 from masquerade.jobs.rows import beyond_memory, check_compared, check_rows, opened_engine, opened_records, refuse_rows
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.utility.comparison import WORKLOAD
+from masquerade.utility import WORKLOAD
 
 if TYPE_CHECKING:
-    from masquerade.jobs.compare import Contest
+    from masquerade.jobs.comparing import Contest
     from masquerade.jobs.verifying import Verification
-    from masquerade.privacy.check import ReleasedRows
+    from masquerade.privacy import ReleasedRows
 
 # --- deliver ------------------------------------------------------------------------------------------------
 # Write a release with its report, and what else a run keeps: all complete, or nothing.
@@ -92,7 +95,7 @@ def deliver(
                 digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type] # any file will do
             release.seconds["write"] = time.perf_counter() - started
         if outputs.report is not None:
-            from masquerade.report.release import render_report
+            from masquerade.report import render_report
 
             on_stage(Stage(f"writing {outputs.report.name}"))
             started = time.perf_counter()
@@ -228,7 +231,7 @@ def verify_job(release: str | Path, job: str | Path, *, sql: bool = False) -> Ve
 def _released_rows(release: str, plan: Plan, schema: Schema | None) -> Iterator[ReleasedRows]:
     """Open a finished release for its check: a file is read, many files are counted on the job's engine."""
     from masquerade.jobs.verifying import insist_on_providers
-    from masquerade.privacy.check import ReleasedRows
+    from masquerade.privacy import ReleasedRows
 
     requirement = plan.requirement
     if not is_parted(release, Path()):
@@ -265,7 +268,7 @@ def evaluate_job(
     original is in a database, the job's query is run on it. The selections measured are those of `workload`, or of the
     one that the job names. Two tables in many files that exceed the memory of the job's engine are measured by counts.
     """
-    from masquerade.jobs.evaluate import evaluate, evaluate_files
+    from masquerade.jobs.evaluation import evaluate, evaluate_files
 
     plan = Plan(Path(job))
     schema = plan.schema()
@@ -310,7 +313,7 @@ def compare_job(
     path: str | Path, *, methods: Sequence[str] = (), ks: Sequence[int] = (), on_stage: OnStage = silent
 ) -> Contest:
     """Run the methods that fit a job, or those named, side by side; see `compare`. Nothing is written."""
-    from masquerade.jobs.compare import contest, methods_named, sizes_of
+    from masquerade.jobs.comparing import contest, methods_named, sizes_of
 
     plan = Plan(Path(path))
     data, schema = plan.data(), plan.schema()
@@ -337,7 +340,7 @@ def as_released(source: RawTable, plan: Plan) -> RawTable:
     """Return the table of a finished release with its cells as they were before formulas in it were escaped."""
     if not plan.job.output.escape_formulas:
         return source
-    from masquerade.data.write import unescape_formulas
+    from masquerade.data import unescape_formulas
 
     return replace(source, table=unescape_formulas(source.table))
 

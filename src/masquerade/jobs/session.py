@@ -15,28 +15,33 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from masquerade.anonymize.release import Provenance
+from masquerade.anonymize import Provenance
 from masquerade.errors import JobError, MasqueradeError, PeerUnreachable
 from masquerade.files import FileError, FileLock
-from masquerade.forms.decoders import json_decoder
+from masquerade.forms import json_decoder
 from masquerade.jobs.outputs import section_file
 from masquerade.jobs.party_process import STOPPED, Book, Doing, Failed, Gained, Listening, Said, SessionFiles, Setup
 from masquerade.jobs.plan import Plan
 from masquerade.jobs.processes import Child, Supervisor
 from masquerade.jobs.release import Release
 from masquerade.methods import method_of
-from masquerade.net.channel import Agreement, PartyAddress, Timings
-from masquerade.net.connect import listen
-from masquerade.net.identity import Identity, TrustStore, trial_identities
-from masquerade.net.probe import first_cause
-from masquerade.net.script import Script
-from masquerade.net.session import run_script
-from masquerade.net.transcript import Entry, read_transcript
+from masquerade.net import (
+    Agreement,
+    Entry,
+    Identity,
+    PartyAddress,
+    Script,
+    Timings,
+    TrustStore,
+    first_cause,
+    listen,
+    read_transcript,
+    run_script,
+    trial_identities,
+)
 from masquerade.progress import OnStage, Stage
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.hand_in import Gain
-from masquerade.protocol.method import ASSEMBLER, Assembly, SessionMethod
-from masquerade.utility.classification import has_sklearn, release_error
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Gain, SessionMethod
+from masquerade.utility import has_sklearn, release_error
 
 _PARTY = "masquerade.jobs.party_process"
 # Seconds that the others get to end by themselves after one has failed; after a kill there is little to learn.

@@ -6,17 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
+from masquerade.data import Schema, Table
 from masquerade.errors import Bug, DataError, RequirementViolated
 from masquerade.jobs.guessing import names_of
 from masquerade.jobs.one_table import checked_requirement
-from masquerade.privacy.check import ReleasedRows, Verdict, Violations, with_violations
-from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy import ReleasedRows, Requirement, Verdict, Violations, with_coalitions, with_violations
 
 if TYPE_CHECKING:
-    from masquerade.privacy.sql import SqlVerdict
+    from masquerade.privacy import SqlVerdict
 
 
 def insist_on_providers(name: str, columns: Sequence[str], requirement: Requirement) -> None:
@@ -86,7 +83,7 @@ class Verification:
         self, source: Any, *, memory: int | None = None, unescape: bool = False, name: str = "table"
     ) -> Verification:
         """Return the same with what SQL says; see `check_in_sql`."""
-        from masquerade.privacy.sql import check_in_sql
+        from masquerade.privacy import check_in_sql
 
         return replace(self, sql=check_in_sql(source, self.verdicts, memory=memory, unescape=unescape, name=name))
 

@@ -10,21 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from masquerade.anonymize.release import class_is_sensitive
-from masquerade.data.column import Coded, Column
-from masquerade.data.continuum import Continuum
-from masquerade.data.query_log import QueryLog, read_query_log
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, distinct_values, pair_counts
+from masquerade.anonymize import class_is_sensitive
+from masquerade.data import Coded, Column, Continuum, QueryLog, Schema, Table, read_query_log
+from masquerade.engine import Counts, distinct_values, pair_counts
 from masquerade.errors import DataError, ParameterError, Problem, given, hint
-from masquerade.forms.form import read_toml
+from masquerade.forms import read_toml
 from masquerade.jobs.plan import Plan, bare_source
 from masquerade.jobs.run import input_of
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.utility.accuracy import naive_bayes_accuracy, raw_feature
-from masquerade.utility.classification import training_splits
-from masquerade.utility.scores import info_gain
+from masquerade.utility import info_gain, naive_bayes_accuracy, raw_feature, training_splits
 
 # --- priorities ---------------------------------------------------------------------------------------------
 # Attribute weights: how much each attribute matters to what a release is for, and why.

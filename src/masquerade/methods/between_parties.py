@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from masquerade.arrangement import Arrangement
-from masquerade.methods import methods_between_parties
-from masquerade.protocol.method import Automatic, SessionMethod, way_to_align
+from masquerade.methods.registry import methods_between_parties
+from masquerade.protocol import Automatic, SessionMethod, way_to_align
 
 
 @dataclass(frozen=True)

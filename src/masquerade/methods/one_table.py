@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from masquerade.anonymize.auto import BestRelease
-from masquerade.anonymize.method import TableMethod
-from masquerade.methods import table_methods
+from masquerade.anonymize import BestRelease, TableMethod
+from masquerade.methods.registry import table_methods
 
 
 @dataclass(frozen=True)

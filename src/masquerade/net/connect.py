@@ -20,10 +20,10 @@ from typing import Any
 import msgspec
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused
-from masquerade.forms.decoders import msgpack_decoder
+from masquerade.forms import msgpack_decoder
 from masquerade.net.channel import Agreement, Channel, LeaveMessage, PartyAddress, Timings, blame, leave_message
 from masquerade.net.identity import Identity, TrustStore, out_of_date
-from masquerade.net.probe import Diagnosis, ProbeResult, explain, probe
+from masquerade.net.probing import Diagnosis, ProbeResult, explain, probe
 from masquerade.net.stream_channel import FrameStream, StreamBroke, StreamChannel
 from masquerade.net.tls_stream import ClientStream, serve
 from masquerade.net.transport import AcceptedStream, Transport

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from masquerade.forms.decoders import msgpack_decoder
+from masquerade.forms import msgpack_decoder
 
 Result = TypeVar("Result")
 

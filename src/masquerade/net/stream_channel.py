@@ -18,7 +18,7 @@ from typing import Protocol
 import msgspec
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerError, PeerUnreachable
-from masquerade.forms.decoders import msgpack_decoder
+from masquerade.forms import msgpack_decoder
 from masquerade.net.channel import DONE, Agreement, LeaveMessage, PartyAddress, Timings, blame
 
 # --- framing ------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Literal, Self
 import msgspec
 
 from masquerade.errors import DataError, ParameterError
-from masquerade.forms.decoders import json_decoder
+from masquerade.forms import json_decoder
 
 Direction = Literal["sent", "received"]
 

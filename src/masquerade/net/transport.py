@@ -9,7 +9,7 @@ from typing import Protocol
 
 from masquerade.net.channel import PartyAddress
 from masquerade.net.identity import Identity, TrustStore
-from masquerade.net.probe import Diagnosis
+from masquerade.net.probing import Diagnosis
 from masquerade.net.stream_channel import FrameStream
 
 

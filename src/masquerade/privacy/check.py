@@ -19,17 +19,31 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.boundary import Boundary, named_boundary, pruned
-from masquerade.data.column import Coded, allowed_cells, released_range
-from masquerade.data.continuum import ANYTHING, MISSING_CELL, read_interval
-from masquerade.data.encode import distinct, is_text, texts
-from masquerade.data.fingerprints import fingerprints, mixed
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Origin, Table, columns_of
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.chunks import Engine
-from masquerade.engine.counts import (
+from masquerade.data import (
+    ANYTHING,
+    MISSING_CELL,
+    Attribute,
+    Boundary,
+    Coded,
+    Origin,
+    Schema,
+    Table,
+    Taxonomy,
+    allowed_cells,
+    columns_of,
+    distinct,
+    fingerprints,
+    is_text,
+    mixed,
+    named_boundary,
+    pruned,
+    read_interval,
+    released_range,
+    texts,
+)
+from masquerade.engine import (
     Counts,
+    Engine,
     Flags,
     Ints,
     Rows,

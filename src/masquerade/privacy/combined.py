@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts
-from masquerade.forms.rules import number, whole
+from masquerade.engine import Counts
+from masquerade.forms import number, whole
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
@@ -30,7 +30,7 @@ from masquerade.privacy.requirement import (
 )
 
 if TYPE_CHECKING:
-    from masquerade.crypto.circuit import Builder, Circuit, Literal
+    from masquerade.crypto import Builder, Circuit, Literal
     from masquerade.privacy.sql import GroupTest, SqlWords
 
 

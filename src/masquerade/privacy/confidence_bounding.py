@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts
-from masquerade.forms.rules import number
+from masquerade.engine import Counts
+from masquerade.forms import number
 from masquerade.privacy.m_privacy.constraint import Constraint, largest_contributors, least_left, least_left_of_groups
 from masquerade.privacy.m_privacy.search import MPrivacyOutcome
 from masquerade.privacy.requirement import (
@@ -36,7 +36,7 @@ from masquerade.privacy.requirement import (
 )
 
 if TYPE_CHECKING:
-    from masquerade.crypto.circuit import Builder, Circuit, Literal
+    from masquerade.crypto import Builder, Circuit, Literal
     from masquerade.privacy.sql import GroupTest, SqlWords
 
 # --- closest fraction ---------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class ConfidenceBounding(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """No bounded count above its share of their sum."""
-        from masquerade.crypto.count_circuits import row_bounded
+        from masquerade.crypto import row_bounded
 
         most = largest_share(self.confidence, row.n_records)
         bounded = tuple(range(row.n_bounded))
@@ -153,8 +153,7 @@ class ConfidenceBounding(GroupRequirement):
 
     def shared_test(self, build: Builder, counts: CircuitCounts) -> Literal:
         """The same, in a shallow circuit."""
-        from masquerade.crypto import words
-        from masquerade.crypto.count_circuits import at_most
+        from masquerade.crypto import at_most, words
 
         most = largest_share(self.confidence, counts.most_records)
         total = words.total(build, counts.cells, shallow=True)

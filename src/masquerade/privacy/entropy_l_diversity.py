@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts
-from masquerade.forms.rules import number
+from masquerade.engine import Counts
+from masquerade.forms import number
 from masquerade.privacy.m_privacy.constraint import CornerConstraint
 from masquerade.privacy.requirement import (
     GIVEN_ONCE,
@@ -30,7 +30,7 @@ from masquerade.privacy.requirement import (
 )
 
 if TYPE_CHECKING:
-    from masquerade.crypto.circuit import Builder, Circuit, Literal
+    from masquerade.crypto import Builder, Circuit, Literal
     from masquerade.privacy.sql import GroupTest, SqlWords
 
 _SCALES = 6  # group sizes at which the bound on entropy is tried
@@ -78,19 +78,19 @@ class EntropyLDiversity(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """The fixed point of `holds`, in gates."""
-        from masquerade.crypto.count_circuits import row_mixed
+        from masquerade.crypto import row_mixed
 
         return row_mixed(row.n_values, row.width, self._fixed_bound, row.together)
 
     def shared_test(self, build: Builder, counts: CircuitCounts) -> Literal:
         """The same, in a shallow circuit."""
-        from masquerade.crypto.count_circuits import mixed
+        from masquerade.crypto import mixed
 
         return mixed(build, counts.cells, self._fixed_bound, shallow=True)
 
     @property
     def _fixed_bound(self) -> int:
-        from masquerade.crypto.count_circuits import public_log2
+        from masquerade.crypto import public_log2
 
         return public_log2(Fraction(self.l) * (1 - Fraction(TOLERANCE)))
 
@@ -130,7 +130,7 @@ class EntropyLDiversity(GroupRequirement):
 
 def _fixed_entropies(histogram: Counts, bound: int) -> Counts:
     """n · (H − bound) of each group of n records, with logarithms in fixed point."""
-    from masquerade.crypto.count_circuits import log2
+    from masquerade.crypto import log2
 
     sizes = histogram.sum(axis=1)
     surprise = log2(sizes)[:, None] - log2(np.maximum(histogram, 1))

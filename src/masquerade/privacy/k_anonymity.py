@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts
-from masquerade.forms.rules import whole
+from masquerade.engine import Counts
+from masquerade.forms import whole
 from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint, least_left_of_groups, sizes_of
 from masquerade.privacy.m_privacy.search import Masks, MPrivacyOutcome, Sums
 from masquerade.privacy.requirement import GroupRequirement, Thresholds, limit, plural, qid, requirement

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts
-from masquerade.forms.rules import whole
+from masquerade.engine import Counts
+from masquerade.forms import whole
 from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint, worst_coalition
 from masquerade.privacy.m_privacy.search import Masks, MPrivacyOutcome, Unions, everybody, popcount
 from masquerade.privacy.requirement import (
@@ -28,7 +28,7 @@ from masquerade.privacy.requirement import (
 )
 
 if TYPE_CHECKING:
-    from masquerade.crypto.circuit import Circuit
+    from masquerade.crypto import Circuit
     from masquerade.privacy.sql import GroupTest, SqlWords
 
 _WORD = 64  # values that fit into one word of bits
@@ -109,7 +109,7 @@ class LDiversity(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """At least ℓ counts above 0."""
-        from masquerade.crypto.count_circuits import row_different, row_distinct
+        from masquerade.crypto import row_different, row_distinct
 
         if row.prepared:
             return row_different(row.n_values, row.width, self.l)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts
-from masquerade.forms.rules import number, whole
+from masquerade.engine import Counts
+from masquerade.forms import number, whole
 from masquerade.privacy.confidence_bounding import largest_below, worst_share
 from masquerade.privacy.m_privacy.constraint import Constraint, largest_contributors, least_left
 from masquerade.privacy.m_privacy.search import MPrivacyOutcome
@@ -37,7 +37,7 @@ from masquerade.privacy.requirement import (
 )
 
 if TYPE_CHECKING:
-    from masquerade.crypto.circuit import Builder, Circuit, Literal
+    from masquerade.crypto import Builder, Circuit, Literal
     from masquerade.privacy.sql import GroupTest, SqlWords
 
 _MOST_SETS = 1 << 16  # of values; beyond, providers are searched
@@ -109,13 +109,13 @@ class RecursiveLDiversity(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """The largest fraction below c, of those that such counts can have."""
-        from masquerade.crypto.count_circuits import row_recursive
+        from masquerade.crypto import row_recursive
 
         return row_recursive(row.n_values, row.width, self._most(row.n_records), self.l, row.together)
 
     def shared_test(self, build: Builder, counts: CircuitCounts) -> Literal:
         """The same, in a shallow circuit."""
-        from masquerade.crypto.count_circuits import recursive
+        from masquerade.crypto import recursive
 
         return recursive(build, counts.cells, self._most(counts.most_records), self.l, shallow=True)
 

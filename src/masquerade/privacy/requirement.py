@@ -22,16 +22,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.encode import texts
-from masquerade.data.table import ProductColumn, columns_of
-from masquerade.engine.counts import Counts
+from masquerade.data import ProductColumn, columns_of, texts
+from masquerade.engine import Counts
 from masquerade.errors import ParameterError, Problem, hint, one_line
-from masquerade.forms.declared import Declared, parameter, parameter_error
-from masquerade.forms.rules import Rule, optional
+from masquerade.forms import Declared, Rule, optional, parameter, parameter_error
 
 if TYPE_CHECKING:
-    from masquerade.crypto.circuit import Builder, Circuit, Word
-    from masquerade.crypto.circuit import Literal as Bit
+    from masquerade.crypto import Builder, Circuit, Literal as Bit, Word
     from masquerade.privacy.m_privacy.constraint import Constraint
     from masquerade.privacy.sql import GroupTest, SqlWords
 

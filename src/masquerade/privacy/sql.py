@@ -23,9 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from masquerade.data.file_kinds import PARQUET_SUFFIXES, is_parted
-from masquerade.data.read_parquet import listed_files
-from masquerade.data.table import columns_of
+from masquerade.data import PARQUET_SUFFIXES, columns_of, is_parted, listed_files
 from masquerade.errors import DataError, one_line
 from masquerade.privacy.check import Verdict
 from masquerade.privacy.requirement import TOLERANCE, GroupRequirement

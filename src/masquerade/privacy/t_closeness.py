@@ -20,14 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.encode import MISSING_VALUES
-from masquerade.data.table import ProductColumn
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.data.taxonomy_files import outline_of_rows
-from masquerade.engine.counts import Counts
+from masquerade.data import MISSING_VALUES, ProductColumn, Taxonomy, outline_of_rows
+from masquerade.engine import Counts
 from masquerade.errors import ParameterError, TaxonomyError, hint, shown
-from masquerade.forms.declared import parameter, parameter_error
-from masquerade.forms.rules import Rule, choice, number, optional
+from masquerade.forms import Rule, choice, number, optional, parameter, parameter_error
 from masquerade.privacy.confidence_bounding import largest_within
 from masquerade.privacy.m_privacy.constraint import CornerConstraint, largest_contributors, least_left
 from masquerade.privacy.m_privacy.search import MPrivacyOutcome
@@ -46,8 +42,7 @@ from masquerade.privacy.requirement import (
 )
 
 if TYPE_CHECKING:
-    from masquerade.crypto.circuit import Builder, Circuit
-    from masquerade.crypto.circuit import Literal as Bit
+    from masquerade.crypto import Builder, Circuit, Literal as Bit
     from masquerade.privacy.sql import GroupTest, SqlWords
 
 # --- value tree ---------------------------------------------------------------------------------------------
@@ -291,7 +286,7 @@ class TCloseness(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """The distance in whole numbers: N·n times as large."""
-        from masquerade.crypto.count_circuits import row_close
+        from masquerade.crypto import row_close
 
         scale = max(row.n_values - 1, 1) if self.distance == "ordered" else 1
         most = largest_within(self._exact_bound * row.n_records * scale, row.n_records)
@@ -306,8 +301,7 @@ class TCloseness(GroupRequirement):
 
     def shared_test(self, build: Builder, counts: CircuitCounts) -> Bit:
         """The same, in a shallow circuit; the whole table's size is secret, too."""
-        from masquerade.crypto import words
-        from masquerade.crypto.count_circuits import close
+        from masquerade.crypto import close, words
 
         most = largest_within(self._exact_bound, counts.most_records**2)
         size = words.total(build, counts.whole, shallow=True)

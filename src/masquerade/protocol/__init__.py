@@ -1,1 +1,5 @@
 """Several tables in, one release out: scripts of the parties, without I/O."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -32,15 +32,13 @@ from functools import cached_property
 
 import numpy as np
 
-from masquerade.anonymize.boundaries import boundary_codes, reachable_rows, start_groups
-from masquerade.anonymize.tds.instruction import Instruction, child_numbers
-from masquerade.crypto.bits import Bits
-from masquerade.data.column import Column
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts, Rows, group_rows, renumber, value_counts, which_occur
+from masquerade.anonymize import Instruction, boundary_codes, child_numbers, reachable_rows, start_groups
+from masquerade.crypto import Bits
+from masquerade.data import Column, Taxonomy
+from masquerade.engine import Counts, Rows, group_rows, renumber, value_counts, which_occur
 from masquerade.errors import PeerBrokeProtocol, Problem, RequirementUnreachable
-from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.privacy.requirement import Conjunction, GroupRequirement
+from masquerade.net import Message, Receive, Script, Send
+from masquerade.privacy import Conjunction, GroupRequirement
 from masquerade.progress import OnStage, Stage
 from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.contract import Contract

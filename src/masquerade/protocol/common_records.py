@@ -21,16 +21,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.anonymize.preparation import refuse_violating_whole
-from masquerade.data.column import Coded, Column, Generalised
-from masquerade.data.records import Records, codes_of, ranks_of
-from masquerade.data.released import by_cut
-from masquerade.data.table import Table
-from masquerade.engine.chunks import Arrays, Chunk, Engine, Kernel, summed
-from masquerade.engine.counts import Counts, Ints, Rows
+from masquerade.anonymize import refuse_violating_whole
+from masquerade.data import Coded, Column, Generalised, Records, Table, by_cut, codes_of, ranks_of
+from masquerade.engine import Arrays, Chunk, Counts, Engine, Ints, Kernel, Rows, summed
 from masquerade.errors import Bug, DataError, NoCommonRecords, ParameterError, PeerBrokeProtocol, Problem
-from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.net import Message, Receive, Script, Send
+from masquerade.privacy import GroupRequirement
 from masquerade.progress import OnStage, Stage
 from masquerade.protocol.align.align import align, who_differs
 from masquerade.protocol.contract import Contract, agreed_table
@@ -39,9 +35,18 @@ from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.protocol.own_rows import COMMON, cells_of, counted_columns, in_common_order
 from masquerade.protocol.pairs import BackEnd
 from masquerade.protocol.sensitive.checks import remote_parts
-from masquerade.utility.comparison import Answer, Comparison, Shown
-from masquerade.utility.losses import losses_of, shown_to_others
-from masquerade.utility.queries import Query, error_of_holder, estimated_answers, queries_of_holder, true_answers
+from masquerade.utility import (
+    Answer,
+    Comparison,
+    Query,
+    Shown,
+    error_of_holder,
+    estimated_answers,
+    losses_of,
+    queries_of_holder,
+    shown_to_others,
+    true_answers,
+)
 
 # --- classes ------------------------------------------------------------------------------------------------
 # The class of the common records, which all parties of a mashup share.

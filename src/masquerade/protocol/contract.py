@@ -15,16 +15,11 @@ from typing import Any, Literal, Self, get_args
 import msgspec
 
 from masquerade.arrangement import Arrangement
-from masquerade.data.continuum import Number, read_number
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data import Attribute, Number, Schema, Table, Taxonomy, read_number
 from masquerade.errors import ParameterError
-from masquerade.forms.declared import read_declared, without_floats
-from masquerade.forms.form import read_json
-from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
+from masquerade.forms import read_declared, read_json, without_floats
+from masquerade.net import PROTOCOL_VERSION
+from masquerade.privacy import REQUIREMENTS, Conjunction, GroupRequirement, Requirement, without_redundant
 from masquerade.protocol.align.alignment_ways import BY_SIZE
 
 # --- attribute terms ----------------------------------------------------------------------------------------

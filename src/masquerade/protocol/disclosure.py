@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from masquerade.data.schema import Schema
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.data import Schema, Taxonomy
+from masquerade.privacy import GroupRequirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.sensitive.checks import least_size, remote_qid
 

@@ -18,18 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Meta
 
-from masquerade.data.column import Coded
-from masquerade.data.encode import is_text
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Origin, Table
+from masquerade.data import Attribute, Coded, Origin, Schema, Table, is_text
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.channel import Agreement
-from masquerade.net.script import Message
+from masquerade.net import Agreement, Message
 from masquerade.protocol.contract import MOST_RECORDS
 from masquerade.protocol.pairs import BackEnd
-from masquerade.utility.classification import error_of
-from masquerade.utility.losses import AttributeLoss
-from masquerade.utility.queries import MOST_ERROR
+from masquerade.utility import MOST_ERROR, AttributeLoss, error_of
 
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3  # what a message holds (Message.fbs)
 

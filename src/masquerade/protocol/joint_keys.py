@@ -30,16 +30,12 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from masquerade.arrangement import ANSWER
-from masquerade.crypto import words
-from masquerade.crypto.bits import Bits
-from masquerade.crypto.circuit import FALSE, Builder, Circuit
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
-from masquerade.engine.counts import group_rows
+from masquerade.crypto import FALSE, Bits, Builder, Circuit, words
+from masquerade.data import Schema, Table
+from masquerade.engine import group_rows
 from masquerade.errors import ParameterError, PeerBrokeProtocol, Problem, RequirementUnreachable
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import Rule, choice, number, optional, whole
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.forms import Rule, choice, number, optional, parameter, whole
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.progress import OnStage, Stage, silent
 from masquerade.protocol.common_records import find_common_rows, refuse_nobody
 from masquerade.protocol.contract import Contract, agreed_table
@@ -50,7 +46,7 @@ from masquerade.protocol.method import ASSEMBLER, Assembly, Proposal, RoleName, 
 from masquerade.protocol.pairs import exchange_nonces
 from masquerade.protocol.providers.shared_counts import SharedBits, prepare
 from masquerade.protocol.shared_sort import linked_places, sort_shared
-from masquerade.risk.separation import MEASURES, Measure, cell_codes
+from masquerade.risk import MEASURES, Measure, cell_codes
 
 # --- ratios -------------------------------------------------------------------------------------------------
 # What comes of a question about joint keys: a ratio for each set of columns, and what it means in one

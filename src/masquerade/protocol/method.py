@@ -15,18 +15,14 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import pyarrow as pa
 
-from masquerade.anonymize.method import Method
-from masquerade.anonymize.release import Provenance
+from masquerade.anonymize import Method, Provenance
 from masquerade.arrangement import TABLE, Arrangement, Product
-from masquerade.data.records import Records
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
-from masquerade.engine.chunks import Engine
+from masquerade.data import Records, Schema, Table
+from masquerade.engine import Engine
 from masquerade.errors import ParameterError, Problem
-from masquerade.forms.declared import parameter, parameters_of, read_declared, without_floats
-from masquerade.forms.rules import choice
-from masquerade.net.script import Message, Script
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.forms import choice, parameter, parameters_of, read_declared, without_floats
+from masquerade.net import Message, Script
+from masquerade.privacy import GroupRequirement
 from masquerade.progress import OnStage, silent
 from masquerade.protocol.align.alignment_ways import BY_SIZE, WAYS
 from masquerade.protocol.contract import Contract, MethodChoice, PassedOver

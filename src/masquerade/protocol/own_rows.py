@@ -15,10 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from masquerade.data.column import Coded, Column
-from masquerade.data.records import (
+from masquerade.data import (
+    Coded,
+    Column,
+    Missing,
+    Origin,
     Parted,
     Records,
+    Schema,
     TablePart,
     Told,
     Wanted,
@@ -31,10 +35,7 @@ from masquerade.data.records import (
     parts_for,
     ranks_of,
 )
-from masquerade.data.schema import Schema
-from masquerade.data.table import Missing, Origin
-from masquerade.engine.chunks import Arrays, Chunk, Engine
-from masquerade.engine.counts import Counts, Ints, Rows, rows_by_rank, value_counts
+from masquerade.engine import Arrays, Chunk, Counts, Engine, Ints, Rows, rows_by_rank, value_counts
 from masquerade.errors import DataError
 from masquerade.protocol.align.identifiers import Identifiers, identifiers
 from masquerade.protocol.contract import Contract, agreed_schema

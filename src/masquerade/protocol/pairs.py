@@ -15,13 +15,24 @@ from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
-from masquerade.crypto.circuit import Bits, Circuit
-from masquerade.crypto.garble import Delta, Evaluation, Evaluator, Garbler, Garbling, Labels
-from masquerade.crypto.hashing import derive_key
-from masquerade.crypto.one_of_n import TableReceiver, TableSender
-from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
+from masquerade.crypto import (
+    Bits,
+    Circuit,
+    Delta,
+    Evaluation,
+    Evaluator,
+    Garbler,
+    Garbling,
+    Labels,
+    ReceivedBatch,
+    TableReceiver,
+    TableSender,
+    TransferReceiver,
+    TransferSender,
+    derive_key,
+)
 from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 
 # --- blaming ------------------------------------------------------------------------------------------------
 # Report an ill-fitting message as its sender's fault.

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade.crypto.bits import Bits
-from masquerade.crypto.gmw import SharedEvaluation, ZeroShares, opened, share_message
+from masquerade.crypto import Bits, SharedEvaluation, ZeroShares, opened, share_message
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import blaming
 
 

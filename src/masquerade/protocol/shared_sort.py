@@ -15,10 +15,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from masquerade.crypto import words
-from masquerade.crypto.bits import Bits
-from masquerade.crypto.circuit import Builder, Circuit, layers
-from masquerade.net.script import Script
+from masquerade.crypto import Bits, Builder, Circuit, layers, words
+from masquerade.net import Script
 from masquerade.protocol.providers.shared_counts import SharedBits
 
 

@@ -1,5 +1,5 @@
 """The human-readable report on a release: charts, and one HTML file that needs no network."""
 
-from masquerade.report.release import render_report, write_report
+import lazy_loader
 
-__all__ = ["render_report", "write_report"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

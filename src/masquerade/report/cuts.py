@@ -15,11 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from masquerade.data.column import Generalised
-from masquerade.data.continuum import Continuum, Kind, read_interval, write_number
-from masquerade.data.released import Step
-from masquerade.data.taxonomy import FLAT, Taxonomy
-from masquerade.engine.counts import value_counts
+from masquerade.data import FLAT, Continuum, Generalised, Kind, Step, Taxonomy, read_interval, write_number
+from masquerade.engine import value_counts
 from masquerade.report.charts import share_bar
 from masquerade.report.charts.tree import TreeNode
 from masquerade.report.verdict import count, counted, percent

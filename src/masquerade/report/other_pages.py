@@ -9,22 +9,26 @@ from typing import Any
 
 from markupsafe import Markup
 
-from masquerade.anonymize.auto import MethodResult, SideBySide
+from masquerade.anonymize import MethodResult, SideBySide
 from masquerade.methods import described, learning_methods
-from masquerade.protocol.joint_keys import JointRatios
-from masquerade.protocol.learn.bayes_net import NetModel
-from masquerade.protocol.learn.cox import CoxSurvival
-from masquerade.protocol.learn.id3 import TreeModel
-from masquerade.protocol.learn.inference import Coefficient, InferenceRow
-from masquerade.protocol.learn.learned import Learned
-from masquerade.protocol.learn.linear import LinearClassifier, LogisticModel
-from masquerade.protocol.learn.models import Model
+from masquerade.protocol import (
+    Coefficient,
+    CoxSurvival,
+    InferenceRow,
+    JointRatios,
+    Learned,
+    LinearClassifier,
+    LogisticModel,
+    Model,
+    NetModel,
+    TreeModel,
+)
 from masquerade.report.charts import Bar, Series, bar_chart, line_chart
 from masquerade.report.charts.bars import signed_bar_chart
 from masquerade.report.charts.tree import decision_tree_chart, net_chart
 from masquerade.report.release import render
 from masquerade.report.verdict import METRICS, bare_name, count, duration, figure, percent
-from masquerade.risk.separation import Measure
+from masquerade.risk import Measure
 
 # --- answer -------------------------------------------------------------------------------------------------
 # The page about joint keys: the ratio of each set of columns, and what it means.

@@ -24,14 +24,12 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from markupsafe import Markup, escape
 
-from masquerade.anonymize.release import VerifiedRelease
+from masquerade.anonymize import VerifiedRelease
 from masquerade.arrangement import chosen_lines
-from masquerade.data.column import Coded, Generalised
-from masquerade.data.encode import code, distinct, texts
-from masquerade.data.released import Choice, Step
+from masquerade.data import Choice, Coded, Generalised, Step, code, distinct, texts
 from masquerade.files import write_whole
 from masquerade.methods import described
-from masquerade.privacy.check import Verdict
+from masquerade.privacy import Verdict
 from masquerade.report.charts import SizeLine, share_bar, size_histogram, tree_chart
 from masquerade.report.charts.svg import chart_style, clean, clip
 from masquerade.report.cuts import cut_tree, is_flat, widths_section
@@ -47,7 +45,7 @@ from masquerade.report.verdict import (
     looks_like_place,
     percent,
 )
-from masquerade.utility.measures import NCP
+from masquerade.utility import NCP
 
 # --- sensitive ----------------------------------------------------------------------------------------------
 # The distribution of sensitive values, in the release and, as far as it may be shown, before it.

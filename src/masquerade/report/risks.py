@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from masquerade.anonymize.release import VerifiedRelease
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
-from masquerade.privacy.m_privacy.requirement import MPrivateGroups
+from masquerade.anonymize import VerifiedRelease
+from masquerade.data import Schema, Table
+from masquerade.privacy import MPrivateGroups
 from masquerade.report.charts import Bar, bar_chart
 from masquerade.report.verdict import figure, percent
-from masquerade.risk.attack import Finding, GroupCounts, Scene
-from masquerade.risk.attacks import attack
-from masquerade.risk.keys import greedy_key
-from masquerade.risk.separation import CodedRows, SeparatedRows
+from masquerade.risk import CodedRows, Finding, GroupCounts, Scene, SeparatedRows, attack, greedy_key
 
 _MOST_SETS = 12
 _CHART_TITLE = "Chance of finding a person's record, by the columns that are known of them"

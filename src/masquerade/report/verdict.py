@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from masquerade.anonymize.release import (
+from masquerade.anonymize import (
     HELP,
     IN_A_QID,
     OVER_ALL,
@@ -18,8 +18,7 @@ from masquerade.anonymize.release import (
     nearly_lost,
     other_cautions,
 )
-from masquerade.risk.attack import Finding
-from masquerade.risk.attacks import HOMOGENEITY, SKEWNESS
+from masquerade.risk import HOMOGENEITY, SKEWNESS, Finding
 
 # --- wording ------------------------------------------------------------------------------------------------
 # Number formats and names of things in the report.

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, Rows, value_counts, weighted_counts
-from masquerade.privacy.check import reidentification_risk
-from masquerade.risk.attack import MOST_RECORDS, Boxes, Finding, Need, Scene, histograms, people_of_groups, share_of
+from masquerade.data import Table
+from masquerade.engine import Counts, Rows, value_counts, weighted_counts
+from masquerade.privacy import reidentification_risk
+from masquerade.risk.scene import MOST_RECORDS, Boxes, Finding, Need, Scene, histograms, people_of_groups, share_of
 
 _HALVINGS = 64  # of 62 natural logarithms, to the last bit
 

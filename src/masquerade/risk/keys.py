@@ -21,9 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.chunks import Arrays, Chunk
-from masquerade.engine.counts import Counts, Rows, first_rows, group_rows
-from masquerade.engine.shares import counted_shares
+from masquerade.engine import Arrays, Chunk, Counts, Rows, counted_shares, first_rows, group_rows
 from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.risk.sampling import (
     SampleSize,

@@ -16,9 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from masquerade.data.read_csv import likely_separator, rows
-from masquerade.data.reading import why_unreadable
-from masquerade.data.schema import repeated
+from masquerade.data import likely_separator, repeated, rows, why_unreadable
 from masquerade.errors import AnswerIsNo, ParameterError, given, hint
 from masquerade.risk.keys import minimal_quasi_identifiers
 from masquerade.risk.sampling import SampleSize, at_most, least_sample_for_masking, masked_beta, sample_of

@@ -22,9 +22,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.table import Table
-from masquerade.engine.chunks import Arrays, Chunk
-from masquerade.engine.counts import Rows, distinct_values
+from masquerade.data import Table
+from masquerade.engine import Arrays, Chunk, Rows, distinct_values
 from masquerade.risk.separation import (
     BYTES_PER_PICKED_CELL,
     CodedRows,

@@ -29,23 +29,34 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from masquerade.data.encode import Codes
-from masquerade.data.fingerprints import Fingerprints, coded_fingerprints, equal_cells, mixed
-from masquerade.data.records import Parted, TablePart, rows_of_chunks
-from masquerade.data.table import Table
-from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine, SparseCounts
-from masquerade.engine.counts import (
+from masquerade.data import (
+    Codes,
+    Fingerprints,
+    Parted,
+    Table,
+    TablePart,
+    coded_fingerprints,
+    equal_cells,
+    mixed,
+    rows_of_chunks,
+)
+from masquerade.engine import (
+    Arrays,
+    Chunk,
+    Chunks,
     Counts,
+    Engine,
+    Here,
     Ints,
     Rows,
+    SparseCounts,
+    counted_shares,
     distinct_values,
     occurring,
     renumber,
     value_counts,
     weighted_counts,
 )
-from masquerade.engine.here import Here
-from masquerade.engine.shares import counted_shares
 
 Measure = Literal["distinct", "separation"]
 MEASURES: tuple[Measure, ...] = ("distinct", "separation")
@@ -96,8 +107,8 @@ class CodedRows:
     """Rows of a table in chunks, each cell as a code: all that counts is which cells are equal.
 
     A chunk has the code of each row's cell, and for each code a number by which its cell is known in all chunks: a
-    fingerprint (`data/fingerprints.py`), as a column may have too many values to number them together. In a chunk that
-    is alone the codes themselves are such numbers.
+    fingerprint (`data/fingerprinting.py`), as a column may have too many values to number them together. In a chunk
+    that is alone the codes themselves are such numbers.
     """
 
     names: tuple[str, ...]

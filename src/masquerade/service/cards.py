@@ -20,12 +20,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from masquerade.data.continuum import write_number
-from masquerade.data.schema import Attribute, AttributeKind, Schema
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data import Attribute, AttributeKind, Schema, Taxonomy, write_number
 from masquerade.errors import ParameterError, hint
-from masquerade.net.identity import check_name
-from masquerade.protocol.contract import OutcomeRole
+from masquerade.net import check_name
+from masquerade.protocol import OutcomeRole
 from masquerade.service.canonical import digest
 
 ColumnRole = Literal["attribute", "sensitive", "class", "duration", "event"]

@@ -18,7 +18,7 @@ from typing import Self
 
 import msgspec
 
-from masquerade.audit.chained_file import (
+from masquerade.audit import (
     RECOVERED,
     ChainCheck,
     ChainedFile,
@@ -30,7 +30,7 @@ from masquerade.audit.chained_file import (
     reading,
 )
 from masquerade.errors import DataError, ParameterError, Problem, one_line
-from masquerade.forms.decoders import convert
+from masquerade.forms import convert
 from masquerade.methods import product_of
 from masquerade.service.agree.terms import Deal, Terms
 

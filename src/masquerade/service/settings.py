@@ -13,9 +13,8 @@ from typing import Annotated, Any, Self, TypeVar
 from pydantic import Field, PlainValidator, PrivateAttr
 
 from masquerade.errors import Key, ParameterError
-from masquerade.forms.form import Form, Problems, key, read_form, read_toml
-from masquerade.net.channel import PartyAddress, Timings, is_host
-from masquerade.net.identity import Identity, TrustStore
+from masquerade.forms import Form, Problems, key, read_form, read_toml
+from masquerade.net import Identity, PartyAddress, Timings, TrustStore, is_host
 from masquerade.service.agree.request import Duration
 from masquerade.service.canonical import places_not_plain
 from masquerade.service.wire.serving import ConnectionLimits

@@ -30,12 +30,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from masquerade.data.encode import is_text, texts
-from masquerade.data.read import TableFile
-from masquerade.data.table import Table
+from masquerade.data import Table, TableFile, is_text, texts
 from masquerade.errors import DataError, ParameterError, hint
 from masquerade.files import read_file
-from masquerade.forms.decoders import json_decoder
+from masquerade.forms import json_decoder
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.agree.terms import Provision
 from masquerade.service.canonical import digest

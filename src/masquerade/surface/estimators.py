@@ -22,30 +22,48 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from masquerade.arrangement import PROVIDER
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.engine.counts import distinct_values
+from masquerade.data import Attribute, Schema, Table
+from masquerade.engine import distinct_values
 from masquerade.errors import BadInput, DataError
 from masquerade.files import PRIVATE, write_whole
-from masquerade.jobs.learn import SITE_KEY, read_model_file, read_site_key
+from masquerade.jobs import SITE_KEY, read_model_file, read_site_key
 from masquerade.methods import learning_methods, written_method
-from masquerade.net.channel import Channel
-from masquerade.net.session import run_script
-from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, Role
-from masquerade.protocol.learn import linear
-from masquerade.protocol.learn.bayes_net import BayesNetMethod, NetModel
-from masquerade.protocol.learn.cox import CoxRegressionMethod, CoxSurvival
-from masquerade.protocol.learn.frame import alone_at
-from masquerade.protocol.learn.id3 import Id3
-from masquerade.protocol.learn.inference import Inference, InferenceRow
-from masquerade.protocol.learn.learned import Learned
-from masquerade.protocol.learn.linear import LinearClassifier, LogisticModel
-from masquerade.protocol.learn.method import LearningMethod
-from masquerade.protocol.learn.models import Cells, Classifier, Model, concordance
-from masquerade.protocol.learn.predicting import Asked, predictions, unseen_of, unseen_values
-from masquerade.protocol.learn.projected import MappedCox, MappedMethod, MappedSvm, PpCoxMethod, PpSvmMethod
-from masquerade.protocol.learn.projection import SiteKey
-from masquerade.protocol.method import ASSEMBLER, Seat
+from masquerade.net import Channel, run_script
+from masquerade.protocol import (
+    ASSEMBLER,
+    EVERYBODY,
+    Asked,
+    BayesNetMethod,
+    Cells,
+    Classifier,
+    Contract,
+    Contribution,
+    CoxRegressionMethod,
+    CoxSurvival,
+    Id3,
+    Inference,
+    InferenceRow,
+    Learned,
+    LearningMethod,
+    LinearClassifier,
+    LogisticModel,
+    MappedCox,
+    MappedMethod,
+    MappedSvm,
+    Model,
+    NetModel,
+    PpCoxMethod,
+    PpSvmMethod,
+    Role,
+    Seat,
+    SiteKey,
+    alone_at,
+    concordance,
+    linear,
+    predictions,
+    unseen_of,
+    unseen_values,
+)
 
 # --- estimator columns --------------------------------------------------------------------------------------
 # The columns of an estimator's records: numbers as numbers, all else as texts.

@@ -1,1 +1,5 @@
 """Utility: scores that guide an algorithm, and metrics that judge a release."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,11 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.column import Coded, Generalised
-from masquerade.data.continuum import Continuum
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
-from masquerade.engine.counts import Rows, distinct_values, pair_counts, value_counts, weighted_counts, which_occur
+from masquerade.data import Coded, Continuum, Generalised, Schema, Table
+from masquerade.engine import Rows, distinct_values, pair_counts, value_counts, weighted_counts, which_occur
 from masquerade.errors import ParameterError
 from masquerade.utility.classification import Classification, among, has_sklearn, raw_features, training_splits
 

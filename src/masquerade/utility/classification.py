@@ -27,12 +27,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.column import Generalised
-from masquerade.data.continuum import Continuum
-from masquerade.data.encode import distinct, encode, texts
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Origin, Table
-from masquerade.engine.counts import Counts, Rows
+from masquerade.data import Attribute, Continuum, Generalised, Origin, Schema, Table, distinct, encode, texts
+from masquerade.engine import Counts, Rows
 from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
 

@@ -19,16 +19,37 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.column import Coded, Column, Generalised, allowed_cells, released_range
-from masquerade.data.continuum import MISSING_CELL
-from masquerade.data.encode import missing_rows
-from masquerade.data.records import Records, codes_of, ranks_of, with_products
-from masquerade.data.table import Table
-from masquerade.engine.chunks import Arrays, Chunk, Kernel, SparseCounts
-from masquerade.engine.counts import Counts, Ints, Rows, group_rows, look_up, renumber, value_counts
-from masquerade.engine.shares import counted_keys, counted_shares
+from masquerade.data import (
+    MISSING_CELL,
+    Coded,
+    Column,
+    Generalised,
+    Records,
+    Table,
+    allowed_cells,
+    codes_of,
+    missing_rows,
+    ranks_of,
+    released_range,
+    with_products,
+)
+from masquerade.engine import (
+    Arrays,
+    Chunk,
+    Counts,
+    Ints,
+    Kernel,
+    Rows,
+    SparseCounts,
+    counted_keys,
+    counted_shares,
+    group_rows,
+    look_up,
+    renumber,
+    value_counts,
+)
 from masquerade.errors import DataError
-from masquerade.privacy.requirement import GroupRequirement, Requirement
+from masquerade.privacy import GroupRequirement, Requirement
 
 Answer = TypeVar("Answer")
 Groups = tuple[tuple[str, ...], Counts]  # of a column: its values, and how often each group has each

@@ -18,10 +18,8 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.column import Domain, Generalised
-from masquerade.data.continuum import ANYTHING, Continuum, read_interval
-from masquerade.data.taxonomy import Node, Taxonomy
-from masquerade.engine.counts import Counts
+from masquerade.data import ANYTHING, Continuum, Domain, Generalised, Node, Taxonomy, read_interval
+from masquerade.engine import Counts
 from masquerade.utility.comparison import Comparison
 
 # --- penalties ----------------------------------------------------------------------------------------------

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from masquerade.data.table import Table
-from masquerade.engine.counts import Flags
+from masquerade.data import Table
+from masquerade.engine import Flags
 from masquerade.utility.accuracy import bayes_accuracy
 from masquerade.utility.classification import Classification, has_sklearn
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import UNIT, AttributeLoss, losses_of
 
 if TYPE_CHECKING:
-    from masquerade.data.query_log import QueryLog
+    from masquerade.data import QueryLog
 
 # --- metrics ------------------------------------------------------------------------------------------------
 # Metrics: how much of the original a release keeps, each from counts per group or per released value.
@@ -276,7 +276,7 @@ class Measurer:
         """Return how exactly the workload's subpopulations are found; nothing without a workload."""
         if self.workload is None:
             return {}
-        from masquerade.utility.workload import selections
+        from masquerade.utility.workloads import selections
 
         found = selections(comparison, self.table, self.workload)
         return {SELECTION_PRECISION: found.precision, SELECTION_RECALL: found.recall}

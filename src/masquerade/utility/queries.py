@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts, Ints, group_rows, value_counts, weighted_counts
+from masquerade.engine import Counts, Ints, group_rows, value_counts, weighted_counts
 from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import FEWEST_RECORDS

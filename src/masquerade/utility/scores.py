@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts
+from masquerade.engine import Counts
 from masquerade.errors import Bug, ParameterError, Problem, hint
 
 FIXED_ONE = 1 << 32

@@ -5,8 +5,7 @@ from __future__ import annotations
 from fuzz.oracle import allowing, scratch
 from masquerade.client import settings as client
 from masquerade.errors import ParameterError
-from masquerade.service.coordinator.settings import CoordinatorSettings
-from masquerade.service.node.settings import NodeSettings
+from masquerade.service import CoordinatorSettings, NodeSettings
 from service.party_nodes import Folder
 
 FOLDER = Folder(scratch()).path / "clinic"

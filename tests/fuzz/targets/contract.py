@@ -7,9 +7,10 @@ import msgspec
 from fuzz.oracle import allowing
 from masquerade.errors import ParameterError
 from masquerade.methods import method_of
-from masquerade.net.identity import TrustStore
-from masquerade.protocol.contract import Contract
-from masquerade.service.agree.signing import SignedContract, draw_up, refusals, signers
+from masquerade.net import TrustStore
+from masquerade.protocol import Contract
+from masquerade.service import SignedContract
+from masquerade.service.agree.signing import draw_up, refusals, signers
 from masquerade.service.agree.terms import Deal, strictest
 from service.parties import dealt, request
 from service.party_nodes import PEOPLE, trust_of

@@ -10,11 +10,10 @@ from fuzz.oracle import PEER, allowing
 from fuzz.served import RUNNER
 from masquerade.errors import AnswerIsNo, MasqueradeError, ParameterError, PeerError, Problem, restored
 from masquerade.progress import Stage
+from masquerade.service import Health, Parties
 from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.wire.control import (
     ControlLink,
-    Health,
-    Parties,
     Pending,
     Progress,
     Published,

@@ -7,15 +7,13 @@ import msgspec
 from fuzz.oracle import PEER, accept, scratch
 from fuzz.served import RUNNER, ask
 from fuzz.targets.contract import signed_contract
-from masquerade.audit.log import AuditLog
+from masquerade.audit import AuditLog
+from masquerade.service import NodeSettings, StateFolder, open_datasets
 from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.directory import party_app
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.node import PartyNode
 from masquerade.service.node.serving import control_app
-from masquerade.service.node.settings import NodeSettings
-from masquerade.service.node.state import StateFolder
 from masquerade.service.wire.control import AskOffer, AskSignature, Prepare, Published, PublishedDataset, Start
 from masquerade.service.wire.peers import _CALLER
 from service.api_server import make_coordinator

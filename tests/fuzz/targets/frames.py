@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from fuzz.oracle import PEER, allowing
 from masquerade.errors import PeerError
-from masquerade.net import connect as handshake
-from masquerade.net.channel import Agreement, Cause, LeaveMessage, PartyAddress, blame
+from masquerade.net import Agreement, PartyAddress, connect as handshake
+from masquerade.net.channel import Cause, LeaveMessage, blame
 from masquerade.net.stream_channel import Arrived, FrameError, Inbound, Outbound
 
 NODE = PartyAddress(PEER, "127.0.0.1:7001")

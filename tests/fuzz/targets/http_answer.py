@@ -10,9 +10,8 @@ from fuzz.targets.http_request import answered
 from masquerade.client.events import Following
 from masquerade.client.transport import COORDINATOR, Answer, read, refusal, told_date, told_pause
 from masquerade.errors import MasqueradeError, PeerError
-from masquerade.service.resources import (
+from masquerade.service import (
     IssuedToken,
-    LedgerPage,
     Page,
     PartyOffer,
     Provider,
@@ -20,8 +19,8 @@ from masquerade.service.resources import (
     RequestPreview,
     Session,
     SignedIn,
-    UserDetails,
 )
+from masquerade.service.resources import LedgerPage, UserDetails
 from service.api_server import PASSWORDS, WISH
 
 KINDS: tuple[Any, ...] = (

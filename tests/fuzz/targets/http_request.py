@@ -13,7 +13,7 @@ import h11
 
 from fuzz.oracle import accept, scratch
 from fuzz.served import ask
-from masquerade.service.api.app import create_app
+from masquerade.service import create_app
 from service.api_server import make_coordinator
 
 COORDINATOR = make_coordinator(scratch())

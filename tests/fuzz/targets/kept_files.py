@@ -6,15 +6,12 @@ import msgspec
 import numpy as np
 
 from fuzz.oracle import allowing, scratch
-from masquerade.audit.chained_file import last_records
-from masquerade.audit.log import AuditLog
-from masquerade.audit.verify import verify
+from masquerade.audit import AuditLog, last_records, verify
 from masquerade.errors import DataError, ParameterError
-from masquerade.net.transcript import Transcript, read_transcript
+from masquerade.net import Transcript, read_transcript
 from masquerade.protocol.dka.checkpoint import Notebook
-from masquerade.service.ledger import Ledger
-from masquerade.service.node.state import Snapshots, StateFolder
-from masquerade.service.snapshot import read_key
+from masquerade.service import Ledger, StateFolder, read_key
+from masquerade.service.node.state import Snapshots
 from service.party_nodes import PEOPLE
 
 PATH = scratch() / "file"

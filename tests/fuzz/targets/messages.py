@@ -12,8 +12,9 @@ import masquerade.protocol
 from fuzz.oracle import PEER, allowing
 from fuzz.targets.session import METHODS, scripts_of
 from masquerade.errors import PeerError
+from masquerade.net import Message
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Message, decode, encode
+from masquerade.net.script import decode, encode
 from masquerade.protocol.hand_in import Columns, read_columns, write_columns
 from masquerade.protocol.providers.messages import ProviderRecords, Rows, read_rows, read_schema
 

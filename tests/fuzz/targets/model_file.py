@@ -8,7 +8,7 @@ from fuzz.oracle import allowing, scratch
 from masquerade.errors import DataError, PeerBrokeProtocol
 from masquerade.methods import learning_methods
 from masquerade.protocol.learn.frame import read_model
-from masquerade.surface.estimators import load_model
+from masquerade.surface import load_model
 
 PATH = scratch() / "model.json"
 TREE = {"attribute": "wind", "children": {"weak": {"label": "yes"}, "strong": {"label": "no"}}}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fuzz.oracle import PEER, allowing
-from masquerade.crypto.key_value_store import StoreLayout
-from masquerade.crypto.oblivious_prf import ANSWER_BYTES, ItemStore, PrfReceiver, PrfSender
+from masquerade.crypto import ItemStore, PrfReceiver, PrfSender, StoreLayout
+from masquerade.crypto.oblivious_prf import ANSWER_BYTES
 from masquerade.errors import PeerError
 from masquerade.protocol.align.oprf import (
     CommonPlaces,

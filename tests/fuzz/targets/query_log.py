@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fuzz.oracle import allowing, scratch
-from masquerade.data.query_log import read_query_log
+from masquerade.data import read_query_log
 from masquerade.errors import DataError
 
 PATH = scratch() / "queries.sql"

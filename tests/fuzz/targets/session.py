@@ -17,9 +17,9 @@ from contract.test_session_methods import MODELS, SESSIONS, refusals
 from fuzz.oracle import accept
 from masquerade.errors import AnswerIsNo, DataError, PeerError
 from masquerade.methods import methods_between_parties
+from masquerade.net import Message
 from masquerade.net.memory import Deadlock, run_together
-from masquerade.net.script import Message
-from masquerade.protocol.method import ASSEMBLER, Assembly, SessionMethod
+from masquerade.protocol import ASSEMBLER, Assembly, SessionMethod
 from protocol.seats import seated
 from protocol.tampering import tampering
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from fuzz.oracle import allowing
 from masquerade.errors import DataError
-from masquerade.protocol.learn.projection import Projection, SiteKey
+from masquerade.protocol import SiteKey
+from masquerade.protocol.learn.projection import Projection
 
 NUMBERS = Projection(np.array([[0.5, -1.0]]), np.array([2.0, 0.5]), np.zeros(2), np.ones(2))
 

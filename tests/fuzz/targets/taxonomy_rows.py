@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fuzz.oracle import allowing, scratch
-from masquerade.data.taxonomy_files import read_taxonomy
+from masquerade.data import read_taxonomy
 from masquerade.errors import TaxonomyError
 
 PATH = scratch() / "taxonomy.csv"

@@ -13,11 +13,8 @@ import sqlalchemy.event
 
 import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, LiveApi
-from masquerade.net.identity import self_signed
-from masquerade.service.agree.request import read_request
-from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.resources import Session
-from masquerade.service.session_states import Status
+from masquerade.net import self_signed
+from masquerade.service import Coordinator, Session, Status, read_request
 
 
 def test_who_and_what_there_is(client: mq.Client) -> None:

@@ -10,9 +10,8 @@ import pytest
 
 import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, LiveApi, eventually, live_api
-from masquerade.net.identity import self_signed
-from masquerade.service.session_states import Status
-from masquerade.service.store import ApiToken
+from masquerade.net import self_signed
+from masquerade.service import ApiToken, Status
 
 RUN = (Status.NEGOTIATING, Status.AGREED, Status.QUEUED, Status.RUNNING)
 

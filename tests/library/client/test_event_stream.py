@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from masquerade.client.events import MOST_BYTES, Following, StreamMessage, StreamReader
 from masquerade.client.transport import TooMany

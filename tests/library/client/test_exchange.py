@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import masquerade as mq
 from library.scripted_server import Reply, problem, scripted
 from masquerade.client.transport import Address, Answer, refusal, told_pause
 from masquerade.errors import MasqueradeError
-from masquerade.service.resources import PublishedRelease, Session
-from masquerade.service.session_states import Status
+from masquerade.service import PublishedRelease, Session, Status
 
 TOKEN = "mq_a-very-secret-token"
 ID = "5e" * 16

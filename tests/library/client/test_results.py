@@ -11,8 +11,7 @@ import pytest
 
 import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, TABLE, LiveApi
-from masquerade.service.resources import Event, Role
-from masquerade.service.session_states import Status
+from masquerade.service import Event, Role, Status
 
 
 def test_a_published_table_in_every_form(client: mq.Client, api: LiveApi, tmp_path: Path) -> None:

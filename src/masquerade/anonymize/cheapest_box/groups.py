@@ -8,7 +8,7 @@ import numpy as np
 
 from masquerade.anonymize.cheapest_box.space import DistinctRecords, Levels
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
-from masquerade.engine.counts import Counts, Flags, Rows, group_rows, occurring
+from masquerade.engine import Counts, Flags, Rows, group_rows, occurring
 
 NONE = -1  # the group of records that no box took
 

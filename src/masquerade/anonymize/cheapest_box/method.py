@@ -35,15 +35,11 @@ from masquerade.anonymize.mondrian.judge import Judge, judge_of
 from masquerade.anonymize.mondrian.partition import released_column
 from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.preparation import Prepared, prepare
-from masquerade.data.column import Coded, Column, Generalised
-from masquerade.data.released import OnStep, Outcome
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, Rows, which_occur
+from masquerade.data import Coded, Column, Generalised, OnStep, Outcome, Schema, Table
+from masquerade.engine import Counts, Rows, which_occur
 from masquerade.errors import Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import number
-from masquerade.privacy.requirement import GroupRequirement, Requirement
+from masquerade.forms import number, parameter
+from masquerade.privacy import GroupRequirement, Requirement
 
 # --- search -------------------------------------------------------------------------------------------------
 # The search: of all boxes that satisfy the requirement, make the cheapest a group, and go on without its

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
-from masquerade.data.column import Coded, Column
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts, Flags, Rows, first_rows, group_rows, value_counts, weighted_counts
-from masquerade.utility.losses import guiding_penalties
+from masquerade.data import Coded, Column, Taxonomy
+from masquerade.engine import Counts, Flags, Rows, first_rows, group_rows, value_counts, weighted_counts
+from masquerade.utility import guiding_penalties
 
 # --- levels -------------------------------------------------------------------------------------------------
 # The levels of one attribute: how far each value can be raised, what that loses, and what covers several

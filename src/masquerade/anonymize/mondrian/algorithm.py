@@ -37,17 +37,12 @@ from masquerade.anonymize.mondrian.multidimensional import Dimensions, outcome_o
 from masquerade.anonymize.mondrian.providers import ProviderAwareMondrian, may_cut_providers
 from masquerade.anonymize.mondrian.qids import cut_by_value, linked
 from masquerade.anonymize.preparation import prepare
-from masquerade.data.column import Coded, Column
-from masquerade.data.query_log import kept_query_log
-from masquerade.data.records import Records
-from masquerade.data.released import OnStep, Outcome
-from masquerade.data.schema import Schema
-from masquerade.engine.counts import Counts
+from masquerade.data import Coded, Column, OnStep, Outcome, Records, Schema, kept_query_log
+from masquerade.engine import Counts
 from masquerade.errors import Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice, optional, switch
-from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
-from masquerade.utility.workload import edges_of, workload, workload_problems
+from masquerade.forms import choice, optional, parameter, switch
+from masquerade.privacy import GroupRequirement, Requirement, without_redundant
+from masquerade.utility import edges_of, workload, workload_problems
 
 
 @dataclass(frozen=True)

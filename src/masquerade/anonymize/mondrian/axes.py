@@ -15,11 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.column import Coded, Column
-from masquerade.data.continuum import Continuum
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts, Flags, Ints, Rows
-from masquerade.utility.losses import guiding_penalties
+from masquerade.data import Coded, Column, Continuum, Taxonomy
+from masquerade.engine import Counts, Flags, Ints, Rows
+from masquerade.utility import guiding_penalties
 
 Shares = NDArray[np.float64]
 Cells = NDArray[np.int64]  # dimension × (lo, hi) × group

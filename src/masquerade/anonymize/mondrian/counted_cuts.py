@@ -20,10 +20,8 @@ from masquerade.anonymize.mondrian.axes import Axis, AxisView, Batch, Cells, Con
 from masquerade.anonymize.mondrian.cuts import AxisCandidates, best_axes, candidates_of
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.partition import Cutter
-from masquerade.data.column import Column
-from masquerade.data.records import Records, codes_of, ranks_of
-from masquerade.engine.chunks import Arrays, Chunk, Engine, SparseCounts
-from masquerade.engine.counts import Counts, Flags, Ints, Rows, weighted_counts
+from masquerade.data import Column, Records, codes_of, ranks_of
+from masquerade.engine import Arrays, Chunk, Counts, Engine, Flags, Ints, Rows, SparseCounts, weighted_counts
 
 _BYTES_PER_PAIR = 100  # of group and rank: the sums of two threads, and what is made of them
 _BYTES_PER_CODE = 25  # more, where each pair is counted by a code

@@ -16,7 +16,7 @@ import numpy as np
 from masquerade.anonymize.mondrian.axes import Axis, AxisView, Batch, Cells, ContinuousAxis, CutSlots, Shares
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.tally import Tally
-from masquerade.engine.counts import Counts, Flags, Ints, Rows, look_up, occurring, value_counts
+from masquerade.engine import Counts, Flags, Ints, Rows, look_up, occurring, value_counts
 
 # --- parts --------------------------------------------------------------------------------------------------
 # The parts that cuts would make, and which cuts are allowed.

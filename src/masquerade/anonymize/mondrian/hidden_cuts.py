@@ -15,7 +15,7 @@ import numpy as np
 
 from masquerade.anonymize.mondrian.axes import Axis, Cells, Shares
 from masquerade.anonymize.mondrian.cuts import Choice, Cuts
-from masquerade.engine.counts import Counts, Flags, renumber, value_counts
+from masquerade.engine import Counts, Flags, renumber, value_counts
 
 
 class CutGroups:

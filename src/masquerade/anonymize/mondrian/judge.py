@@ -8,11 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.column import Coded
-from masquerade.engine.counts import Counts, Ints, Rows
-from masquerade.privacy.m_privacy.groups import GroupCheck, ProviderCounts
-from masquerade.privacy.m_privacy.requirement import MPrivateGroups
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.data import Coded
+from masquerade.engine import Counts, Ints, Rows
+from masquerade.privacy import GroupCheck, GroupRequirement, MPrivateGroups, ProviderCounts
 
 Merge = Literal["violating", "small"]
 Histograms = tuple[Counts, ...]  # of one set of parts: their sizes, one for each sensitive attribute, the class

@@ -59,11 +59,21 @@ from masquerade.anonymize.mondrian.multidimensional import (
     released_by_number,
     rows_together,
 )
-from masquerade.data.column import Column
-from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
-from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine
-from masquerade.engine.counts import Counts, Flags, group_rows, renumber, value_counts, weighted_counts, which_occur
-from masquerade.engine.here import Here
+from masquerade.data import Column, Records, codes_of, gathered, packed, placed, ranks_of, sent_back
+from masquerade.engine import (
+    Arrays,
+    Chunk,
+    Chunks,
+    Counts,
+    Engine,
+    Flags,
+    Here,
+    group_rows,
+    renumber,
+    value_counts,
+    weighted_counts,
+    which_occur,
+)
 
 Pairs = tuple[Counts, Counts]  # groups of two QIDs that share records
 _NOT_YET = -1

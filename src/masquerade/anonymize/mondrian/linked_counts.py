@@ -19,8 +19,7 @@ from masquerade.anonymize.mondrian.axes import Axis, AxisView, Batch, CutSlots, 
 from masquerade.anonymize.mondrian.counted_cuts import CountRanks, Recut, WeightedRanks, look_at, with_ranks
 from masquerade.anonymize.mondrian.cuts import Choice, Cuts, Parts
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
-from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
-from masquerade.engine.counts import Counts, Flags, Ints, renumber, value_counts, weighted_counts
+from masquerade.engine import Arrays, Chunk, Counts, Flags, Ints, SparseCounts, renumber, value_counts, weighted_counts
 
 Test = Callable[[Judge, Histograms], Flags]
 # Of the label of each slot (-1 for none), how many labels there are, and a test: the labels all of whose groups pass.

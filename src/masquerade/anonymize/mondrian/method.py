@@ -17,13 +17,12 @@ import numpy as np
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.axes import Shares
 from masquerade.anonymize.mondrian.cuts import Choice, Cuts
-from masquerade.data.schema import Schema
-from masquerade.engine.counts import Counts
+from masquerade.data import Schema
+from masquerade.engine import Counts
 from masquerade.errors import Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import optional, shares, switch
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.utility.scores import FIXED_ONE, entropy_sum
+from masquerade.forms import optional, parameter, shares, switch
+from masquerade.privacy import GroupRequirement
+from masquerade.utility import FIXED_ONE, entropy_sum
 
 CLASS_FIRST, INFORMATION_GAIN = BY_CLASS = ("class-first", "information-gain")  # the choices that need a class
 OR_BY_CLASS = f' (with a class on one table also "{CLASS_FIRST}" or "{INFORMATION_GAIN}")'

@@ -34,12 +34,32 @@ from masquerade.anonymize.mondrian.hidden_cuts import CutGroups, lookalikes, onl
 from masquerade.anonymize.mondrian.judge import Judge, Merge
 from masquerade.anonymize.mondrian.partition import COUNTS_AT_A_TIME, Cutter, Done, Open, released_column
 from masquerade.anonymize.preparation import Prepared
-from masquerade.data.column import Coded, Column, Generalised
-from masquerade.data.records import Records, codes_of, gathered, packed, placed, ranks_of, sent_back
-from masquerade.data.released import Outcome, ReleasedCodes
-from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
-from masquerade.engine.counts import Counts, Flags, Ints, rows_by_rank, value_counts, weighted_counts
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.data import (
+    Coded,
+    Column,
+    Generalised,
+    Outcome,
+    Records,
+    ReleasedCodes,
+    codes_of,
+    gathered,
+    packed,
+    placed,
+    ranks_of,
+    sent_back,
+)
+from masquerade.engine import (
+    Arrays,
+    Chunk,
+    Counts,
+    Flags,
+    Ints,
+    SparseCounts,
+    rows_by_rank,
+    value_counts,
+    weighted_counts,
+)
+from masquerade.privacy import GroupRequirement
 
 _BYTES_PER_CELL = 64  # while a group is cut
 _BYTES_PER_COUNT = 24  # of its parts, with what is made of it

@@ -23,8 +23,8 @@ from masquerade.anonymize.mondrian.cuts import (
 )
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.tally import JoinedTaxonomies, Tally
-from masquerade.data.column import Column, Generalised
-from masquerade.engine.counts import Counts, Flags, renumber, rows_by_rank, value_counts
+from masquerade.data import Column, Generalised
+from masquerade.engine import Counts, Flags, renumber, rows_by_rank, value_counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,15 +31,11 @@ from masquerade.anonymize.mondrian.multidimensional import (
 )
 from masquerade.anonymize.mondrian.qids import cut_by_value, linked
 from masquerade.anonymize.preparation import prepare
-from masquerade.data.records import Records
-from masquerade.data.released import OnStep, Outcome
-from masquerade.data.schema import Schema
+from masquerade.data import OnStep, Outcome, Records, Schema
 from masquerade.errors import Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import Rule, choice, number, optional, switch
-from masquerade.privacy.m_privacy.constraint import ANONYMIZATION_WEIGHT
-from masquerade.privacy.requirement import GroupRequirement, Requirement
-from masquerade.utility.scores import FIXED_ONE
+from masquerade.forms import Rule, choice, number, optional, parameter, switch
+from masquerade.privacy import ANONYMIZATION_WEIGHT, GroupRequirement, Requirement
+from masquerade.utility import FIXED_ONE
 
 _AT_ONCE, _AT_LAST = np.inf, -1.0  # scores before and after those of all attributes
 

@@ -25,12 +25,10 @@ from masquerade.anonymize.mondrian.multidimensional import (
     groups_of_qid,
     judge_of_records,
 )
-from masquerade.data.column import Generalised
-from masquerade.data.records import Records
-from masquerade.engine.chunks import Chunk
-from masquerade.engine.counts import Counts, value_counts
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.utility.losses import certainty_penalties
+from masquerade.data import Generalised, Records
+from masquerade.engine import Chunk, Counts, value_counts
+from masquerade.privacy import GroupRequirement
+from masquerade.utility import certainty_penalties
 
 
 def linked(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.mondrian.axes import Axis, Batch, TaxonomyAxis
-from masquerade.engine.counts import Counts, Flags, Rows, value_counts
+from masquerade.engine import Counts, Flags, Rows, value_counts
 
 _ROWS_AT_A_TIME = 1 << 17  # so that counting needs little memory
 _CELLS_PER_VALUE = 1

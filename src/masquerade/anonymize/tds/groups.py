@@ -18,14 +18,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from masquerade.anonymize.tds.instruction import Children, Instruction, Split
-from masquerade.data.column import Coded, Column
-from masquerade.data.records import Records, codes_of, ranks_of
-from masquerade.engine.chunks import Arrays, Chunk, SparseCounts
-from masquerade.engine.counts import (
+from masquerade.data import Coded, Column, Records, codes_of, ranks_of
+from masquerade.engine import (
+    Arrays,
+    Chunk,
     Counts,
     Flags,
     Ints,
     Rows,
+    SparseCounts,
     look_up,
     pair_counts,
     rows_by_rank,
@@ -33,7 +34,7 @@ from masquerade.engine.counts import (
     weighted_counts,
     which_occur,
 )
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.privacy import GroupRequirement
 
 Keys = tuple[Rows | None, Counts]  # which rows carry a value, None for all, and the (group, child) of each
 

@@ -12,9 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.records import ranks_of
-from masquerade.engine.chunks import Chunk
-from masquerade.engine.counts import Ints, Rows
+from masquerade.data import ranks_of
+from masquerade.engine import Chunk, Ints, Rows
 
 Children = NDArray[np.unsignedinteger[Any]]
 

@@ -19,14 +19,11 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.preparation import different_qids, prepare
 from masquerade.anonymize.tds.groups import PublicState
 from masquerade.anonymize.tds.view import LocalView
-from masquerade.data.records import Records
-from masquerade.data.released import OnStep, Outcome, Step, by_cut
-from masquerade.data.schema import Schema
+from masquerade.data import OnStep, Outcome, Records, Schema, Step, by_cut
 from masquerade.errors import ParameterError, Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice, number, optional
-from masquerade.privacy.requirement import GroupRequirement, Requirement
-from masquerade.utility.scores import SCORES, score_named
+from masquerade.forms import choice, number, optional, parameter
+from masquerade.privacy import GroupRequirement, Requirement
+from masquerade.utility import SCORES, score_named
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.tds.groups import PublicState
 from masquerade.anonymize.tds.instruction import RankSplit, Split, child_numbers
-from masquerade.data.column import Column, Generalised
-from masquerade.data.released import Step
-from masquerade.engine.counts import Counts
-from masquerade.utility.losses import Penalties, certainty_penalties, guiding_penalties
-from masquerade.utility.scores import FIXED_ONE, Score
+from masquerade.data import Column, Generalised, Step
+from masquerade.engine import Counts
+from masquerade.utility import FIXED_ONE, Penalties, Score, certainty_penalties, guiding_penalties
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts
+from masquerade.engine import Counts
 from masquerade.errors import ParameterError
 from masquerade.privacy.m_privacy.search import (
     SEARCH_SECONDS,

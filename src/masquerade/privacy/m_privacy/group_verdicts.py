@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from masquerade.data.table import Table, columns_of
-from masquerade.engine.counts import Counts, first_rows
-from masquerade.forms.declared import checked, parameter_error
-from masquerade.forms.rules import number
+from masquerade.data import Table, columns_of
+from masquerade.engine import Counts, first_rows
+from masquerade.forms import checked, number, parameter_error
 from masquerade.privacy.check import Reading, Verdict, WholeTable
 from masquerade.privacy.m_privacy.constraint import VERIFICATION_WEIGHT
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups

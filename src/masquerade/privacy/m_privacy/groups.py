@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.table import Combination, ProductColumn, columns_of
-from masquerade.engine.counts import Counts
+from masquerade.data import Combination, ProductColumn, columns_of
+from masquerade.engine import Counts
 from masquerade.errors import ParameterError
 from masquerade.privacy.m_privacy.constraint import ANONYMIZATION_WEIGHT, Constraint, least_left_of_groups, score
 from masquerade.privacy.m_privacy.search import MPrivacyOutcome

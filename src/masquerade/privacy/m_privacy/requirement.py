@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.table import ProductColumn, columns_of
-from masquerade.engine.counts import Counts, weighted_counts
-from masquerade.forms.declared import Declared, parameter, parameter_error
-from masquerade.forms.rules import Rule, text, whole
+from masquerade.data import ProductColumn, columns_of
+from masquerade.engine import Counts, weighted_counts
+from masquerade.forms import Declared, Rule, parameter, parameter_error, text, whole
 from masquerade.privacy.m_privacy.constraint import can_wrap, constraint_of
 from masquerade.privacy.m_privacy.groups import GroupCheck, ProviderCounts, provider_counts
 from masquerade.privacy.m_privacy.strategies import Strategy, strategy_named

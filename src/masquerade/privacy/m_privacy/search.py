@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts
+from masquerade.engine import Counts
 from masquerade.errors import ParameterError
 
 Masks = NDArray[np.uint64]  # one row a coalition, one column for each 64 providers

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts, distinct_rows
+from masquerade.engine import Counts, distinct_rows
 from masquerade.errors import ParameterError, hint
 from masquerade.privacy.m_privacy import VERIFICATIONS
 from masquerade.privacy.m_privacy.constraint import VERIFICATION_WEIGHT, BreachTest, Constraint, score

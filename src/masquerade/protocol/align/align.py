@@ -19,11 +19,10 @@ import hashlib
 import os
 from collections.abc import Sequence
 
-from masquerade.crypto.equality import EqualityTest
-from masquerade.crypto.group import OnDone
-from masquerade.engine.counts import Rows
+from masquerade.crypto import EqualityTest, OnDone
+from masquerade.engine import Rows
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.align.alignment_ways import BY_SIZE, CURVE
 from masquerade.protocol.align.curve import align_on_curve
 from masquerade.protocol.align.identifiers import Identifiers

@@ -26,10 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.group import POINT_BYTES, Blinding, NotAPoint, OnDone, Points, as_points, hash_texts
-from masquerade.engine.counts import Rows, distinct_values, value_counts
+from masquerade.crypto import POINT_BYTES, Blinding, NotAPoint, OnDone, Points, as_points, hash_texts
+from masquerade.engine import Rows, distinct_values, value_counts
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 
 
 class Blinded(Message, tag="blinded", frozen=True):

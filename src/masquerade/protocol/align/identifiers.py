@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from masquerade.data.encode import is_text, texts
-from masquerade.data.table import Table
-from masquerade.engine.counts import Rows, value_counts
+from masquerade.data import Table, is_text, texts
+from masquerade.engine import Rows, value_counts
 from masquerade.errors import DataError
 
 _AT_A_TIME = 1 << 16  # as Python's texts

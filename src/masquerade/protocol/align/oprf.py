@@ -33,23 +33,31 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.bits import pack, unpack
-from masquerade.crypto.group import OnDone
-from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, TweakedHash, derive_key, expand
-from masquerade.crypto.key_value_store import (
+from masquerade.crypto import (
+    BLOCK_BYTES,
+    Blocks,
     Buckets,
+    HeldStore,
+    ItemStore,
+    MaskKey,
+    OnDone,
+    PrfReceiver,
+    PrfSender,
     SlotPositions,
     StoreLayout,
+    TweakedHash,
     decode,
+    derive_key,
     digest_items,
     encode,
+    expand,
+    pack,
+    unpack,
     zero_shares,
 )
-from masquerade.crypto.oblivious_prf import HeldStore, ItemStore, PrfReceiver, PrfSender
-from masquerade.crypto.secure_sum import MaskKey
-from masquerade.engine.counts import Rows
+from masquerade.engine import Rows
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import blaming
 
 # --- oprf exchange ------------------------------------------------------------------------------------------

@@ -23,15 +23,32 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import BadMessage
-from masquerade.crypto.bits import Bits, pack, unpack
-from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
-from masquerade.crypto.garble import Delta, Evaluation, Evaluator, Garbler, Garbling, Labels, corrected
-from masquerade.crypto.gmw import HeldCircuit, SharedEvaluation, TripleMaking, Triples, hold
-from masquerade.crypto.hashing import derive_key
-from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
-from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.crypto import (
+    BidWords,
+    Bits,
+    Delta,
+    Evaluation,
+    Evaluator,
+    Garbler,
+    Garbling,
+    HeldCircuit,
+    Labels,
+    ReceivedBatch,
+    SharedEvaluation,
+    TransferReceiver,
+    TransferSender,
+    TripleMaking,
+    Triples,
+    compare_bids,
+    corrected,
+    derive_key,
+    hold,
+    pack,
+    undefeated,
+    unpack,
+)
+from masquerade.errors import BadMessage, Bug, ParameterError, PeerBrokeProtocol
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import blaming, set_up_pairs
 from masquerade.protocol.shared_circuits import evaluate_and_open
 

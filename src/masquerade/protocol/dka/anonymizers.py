@@ -23,18 +23,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.datafly import BottomUpColumns
-from masquerade.anonymize.mondrian.axes import Cells, axes_of
-from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.method import CHOICES
-from masquerade.anonymize.mondrian.partition import Partition, partition
-from masquerade.data.column import Column, Generalised
-from masquerade.data.continuum import Continuum
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts, Flags, Rows, group_rows, renumber, value_counts
+from masquerade.anonymize import CHOICES, BottomUpColumns, Cells, Judge, Partition, axes_of, partition
+from masquerade.data import Column, Continuum, Generalised, Taxonomy
+from masquerade.engine import Counts, Flags, Rows, group_rows, renumber, value_counts
 from masquerade.errors import ParameterError, RequirementUnreachable
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.utility.losses import Penalties, guiding_penalties
+from masquerade.privacy import KAnonymity
+from masquerade.utility import Penalties, guiding_penalties
 
 # --- groups -------------------------------------------------------------------------------------------------
 # A party's own groups, as labels for the joint histogram.

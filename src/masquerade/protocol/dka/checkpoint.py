@@ -19,13 +19,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.bits import pack, unpack
-from masquerade.data.table import Table
-from masquerade.engine.counts import Rows
+from masquerade.crypto import pack, unpack
+from masquerade.data import Table
+from masquerade.engine import Rows
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.files import PRIVATE, write_whole
-from masquerade.forms.decoders import msgpack_decoder
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.forms import msgpack_decoder
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.hand_in import write_columns
 

@@ -29,16 +29,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from masquerade.crypto import words
-from masquerade.crypto.bits import Bits
-from masquerade.crypto.circuit import Builder, Circuit, layers, to_bits
-from masquerade.crypto.count_circuits import all_equal, both, sized
-from masquerade.data.column import Coded
-from masquerade.data.table import Table
-from masquerade.engine.counts import Rows, value_counts
+from masquerade.crypto import Bits, Builder, Circuit, all_equal, both, layers, sized, to_bits, words
+from masquerade.data import Coded, Table
+from masquerade.engine import Rows, value_counts
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Receive, Script, Send
-from masquerade.privacy.requirement import GroupRequirement, SharedRow
+from masquerade.net import Receive, Script, Send
+from masquerade.privacy import GroupRequirement, SharedRow
 from masquerade.progress import OnStage, Stage
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.side import Tested

@@ -28,14 +28,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from masquerade.crypto.homomorphic import OkamotoUchiyamaPublic, SecretKey, generate_okamoto_uchiyama
-from masquerade.data.encode import distinct
-from masquerade.data.table import Origin, Table
-from masquerade.engine.counts import Counts, Rows, first_rows, group_rows
+from masquerade.crypto import OkamotoUchiyamaPublic, SecretKey, generate_okamoto_uchiyama
+from masquerade.data import Origin, Table, distinct
+from masquerade.engine import Counts, Rows, first_rows, group_rows
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.privacy.check import insist, verify
-from masquerade.privacy.requirement import Requirement
+from masquerade.net import Message, Receive, Script, Send
+from masquerade.privacy import Requirement, insist, verify
 from masquerade.protocol.hand_in import BadStream, read_stream, write_stream
 from masquerade.protocol.pairs import blaming
 

@@ -6,16 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from masquerade.anonymize.datafly import Datafly, without_steps
-from masquerade.anonymize.mondrian.algorithm import Mondrian
-from masquerade.anonymize.release import VerifiedRelease
-from masquerade.data.column import Column
-from masquerade.data.schema import Schema
+from masquerade.anonymize import Datafly, Mondrian, VerifiedRelease, without_steps
+from masquerade.data import Column, Schema
 from masquerade.errors import Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice
-from masquerade.net.script import Script, kind_of
-from masquerade.privacy.requirement import GroupRequirement, without_redundant
+from masquerade.forms import choice, parameter
+from masquerade.net import Script, kind_of
+from masquerade.privacy import GroupRequirement, without_redundant
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
 from masquerade.protocol.dka.anonymizers import ByMondrian, Descent, FullDomain
@@ -119,7 +115,7 @@ class Dka(VerticalMethod):
 
     def assembler(self, assembly: Assembly) -> Script[VerifiedRelease]:
         """Join the columns unless the parties have, verify, shuffle."""
-        from masquerade.protocol.assemble import already_joined, assemble, side_by_side
+        from masquerade.protocol.assembling import already_joined, assemble, side_by_side
 
         return assemble(assembly, join=already_joined if self.join == "parties" else side_by_side)
 

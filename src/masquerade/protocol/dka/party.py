@@ -12,9 +12,9 @@ import time
 
 import pyarrow as pa
 
-from masquerade.anonymize.preparation import hopeless_at_once, refuse_violating_whole
+from masquerade.anonymize import hopeless_at_once, refuse_violating_whole
 from masquerade.errors import RequirementUnreachable
-from masquerade.net.script import Receive, Script, Send
+from masquerade.net import Receive, Script, Send
 from masquerade.progress import Stage
 from masquerade.protocol.common_records import find_common_rows, handed_in, refuse_nobody
 from masquerade.protocol.contract import Contract, agreed_table
@@ -27,9 +27,7 @@ from masquerade.protocol.hand_in import Columns, Received, write_columns
 from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.protocol.pairs import BackEnd, exchange_nonces, prepare_pair
 from masquerade.protocol.providers.shared_counts import prepare
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import losses_of, shown_to_others
-from masquerade.utility.queries import holders_error
+from masquerade.utility import Comparison, holders_error, losses_of, shown_to_others
 
 
 def dka_party(

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade.anonymize.datafly import Datafly
-from masquerade.data.column import Coded, Column
-from masquerade.engine.counts import group_rows, value_counts
+from masquerade.anonymize import Datafly
+from masquerade.data import Coded, Column
+from masquerade.engine import group_rows, value_counts
 from masquerade.errors import ParameterError
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.privacy import GroupRequirement
 from masquerade.protocol.dka.method import LOCAL_ALGORITHMS
 from masquerade.protocol.dka.side import OnRound, Opened, Side
 

@@ -17,12 +17,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.datafly import BottomUpColumns
-from masquerade.crypto.bits import Bits, pack, unpack
-from masquerade.data.column import Column, Generalised
-from masquerade.engine.counts import Rows
+from masquerade.anonymize import BottomUpColumns
+from masquerade.crypto import Bits, pack, unpack
+from masquerade.data import Column, Generalised
+from masquerade.engine import Rows
 from masquerade.errors import Bug, PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.progress import OnStage, Stage, silent
 from masquerade.protocol.dka.anonymizers import (
     Labels,

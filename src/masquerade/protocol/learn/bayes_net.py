@@ -25,15 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.arrangement import Arrangement
-from masquerade.crypto import words
-from masquerade.crypto.circuit import FALSE, Builder, Circuit, Word
-from masquerade.crypto.logarithm import Precision, scaled_logarithms
-from masquerade.crypto.rings import Elements
-from masquerade.engine.counts import distinct_values, value_counts
+from masquerade.crypto import FALSE, Builder, Circuit, Elements, Precision, Word, scaled_logarithms, words
+from masquerade.engine import distinct_values, value_counts
 from masquerade.errors import ParameterError
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import optional, switch, whole
-from masquerade.net.script import Script
+from masquerade.forms import optional, parameter, switch, whole
+from masquerade.net import Script
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.counting import (
     Calculator,

@@ -24,14 +24,22 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import words
-from masquerade.crypto.bits import Bits, digits
-from masquerade.crypto.circuit import Builder, Circuit
-from masquerade.crypto.logarithm import Precision, from_bits, main_offset, split_circuit
-from masquerade.crypto.rings import Elements, PowerOfTwo
-from masquerade.engine.counts import value_counts
+from masquerade.crypto import (
+    Bits,
+    Builder,
+    Circuit,
+    Elements,
+    PowerOfTwo,
+    Precision,
+    digits,
+    from_bits,
+    main_offset,
+    split_circuit,
+    words,
+)
+from masquerade.engine import value_counts
 from masquerade.errors import ParameterError
-from masquerade.net.script import Script
+from masquerade.net import Script
 from masquerade.protocol.learn.shared_numbers import (
     RING,
     SIDES,

@@ -35,14 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.arrangement import Arrangement
-from masquerade.crypto.bits import digits
-from masquerade.crypto.circuits_library import MANTISSA, reciprocal_circuit
-from masquerade.crypto.rings import Elements
-from masquerade.engine.counts import distinct_rows, distinct_values, value_counts, weighted_counts
+from masquerade.crypto import MANTISSA, Elements, digits, reciprocal_circuit
+from masquerade.engine import distinct_rows, distinct_values, value_counts, weighted_counts
 from masquerade.errors import AnswerIsNo, ParameterError, Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import number, optional
-from masquerade.net.script import Script
+from masquerade.forms import number, optional, parameter
+from masquerade.net import Script
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.frame import as_counts, result_of
 from masquerade.protocol.learn.identified import DesignColumns, Determined, Moments, determined, refuse_one_sided

@@ -17,12 +17,11 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from masquerade.crypto.rings import Elements, PowerOfTwo
-from masquerade.crypto.secure_sum import unmask_sum
-from masquerade.data.table import Table
+from masquerade.crypto import Elements, PowerOfTwo, unmask_sum
+from masquerade.data import Table
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerUnreachable
-from masquerade.forms.decoders import json_decoder
-from masquerade.net.script import Message, Receive, Script, Send, TolerantReceive, TolerantSend
+from masquerade.forms import json_decoder
+from masquerade.net import Message, Receive, Script, Send, TolerantReceive, TolerantSend
 from masquerade.progress import Stage
 from masquerade.protocol.common_records import find_common_rows, insist_on_same_classes, refuse_nobody
 from masquerade.protocol.contract import Contract

@@ -24,14 +24,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from masquerade.arrangement import Arrangement
-from masquerade.crypto import words
-from masquerade.crypto.circuit import TRUE, Builder, Circuit
-from masquerade.crypto.logarithm import Precision
-from masquerade.crypto.rings import Elements
-from masquerade.engine.counts import pair_counts, value_counts
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import optional, whole
-from masquerade.net.script import Script
+from masquerade.crypto import TRUE, Builder, Circuit, Elements, Precision, words
+from masquerade.engine import pair_counts, value_counts
+from masquerade.forms import optional, parameter, whole
+from masquerade.net import Script
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.counting import (
     Calculator,

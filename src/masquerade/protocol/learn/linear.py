@@ -23,12 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.arrangement import Arrangement
-from masquerade.crypto.rings import Elements
-from masquerade.engine.counts import distinct_values, pair_counts
+from masquerade.crypto import Elements
+from masquerade.engine import distinct_values, pair_counts
 from masquerade.errors import AnswerIsNo, DataError, ParameterError, PeerBrokeProtocol
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import number
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.forms import number, parameter
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.frame import as_counts, result_of
 from masquerade.protocol.learn.identified import DesignColumns, Determined, Moments, determined, refuse_one_sided

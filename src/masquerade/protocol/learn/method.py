@@ -34,13 +34,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from masquerade.arrangement import ARRANGEMENTS, MODEL, Arrangement
-from masquerade.crypto.rings import Elements
-from masquerade.data.schema import Attribute, Schema
+from masquerade.crypto import Elements
+from masquerade.data import Attribute, Schema
 from masquerade.errors import Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice, switch
-from masquerade.net.script import Message, Script
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.forms import choice, parameter, switch
+from masquerade.net import Message, Script
+from masquerade.privacy import GroupRequirement
 from masquerade.progress import OnStage, silent
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure

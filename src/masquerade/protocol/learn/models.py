@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import distinct_values
+from masquerade.engine import distinct_values
 
 Texts = NDArray[np.object_]
 Numbers = NDArray[np.float64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from masquerade.data.table import Missing, Table
+from masquerade.data import Missing, Table
 from masquerade.errors import DataError
 from masquerade.protocol.contract import OUTCOMES, Contract
 from masquerade.protocol.learn.method import LearningMethod

@@ -11,11 +11,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from masquerade.arrangement import Arrangement
-from masquerade.crypto.rings import Elements
+from masquerade.crypto import Elements
 from masquerade.errors import ParameterError, Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice, number, optional, whole
-from masquerade.net.script import Script
+from masquerade.forms import choice, number, optional, parameter, whole
+from masquerade.net import Script
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.cox import (
     concordance_metrics,

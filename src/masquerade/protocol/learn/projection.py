@@ -26,10 +26,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import distinct_values
+from masquerade.engine import distinct_values
 from masquerade.errors import AnswerIsNo, DataError, ParameterError, PeerBrokeProtocol, Problem
-from masquerade.forms.form import read_json
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.forms import read_json
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.learn.models import Cells, area_under_curve, concordance
 from masquerade.protocol.learn.newton_svm import newton_svm
 from masquerade.protocol.learn.sums import Aggregation, largest, smallest, tossed

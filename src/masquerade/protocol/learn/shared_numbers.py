@@ -23,24 +23,29 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import words
-from masquerade.crypto.bits import Bits, digits
-from masquerade.crypto.circuit import Builder, Circuit
-from masquerade.crypto.logarithm import (
+from masquerade.crypto import (
+    Bits,
+    Builder,
+    Circuit,
+    Elements,
+    PowerOfTwo,
     Precision,
+    ProductReceiver,
+    ProductSender,
+    TransferReceiver,
+    TransferSender,
+    digits,
     from_bits,
+    less_than,
     main_offset,
     rough_circuit,
     scaled_logarithms,
     shifted_coefficients,
     split_circuit,
+    words,
 )
-from masquerade.crypto.products import ProductReceiver, ProductSender
-from masquerade.crypto.rings import Elements, PowerOfTwo
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.crypto.words import less_than
 from masquerade.errors import ParameterError
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import Pair, blaming, read_outputs, set_up_pairs, shared_outputs
 from masquerade.protocol.providers import shared_counts
 from masquerade.protocol.providers.shared_counts import SharedBits

@@ -12,13 +12,9 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from masquerade.arrangement import Arrangement
-from masquerade.data.continuum import Continuum
-from masquerade.data.encode import encode
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import FLAT, Taxonomy
+from masquerade.data import FLAT, Attribute, Continuum, Schema, Table, Taxonomy, encode
 from masquerade.errors import DataError, PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.progress import OnStage, silent
 from masquerade.protocol.contract import EVERYBODY, Contract, OutcomeRole
 from masquerade.protocol.learn.models import Cells, Numbers

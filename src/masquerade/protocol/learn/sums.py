@@ -27,14 +27,21 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import words
-from masquerade.crypto.bits import digits
-from masquerade.crypto.circuit import Builder, Circuit
-from masquerade.crypto.hashing import BLOCK_BYTES
-from masquerade.crypto.rings import Elements, Ring, WidePowerOfTwo
-from masquerade.crypto.secure_sum import MaskKey, PairwiseMasks, unmask_sum
+from masquerade.crypto import (
+    BLOCK_BYTES,
+    Builder,
+    Circuit,
+    Elements,
+    MaskKey,
+    PairwiseMasks,
+    Ring,
+    WidePowerOfTwo,
+    digits,
+    unmask_sum,
+    words,
+)
 from masquerade.errors import ParameterError, PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import blaming, exchange_nonces
 from masquerade.protocol.providers.shared_counts import SharedBits
 

@@ -34,11 +34,11 @@ from functools import cached_property
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Batch
-from masquerade.engine.counts import Counts, Flags
+from masquerade.anonymize import Batch
+from masquerade.engine import Counts, Flags
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.net import Message, Receive, Script, Send
+from masquerade.privacy import GroupRequirement
 from masquerade.protocol.mondrian.own_cuts import BestCuts, PartsOfGroups
 from masquerade.protocol.sensitive.checks import Labels, SensitiveChecks, holders_of, remote_parts
 

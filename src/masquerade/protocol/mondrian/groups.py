@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Axis, Cells
-from masquerade.anonymize.mondrian.partition import released_column
-from masquerade.data.column import Generalised
-from masquerade.engine.chunks import Chunks
-from masquerade.engine.counts import Counts, Ints, Rows
+from masquerade.anonymize import Axis, Cells, released_column
+from masquerade.data import Generalised
+from masquerade.engine import Chunks, Counts, Ints, Rows
 from masquerade.protocol.mondrian import kernels
 from masquerade.protocol.mondrian.kernels import places
 

@@ -16,12 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.axes import Axis, Batch
-from masquerade.anonymize.mondrian.cuts import AxisCandidates, Choice, candidates_along
-from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.multidimensional import JudgeOf
-from masquerade.engine.chunks import Arrays, Chunk
-from masquerade.engine.counts import Counts, Flags, Ints, Rows, pair_counts, rows_by_rank, value_counts
+from masquerade.anonymize import Axis, AxisCandidates, Batch, Choice, Judge, JudgeOf, candidates_along
+from masquerade.engine import Arrays, Chunk, Counts, Flags, Ints, Rows, pair_counts, rows_by_rank, value_counts
 
 # Of cuts by counts: the dimension, the array of its ranks, how many there are, keys of (group, rank) and their parts.
 Tables = tuple[tuple[int, str, int, Counts, Counts], ...]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.axes import Batch
-from masquerade.engine.counts import Counts
+from masquerade.anonymize import Batch
+from masquerade.engine import Counts
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Message
+from masquerade.net import Message
 from masquerade.protocol.mondrian.own_cuts import PartsOfGroups
 from masquerade.protocol.tds.instruction_code import pack, unpack
 

@@ -28,10 +28,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Batch
-from masquerade.engine.counts import Counts, Flags
+from masquerade.anonymize import Batch
+from masquerade.engine import Counts, Flags
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Receive, Script, Send
+from masquerade.net import Receive, Script, Send
 from masquerade.protocol.comparing.argmax import Bid, SecureArgMax
 from masquerade.protocol.mondrian.checks import CutChecks
 from masquerade.protocol.mondrian.groups import FinishedGroups

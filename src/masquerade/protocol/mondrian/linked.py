@@ -35,11 +35,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Axis, Batch
-from masquerade.data.column import Generalised
-from masquerade.engine.counts import Counts, Ints, first_rows, renumber
+from masquerade.anonymize import Axis, Batch
+from masquerade.data import Generalised
+from masquerade.engine import Counts, Ints, first_rows, renumber
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.comparing.argmax import Bid, SecureArgMax
 from masquerade.protocol.mondrian.groups import FinishedGroups
 from masquerade.protocol.mondrian.level_cuts import (

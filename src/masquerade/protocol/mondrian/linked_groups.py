@@ -13,20 +13,27 @@ from functools import partial
 
 import numpy as np
 
-from masquerade.anonymize.boundaries import start_groups
-from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares
-from masquerade.anonymize.mondrian.counted_cuts import WeightedRanks
-from masquerade.anonymize.mondrian.cuts import Choice
-from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.linked_counts import CountedGroups, Test, cuts_along
-from masquerade.anonymize.mondrian.partition import released_column
-from masquerade.data.column import Generalised
-from masquerade.engine.chunks import SparseCounts
-from masquerade.engine.counts import (
+from masquerade.anonymize import (
+    Axis,
+    Batch,
+    Choice,
+    ContinuousAxis,
+    CountedGroups,
+    Judge,
+    Shares,
+    Test,
+    WeightedRanks,
+    cuts_along,
+    released_column,
+    start_groups,
+)
+from masquerade.data import Generalised
+from masquerade.engine import (
     Counts,
     Flags,
     Ints,
     Rows,
+    SparseCounts,
     group_rows,
     look_up,
     occurring,

@@ -9,33 +9,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from masquerade.anonymize.method import insist
-from masquerade.anonymize.mondrian.algorithm import Mondrian
-from masquerade.anonymize.mondrian.cuts import Choice
-from masquerade.anonymize.mondrian.judge import Merge
-from masquerade.anonymize.mondrian.method import (
+from masquerade.anonymize import (
     BY_CLASS,
     CHOICES,
     CLASS_FIRST,
     GAIN,
     INFORMATION_GAIN,
     MERGE_HELP,
+    Choice,
+    Merge,
+    Mondrian,
+    VerifiedRelease,
     by_priority,
     choice_named,
+    insist,
+    linked,
     priority,
     priority_problems,
     strict,
     weight_problems,
     without_class,
 )
-from masquerade.anonymize.mondrian.qids import linked
-from masquerade.anonymize.release import VerifiedRelease
-from masquerade.data.schema import Schema
+from masquerade.data import Schema
 from masquerade.errors import Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice, optional
-from masquerade.net.script import Script, kind_of
-from masquerade.privacy.requirement import GroupRequirement, without_redundant
+from masquerade.forms import choice, optional, parameter
+from masquerade.net import Script, kind_of
+from masquerade.privacy import GroupRequirement, without_redundant
 from masquerade.protocol.boundaries import untestable_within
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
@@ -159,7 +158,7 @@ class JointMondrian(VerticalMethod):
 
     def assembler(self, assembly: Assembly) -> Script[VerifiedRelease]:
         """Join the columns, verify, shuffle."""
-        from masquerade.protocol.assemble import assemble
+        from masquerade.protocol.assembling import assemble
 
         return assemble(assembly, {"argmax": "secure"})
 

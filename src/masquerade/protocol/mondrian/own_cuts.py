@@ -22,13 +22,22 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.axes import Axis, Batch, Cells, ContinuousAxis, TaxonomyAxis
-from masquerade.anonymize.mondrian.counted_cuts import CountRanks, WeightedRanks, weighted_ranks
-from masquerade.anonymize.mondrian.cuts import AxisCandidates, Choice
-from masquerade.anonymize.mondrian.multidimensional import Dimensions, JudgeOf
-from masquerade.data.records import Records, codes_of
-from masquerade.engine.chunks import Kernel
-from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts
+from masquerade.anonymize import (
+    Axis,
+    AxisCandidates,
+    Batch,
+    Cells,
+    Choice,
+    ContinuousAxis,
+    CountRanks,
+    Dimensions,
+    JudgeOf,
+    TaxonomyAxis,
+    WeightedRanks,
+    weighted_ranks,
+)
+from masquerade.data import Records, codes_of
+from masquerade.engine import Counts, Flags, Ints, Kernel, Rows, value_counts
 from masquerade.protocol.mondrian import kernels
 from masquerade.protocol.mondrian.groups import FinishedGroups, GroupStore
 from masquerade.protocol.mondrian.kernels import in_blocks, places

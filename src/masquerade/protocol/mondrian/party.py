@@ -8,16 +8,12 @@ from itertools import count
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Axis, axes_of
-from masquerade.anonymize.mondrian.judge import Judge, judge_of
-from masquerade.anonymize.mondrian.multidimensional import Dimensions, judge_of_records
-from masquerade.anonymize.mondrian.qids import begins_with_union, by_qid
-from masquerade.crypto.circuits_library import BidWords
-from masquerade.data.column import Coded, Generalised
-from masquerade.engine.counts import first_rows, value_counts
-from masquerade.net.script import Script
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.anonymize import Axis, Dimensions, Judge, axes_of, begins_with_union, by_qid, judge_of, judge_of_records
+from masquerade.crypto import BidWords
+from masquerade.data import Coded, Generalised
+from masquerade.engine import first_rows, value_counts
+from masquerade.net import Script
+from masquerade.privacy import GroupRequirement, KAnonymity
 from masquerade.progress import Stage
 from masquerade.protocol.boundaries import BoundaryStart, start_within_boundaries
 from masquerade.protocol.common_records import CommonRecords, find_common_records, hand_in

@@ -12,14 +12,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.boundary import Boundary
-from masquerade.data.column import Column, Generalised
-from masquerade.data.continuum import Kind, Number, write_interval
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import distinct_values, value_counts
+from masquerade.data import Boundary, Column, Generalised, Kind, Number, Taxonomy, write_interval
+from masquerade.engine import distinct_values, value_counts
 from masquerade.errors import ParameterError
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import AttributeLoss, information_loss, losses_of, rounded
+from masquerade.utility import AttributeLoss, Comparison, information_loss, losses_of, rounded
 
 Range = tuple[int, int]  # of ranks: from (inclusive), to (exclusive)
 Ranks = NDArray[np.int64]

@@ -29,11 +29,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from masquerade.crypto import words
-from masquerade.crypto.circuit import FALSE, TRUE, Bits, Builder, Circuit, Literal, Word, to_bits
-from masquerade.crypto.count_circuits import at_most
-from masquerade.engine.counts import Counts
-from masquerade.privacy.requirement import CircuitCounts
+from masquerade.crypto import FALSE, TRUE, Bits, Builder, Circuit, Literal, Word, at_most, to_bits, words
+from masquerade.engine import Counts
+from masquerade.privacy import CircuitCounts
 from masquerade.protocol.providers.criterion import Criterion
 
 

@@ -35,12 +35,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from masquerade.data.table import ProductColumn, columns_of
-from masquerade.engine.counts import Counts, Flags
+from masquerade.data import ProductColumn, columns_of
+from masquerade.engine import Counts, Flags
 from masquerade.errors import ParameterError, RequirementUnreachable
-from masquerade.privacy.m_privacy.constraint import ANONYMIZATION_WEIGHT, constraint_of
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement, plural
+from masquerade.privacy import ANONYMIZATION_WEIGHT, REQUIREMENTS, GroupRequirement, constraint_of, plural
 
 MOST_LOOK_UPS = 1_000  # coalitions × values, or sets of values × providers, of a part
 MOST_OF_WHOLE = 50_000  # the same of the group of all records: some 120,000 gates

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data import Table, Taxonomy
 from masquerade.errors import Bug
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.providers.axes import CategoryAxis, Ranks
 from masquerade.protocol.providers.domains import Bits, axis_of
 from masquerade.protocol.providers.method import Qid, collaboration_of, provider_column, qid_names
 from masquerade.protocol.providers.tree import Group, Settings, providers_apart
-from masquerade.utility.losses import AttributeLoss
+from masquerade.utility import AttributeLoss
 
 
 def settings_of(

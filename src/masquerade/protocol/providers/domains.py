@@ -13,11 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.column import Column
-from masquerade.data.continuum import Continuum, Kind
-from masquerade.data.schema import Attribute
-from masquerade.data.table import ProductColumn, Table, columns_of
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data import Attribute, Column, Continuum, Kind, ProductColumn, Table, Taxonomy, columns_of
 from masquerade.errors import DataError
 from masquerade.protocol.providers.axes import CategoryAxis, HalvingAxis, PublicAxis, Ranks
 from masquerade.protocol.providers.third_party_counts import SensitiveCodes

@@ -9,9 +9,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from masquerade.data.encode import missing_rows
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Origin, Table
+from masquerade.data import Attribute, Origin, Schema, Table, missing_rows
 from masquerade.errors import BadInput, DataError, PeerBrokeProtocol
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.providers.domains import ranges_of

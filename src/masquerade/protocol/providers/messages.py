@@ -12,13 +12,20 @@ from typing import Annotated, Literal
 import msgspec
 import pyarrow as pa
 
-from masquerade.data.continuum import NUMBER, Number, write_number
-from masquerade.data.encode import texts
-from masquerade.data.schema import Attribute, AttributeKind, Schema
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.data.taxonomy_files import MAX_LEVELS
+from masquerade.data import (
+    MAX_LEVELS,
+    NUMBER,
+    Attribute,
+    AttributeKind,
+    Branch,
+    Number,
+    Schema,
+    Taxonomy,
+    texts,
+    write_number,
+)
 from masquerade.errors import BadInput, ParameterError, PeerBrokeProtocol
-from masquerade.net.script import Message
+from masquerade.net import Message
 from masquerade.protocol.contract import MOST_RECORDS
 from masquerade.protocol.hand_in import MOST_COLUMNS, ColumnNames, Columns, HoldersError, Losses, Seconds, read_columns
 

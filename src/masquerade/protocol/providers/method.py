@@ -6,22 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
-from masquerade.anonymize.method import TableMethod, insist
-from masquerade.anonymize.mondrian.algorithm import Mondrian
-from masquerade.anonymize.mondrian.method import strict
-from masquerade.anonymize.mondrian.providers import may_cut_providers
-from masquerade.anonymize.mondrian.qids import linked
-from masquerade.anonymize.release import VerifiedRelease
+from masquerade.anonymize import Mondrian, TableMethod, VerifiedRelease, insist, linked, may_cut_providers, strict
 from masquerade.arrangement import PROVIDER, Arrangement
-from masquerade.data.schema import Schema
-from masquerade.data.table import columns_of
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data import Schema, Taxonomy, columns_of
 from masquerade.errors import Bug, ParameterError, Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice, optional, switch
-from masquerade.net.script import Message, Script, kind_of
-from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.privacy.requirement import Conjunction, GroupRequirement, covers_against_insiders, without_redundant
+from masquerade.forms import choice, optional, parameter, switch
+from masquerade.net import Message, Script, kind_of
+from masquerade.privacy import Conjunction, GroupRequirement, MPrivacy, covers_against_insiders, without_redundant
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import (
     COORDINATOR,

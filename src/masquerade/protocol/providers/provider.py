@@ -17,12 +17,12 @@ from math import prod
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.release import shuffled
-from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, Flags, Rows, rows_by_rank
+from masquerade.anonymize import shuffled
+from masquerade.data import Table
+from masquerade.engine import Counts, Flags, Rows, rows_by_rank
 from masquerade.errors import DataError, ParameterError, PeerBrokeProtocol, RequirementUnreachable
-from masquerade.net.script import Receive, Script, Send
-from masquerade.privacy.requirement import Requirement
+from masquerade.net import Receive, Script, Send
+from masquerade.privacy import Requirement
 from masquerade.progress import OnStage, Stage
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.hand_in import Received, write_columns
@@ -44,6 +44,7 @@ from masquerade.protocol.providers.joined_records import refuse_unusable
 from masquerade.protocol.providers.messages import (
     Axes,
     ProviderRecords,
+    Rows as RowsMessage,
     Size,
     Values,
     checked_length,
@@ -51,7 +52,6 @@ from masquerade.protocol.providers.messages import (
     plain_columns,
     write_schema,
 )
-from masquerade.protocol.providers.messages import Rows as RowsMessage
 from masquerade.protocol.providers.method import (
     collaboration_of,
     column_names,
@@ -66,9 +66,7 @@ from masquerade.protocol.providers.method import (
 from masquerade.protocol.providers.shared_counts import SecretJudge, SharedBits, prepare
 from masquerade.protocol.providers.third_party_counts import CountingJudge, SensitiveCodes
 from masquerade.protocol.providers.tree import Group, PartJudge, Settings, partition
-from masquerade.utility.comparison import compare
-from masquerade.utility.losses import shown_to_others
-from masquerade.utility.queries import holders_error
+from masquerade.utility import compare, holders_error, shown_to_others
 
 # --- start --------------------------------------------------------------------------------------------------
 # Where providers of the same columns start that keep to boundaries: every value as general as is allowed.

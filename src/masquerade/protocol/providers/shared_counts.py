@@ -18,17 +18,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.crypto.bits import pack, unpack
-from masquerade.crypto.circuit import Bits, Circuit, to_bits
-from masquerade.crypto.gmw import HeldCircuit, InputMasks, SharedEvaluation, TripleMaking, Triples, ZeroShares, hold
-from masquerade.crypto.hashing import BLOCK_BYTES
-from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.engine.counts import Counts, Rows
+from masquerade.crypto import (
+    BLOCK_BYTES,
+    Bits,
+    Circuit,
+    HeldCircuit,
+    InputMasks,
+    SharedEvaluation,
+    TransferReceiver,
+    TransferSender,
+    TripleMaking,
+    Triples,
+    ZeroShares,
+    hold,
+    pack,
+    to_bits,
+    unpack,
+)
+from masquerade.engine import Counts, Rows
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import blaming, set_up_pairs
-from masquerade.protocol.providers import circuits
-from masquerade.protocol.providers import circuits as fitness_circuits
+from masquerade.protocol.providers import circuits, circuits as fitness_circuits
 from masquerade.protocol.providers.criterion import Criterion
 from masquerade.protocol.providers.third_party_counts import SensitiveCodes
 from masquerade.protocol.providers.tree import Answers

@@ -13,14 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.publish import anonymised
-from masquerade.anonymize.release import VerifiedRelease, shuffled
-from masquerade.data.table import Table
-from masquerade.engine.counts import value_counts
+from masquerade.anonymize import VerifiedRelease, anonymised, shuffled
+from masquerade.data import Table
+from masquerade.engine import value_counts
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Receive, Script, Send
+from masquerade.net import Receive, Script, Send
 from masquerade.progress import Stage
-from masquerade.protocol.assemble import check_losses, joined_release, parties_of, rows_read
+from masquerade.protocol.assembling import check_losses, joined_release, parties_of, rows_read
 from masquerade.protocol.common_records import refuse_unknown_values
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.hand_in import Received
@@ -45,9 +44,7 @@ from masquerade.protocol.providers.method import (
 from masquerade.protocol.providers.provider import start_within_boundaries
 from masquerade.protocol.providers.third_party_counts import CountingJudge
 from masquerade.protocol.providers.tree import Settings, partition
-from masquerade.utility.comparison import compare
-from masquerade.utility.losses import joined_losses, with_suppressed
-from masquerade.utility.queries import joined_error, query_error
+from masquerade.utility import compare, joined_error, joined_losses, query_error, with_suppressed
 
 
 def third_party(assembly: Assembly) -> Script[VerifiedRelease]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts, Rows, pair_counts, value_counts
-from masquerade.net.script import Script
+from masquerade.engine import Counts, Rows, pair_counts, value_counts
+from masquerade.net import Script
 from masquerade.protocol.providers.criterion import Criterion, WholeCounts
 from masquerade.protocol.providers.tree import Answers
 

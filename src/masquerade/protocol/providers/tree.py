@@ -38,8 +38,8 @@ from typing import Protocol
 
 import numpy as np
 
-from masquerade.engine.counts import Flags, Rows
-from masquerade.net.script import Script
+from masquerade.engine import Flags, Rows
+from masquerade.net import Script
 from masquerade.protocol.providers.axes import PublicAxis, Range, Ranks
 
 # --- groups -------------------------------------------------------------------------------------------------

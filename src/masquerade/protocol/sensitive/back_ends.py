@@ -12,11 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from masquerade.crypto.bits import Bits
-from masquerade.crypto.circuit import Circuit
-from masquerade.crypto.punctured_trees import Words
-from masquerade.engine.counts import Flags
-from masquerade.net.script import Script
+from masquerade.crypto import Bits, Circuit, Words
+from masquerade.engine import Flags
+from masquerade.net import Script
 from masquerade.progress import OnStage, Stage, silent
 from masquerade.protocol.pairs import BackEnd, Pair
 from masquerade.protocol.sensitive.costs import (

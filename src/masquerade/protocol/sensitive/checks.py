@@ -32,18 +32,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.tds.groups import PublicState, QidGroups
-from masquerade.anonymize.tds.instruction import Split
-from masquerade.crypto.circuit import Bits, Circuit, to_bits
-from masquerade.crypto.count_circuits import sized
-from masquerade.crypto.split_counts import ValuePicker, ValuePlanter
-from masquerade.data.column import Coded, Column
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts, Flags, renumber, value_counts
+from masquerade.anonymize import PublicState, QidGroups, Split
+from masquerade.crypto import Bits, Circuit, ValuePicker, ValuePlanter, sized, to_bits
+from masquerade.data import Coded, Column, Taxonomy
+from masquerade.engine import Counts, Flags, renumber, value_counts
 from masquerade.errors import Bug, PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement, SharedRow
+from masquerade.net import Message, Receive, Script, Send
+from masquerade.privacy import REQUIREMENTS, GroupRequirement, SharedRow
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.pairs import BackEnd, Pair, prepare_pair
 from masquerade.protocol.sensitive.back_ends import blocks_satisfy

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from masquerade.crypto.homomorphic import Slots
-from masquerade.crypto.oblivious_permutation import depth_for, stages_of
-from masquerade.crypto.unit_vectors import LANES
+from masquerade.crypto import LANES, Slots, depth_for, stages_of
 from masquerade.protocol.sensitive.histogram import MOST_CELLS, Bounds
 from masquerade.protocol.sensitive.sorted_histogram import BATCH, Sorting
 

@@ -28,14 +28,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.bits import Bits
-from masquerade.crypto.count_circuits import reached
-from masquerade.crypto.one_of_n import as_indices
-from masquerade.crypto.punctured_trees import Word, Words, random_words, word_for
-from masquerade.crypto.unit_products import UnitPicker, UnitPlanter, batch_size
-from masquerade.engine.counts import value_counts
+from masquerade.crypto import (
+    Bits,
+    UnitPicker,
+    UnitPlanter,
+    Words,
+    WordType,
+    as_indices,
+    batch_size,
+    random_words,
+    reached,
+    word_for,
+)
+from masquerade.engine import value_counts
 from masquerade.errors import ParameterError
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import Pair, blaming, shared_outputs
 
 Labels = NDArray[np.uint64]
@@ -65,7 +72,7 @@ class Bounds:
             )
 
     @property
-    def word(self) -> Word:
+    def word(self) -> WordType:
         """The word type of counts and their shares."""
         return word_for(self.records)
 

@@ -22,11 +22,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from masquerade.crypto.bits import Bits
-from masquerade.crypto.circuit import to_bits
-from masquerade.crypto.circuits_library import masked_threshold
-from masquerade.crypto.homomorphic import PaillierPublic, Slots, generate_paillier
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.crypto import Bits, PaillierPublic, Slots, generate_paillier, masked_threshold, to_bits
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import Pair, blaming, shared_outputs
 from masquerade.protocol.sensitive.costs import KEY_BITS, PLAINTEXT_BITS, Packing, packing_for
 from masquerade.protocol.sensitive.histogram import (

@@ -31,12 +31,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.oblivious_permutation import Orderer, Owner, batches
-from masquerade.crypto.punctured_trees import Word, Words, random_words
-from masquerade.crypto.unit_products import BlockPicker, BlockPlanter, UnitPicker, UnitPlanter, batch_size
-from masquerade.crypto.unit_vectors import LANES, UnitVectors
+from masquerade.crypto import (
+    LANES,
+    BlockPicker,
+    BlockPlanter,
+    Orderer,
+    Owner,
+    UnitPicker,
+    UnitPlanter,
+    UnitVectors,
+    Words,
+    WordType,
+    batch_size,
+    batches,
+    random_words,
+)
 from masquerade.errors import Bug
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import Pair, blaming
 from masquerade.protocol.sensitive.histogram import Bounds, Counted, Labels, TreesPlanted, TreesWanted, checked_labels
 
@@ -65,7 +76,7 @@ class VectorCorrections(Message, tag="vector-corrections", frozen=True):
     shares: bytes
 
 
-def unit_vectors(pair: Pair, vectors: UnitVectors, places: Labels, *, offers: bool, word: Word) -> Script[Words]:
+def unit_vectors(pair: Pair, vectors: UnitVectors, places: Labels, *, offers: bool, word: WordType) -> Script[Words]:
     """Return this party's shares of unit vectors, from those of their places; one party offers tables."""
     peer = (pair.peer,)
     yield Send(peer, VectorBits(vectors.begin(places)))
@@ -320,7 +331,7 @@ class _Other:
         return np.concatenate((whole, planter.share()[:-1]))
 
 
-def _places_in_order(pair: Pair, order: NDArray[np.int64], word: Word) -> Script[Words]:
+def _places_in_order(pair: Pair, order: NDArray[np.int64], word: WordType) -> Script[Words]:
     """Return the sorter's shares of the other party's labels, in its order."""
     orderer = Orderer(pair.receiver, order, word)
     for stages in batches(len(order)):
@@ -333,7 +344,7 @@ def _places_in_order(pair: Pair, order: NDArray[np.int64], word: Word) -> Script
     return orderer.share()
 
 
-def _own_places(pair: Pair, own: Labels, word: Word) -> Script[Words]:
+def _own_places(pair: Pair, own: Labels, word: WordType) -> Script[Words]:
     """Return the other party's shares of its labels in the sorter's order."""
     owner = Owner(pair.sender, own.astype(word))
     for stages in batches(len(own)):
@@ -344,7 +355,7 @@ def _own_places(pair: Pair, own: Labels, word: Word) -> Script[Words]:
     return owner.share()
 
 
-def _label_word(bound: int) -> Word:
+def _label_word(bound: int) -> WordType:
     return np.dtype(np.uint16) if bound < 1 << 16 else np.dtype(np.uint32)
 
 

@@ -18,12 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.crypto.bits import Bits
-from masquerade.crypto.hashing import BLOCK_BYTES
-from masquerade.crypto.punctured_trees import Words
-from masquerade.crypto.split_counts import Labels, Rows, ValuePicker, ValuePlanter, tree_batches
-from masquerade.engine.counts import Counts
-from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.crypto import BLOCK_BYTES, Bits, Labels, Rows, ValuePicker, ValuePlanter, Words, tree_batches
+from masquerade.engine import Counts
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import Pair, blaming
 
 _MOST_BYTES = 1 << 28  # of seeds that a party keeps

@@ -16,12 +16,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.bits import Bits
-from masquerade.crypto.circuit import Circuit
-from masquerade.crypto.count_circuits import equal_blocks
-from masquerade.crypto.punctured_trees import Words
-from masquerade.engine.counts import Flags
-from masquerade.net.script import Script
+from masquerade.crypto import Bits, Circuit, Words, equal_blocks
+from masquerade.engine import Flags
+from masquerade.net import Script
 from masquerade.protocol.pairs import Pair, read_outputs, shared_outputs
 from masquerade.protocol.sensitive.histogram import Bounds
 

@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.tds.instruction import Children, child_numbers
+from masquerade.anonymize import Children, child_numbers
 
 _PLAIN, _DEFLATED = b"\0", b"\1"
 

@@ -9,20 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
-from masquerade.anonymize.release import VerifiedRelease
-from masquerade.anonymize.tds.method import TopDownSpecialization
-from masquerade.data.schema import Schema
+from masquerade.anonymize import TopDownSpecialization, VerifiedRelease
+from masquerade.data import Schema
 from masquerade.errors import Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice, number, optional
-from masquerade.net.script import Script
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.forms import choice, number, optional, parameter
+from masquerade.net import Script
+from masquerade.privacy import GroupRequirement
 from masquerade.protocol.boundaries import untestable_within
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
 from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, VerticalMethod
 from masquerade.protocol.sensitive.checks import refuse_remote_sensitive
-from masquerade.utility.scores import SCORES, fixed, score_named
+from masquerade.utility import SCORES, fixed, score_named
 
 # --- participation ------------------------------------------------------------------------------------------
 # Who takes part in a round of a mashup.
@@ -158,7 +156,7 @@ class JointSpecialization(VerticalMethod):
 
     def assembler(self, assembly: Assembly) -> Script[VerifiedRelease]:
         """Join the columns, verify, shuffle."""
-        from masquerade.protocol.assemble import assemble
+        from masquerade.protocol.assembling import assemble
 
         return assemble(assembly, {"argmax": self.argmax})
 

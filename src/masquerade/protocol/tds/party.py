@@ -28,15 +28,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from masquerade.anonymize.tds.groups import PublicState
-from masquerade.anonymize.tds.instruction import Instruction, Split
-from masquerade.anonymize.tds.view import Candidate, LocalView, anonymity_loss
-from masquerade.crypto.circuits_library import BidWords
-from masquerade.data.column import Coded
-from masquerade.engine.counts import Counts, which_occur
+from masquerade.anonymize import Candidate, Instruction, LocalView, PublicState, Split, anonymity_loss
+from masquerade.crypto import BidWords
+from masquerade.data import Coded
+from masquerade.engine import Counts, which_occur
 from masquerade.errors import Bug, PeerBrokeProtocol
-from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.net import Message, Receive, Script, Send
+from masquerade.privacy import KAnonymity
 from masquerade.progress import Stage
 from masquerade.protocol.boundaries import start_within_boundaries
 from masquerade.protocol.common_records import CommonRecords, find_common_records, hand_in
@@ -47,7 +45,7 @@ from masquerade.protocol.method import Seat
 from masquerade.protocol.sensitive.checks import RemoteChecks, Settled, prepare_checks, remote_qid
 from masquerade.protocol.tds.instruction_code import pack, unpack
 from masquerade.protocol.tds.method import AlwaysTakePart, Participation
-from masquerade.utility.scores import FIXED_ONE, Score, score_named
+from masquerade.utility import FIXED_ONE, Score, score_named
 
 
 class Instruct(Message, tag="instruct", frozen=True):

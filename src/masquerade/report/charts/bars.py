@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import value_counts
+from masquerade.engine import value_counts
 from masquerade.report.charts.svg import Scale, chart, element, label, log_ticks, nice_step, shorten, text_width, ticks
 from masquerade.report.verdict import count, counted, figure
 

@@ -14,13 +14,21 @@ from functools import cached_property
 from typing import Any
 
 from masquerade.arrangement import ANSWER, ARRANGEMENTS
-from masquerade.data.schema import Schema
+from masquerade.data import Schema
 from masquerade.errors import ParameterError
 from masquerade.methods import product_of, unnamed_method, written_method
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import AttributeTerms, Contribution, MethodChoice, Role, written_requirement
-from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod, proposal_of
+from masquerade.privacy import GroupRequirement, KAnonymity
+from masquerade.protocol import (
+    AskedMethod,
+    AttributeTerms,
+    Contribution,
+    MethodChoice,
+    Proposal,
+    Role,
+    SessionMethod,
+    proposal_of,
+    written_requirement,
+)
 from masquerade.service.agree.arrangements import RULES, SessionRules
 from masquerade.service.agree.boundaries import joint_terms, offered_terms
 from masquerade.service.agree.further_releases import (

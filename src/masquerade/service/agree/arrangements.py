@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from masquerade.arrangement import Arrangement
-from masquerade.data.continuum import write_number
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data import Attribute, Schema, Taxonomy, write_number
 from masquerade.errors import Problem, hint
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import EVERYBODY
-from masquerade.protocol.method import Proposal
+from masquerade.privacy import GroupRequirement
+from masquerade.protocol import EVERYBODY, Proposal
 from masquerade.service.agree.objections import unfit_problems
 from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.request import Request

@@ -13,10 +13,10 @@ from typing import Annotated
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
-from masquerade.data.schema import Attribute, Schema
+from masquerade.data import Attribute, Schema
 from masquerade.errors import ParameterError, Problem
-from masquerade.forms.form import key
-from masquerade.protocol.contract import AttributeTerms, Contribution
+from masquerade.forms import key
+from masquerade.protocol import AttributeTerms, Contribution
 from masquerade.service.canonical import MOST_WHOLE, decimal_text
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]

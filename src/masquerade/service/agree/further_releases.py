@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from masquerade.arrangement import ARRANGEMENTS
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import AttributeTerms
+from masquerade.privacy import GroupRequirement
+from masquerade.protocol import AttributeTerms
 from masquerade.service.agree.boundaries import written_terms
 from masquerade.service.agree.terms import Terms
 

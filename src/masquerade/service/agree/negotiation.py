@@ -18,9 +18,17 @@ from typing import Any
 from masquerade.arrangement import ARRANGEMENTS
 from masquerade.errors import ParameterError
 from masquerade.methods import written_method
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import Contribution, MethodChoice, PassedOver, written_requirement
-from masquerade.protocol.method import ASSEMBLER, Agreed, AskedMethod, Proposal
+from masquerade.privacy import GroupRequirement
+from masquerade.protocol import (
+    ASSEMBLER,
+    Agreed,
+    AskedMethod,
+    Contribution,
+    MethodChoice,
+    PassedOver,
+    Proposal,
+    written_requirement,
+)
 from masquerade.service.agree.arrangements import RULES, THE_REQUEST, Reason, proposal
 from masquerade.service.agree.boundaries import joint_terms
 from masquerade.service.agree.request import Request

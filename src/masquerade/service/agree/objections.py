@@ -19,15 +19,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from masquerade.arrangement import ANSWER, ARRANGEMENTS, MODEL, TABLE, Product
-from masquerade.data.schema import Schema
+from masquerade.data import Schema
 from masquerade.errors import ParameterError, Problem, hint
 from masquerade.methods import product_of, written_method
-from masquerade.net.identity import fingerprint
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import OUTCOMES, Contribution, read_requirement, written_requirement
-from masquerade.protocol.joint_keys import JointKeys
-from masquerade.protocol.method import AskedMethod, Proposal, SessionMethod
+from masquerade.net import fingerprint
+from masquerade.privacy import GroupRequirement, KAnonymity
+from masquerade.protocol import (
+    OUTCOMES,
+    AskedMethod,
+    Contribution,
+    JointKeys,
+    Proposal,
+    SessionMethod,
+    read_requirement,
+    written_requirement,
+)
 from masquerade.service.agree.further_releases import differences
 from masquerade.service.agree.policy import ANY, Policy
 from masquerade.service.agree.request import ClientSignature, Request, read_request

@@ -10,15 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from masquerade.data.schema import Schema
+from masquerade.data import Schema
 from masquerade.errors import Key, ParameterError, Problem, hint
-from masquerade.forms.declared import parameters_of
-from masquerade.forms.form import Form, Problems, key, read_form
-from masquerade.forms.rules import quoted
+from masquerade.forms import Form, Problems, key, parameters_of, quoted, read_form
 from masquerade.methods import full_name, learning_methods, methods_between_parties, parameters_by_method
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.joint_keys import LEAST_RECORDS
-from masquerade.protocol.method import SessionMethod
+from masquerade.privacy import GroupRequirement
+from masquerade.protocol import LEAST_RECORDS, SessionMethod
 from masquerade.service.agree.boundaries import PolicyBoundary
 from masquerade.service.agree.request import MOST_COLLUDING, Cents, Share, Text, Texts, read_privacy
 from masquerade.service.agree.terms import PriceList, ServiceLevel

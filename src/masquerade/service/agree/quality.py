@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from masquerade.anonymize.release import HELP, VerifiedRelease, nearly_lost, said_of_loss
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.anonymize import HELP, VerifiedRelease, nearly_lost, said_of_loss
+from masquerade.privacy import GroupRequirement
 from masquerade.service.agree.answering import priced_columns
 from masquerade.service.agree.arrangements import RULES
 from masquerade.service.agree.policy import ANY
@@ -29,7 +29,7 @@ from masquerade.service.agree.terms import Deal, Terms, cost
 from masquerade.service.cards import SchemaCard
 from masquerade.service.resources import ExpectedQuality
 from masquerade.service.wire.control import PublishedDataset
-from masquerade.utility.classification import release_error
+from masquerade.utility import release_error
 
 Figures = dict[str, float | None]
 LOSSES = "losses"  # beside the figures: what each column lost, and

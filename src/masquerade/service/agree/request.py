@@ -20,11 +20,8 @@ from pydantic import BeforeValidator, Field, PlainValidator
 
 from masquerade.arrangement import ARRANGEMENTS, Arrangement
 from masquerade.errors import Key, ParameterError, Problem, nearest
-from masquerade.forms.declared import words_of
-from masquerade.forms.decoders import convert
-from masquerade.forms.form import Form, Problems, fill, key, kinds_of_keys, known_keys
-from masquerade.jobs.model import Job
-from masquerade.jobs.plan import requirement_of
+from masquerade.forms import Form, Problems, convert, fill, key, kinds_of_keys, known_keys, words_of
+from masquerade.jobs import Job, requirement_of
 from masquerade.methods import (
     learning_methods,
     methods_between_parties,
@@ -35,12 +32,19 @@ from masquerade.methods import (
     unnamed_method,
     written_method,
 )
-from masquerade.net.identity import Identity, is_signed, out_of_date
-from masquerade.privacy.registry import M_PRIVACY, REQUIREMENTS
-from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import OUTCOMES, AttributeTerms, OutcomeRole, written_requirement
-from masquerade.protocol.learn.method import LearningProposal
-from masquerade.protocol.method import AskedMethod, Proposal, RoleName, SessionMethod
+from masquerade.net import Identity, is_signed, out_of_date
+from masquerade.privacy import M_PRIVACY, REQUIREMENTS, GroupRequirement
+from masquerade.protocol import (
+    OUTCOMES,
+    AskedMethod,
+    AttributeTerms,
+    LearningProposal,
+    OutcomeRole,
+    Proposal,
+    RoleName,
+    SessionMethod,
+    written_requirement,
+)
 from masquerade.service.agree.boundaries import RequestedTerms, written_terms
 from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text, insist_on_plain
 

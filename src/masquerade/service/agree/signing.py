@@ -25,10 +25,9 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from masquerade.errors import NotAllowed, ParameterError, PeerRefused
 from masquerade.files import FolderLook, look_at, read_file
-from masquerade.forms.decoders import json_decoder
-from masquerade.forms.form import read_json
-from masquerade.net.identity import Identity, TrustStore, check_name, fingerprint, is_signed, out_of_date, signing_key
-from masquerade.protocol.contract import Contract
+from masquerade.forms import json_decoder, read_json
+from masquerade.net import Identity, TrustStore, check_name, fingerprint, is_signed, out_of_date, signing_key
+from masquerade.protocol import Contract
 from masquerade.service.agree.terms import Deal
 from masquerade.service.canonical import canonical, digest
 from masquerade.service.clock import SYSTEM_CLOCK, Now

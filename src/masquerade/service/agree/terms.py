@@ -14,13 +14,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from masquerade.arrangement import ARRANGEMENTS, Arrangement
-from masquerade.data.schema import AttributeKind
+from masquerade.data import AttributeKind
 from masquerade.errors import ParameterError
-from masquerade.forms.form import Problems, read_json
-from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.requirement import GroupRequirement, without_redundant
-from masquerade.protocol.contract import (
+from masquerade.forms import Problems, read_json
+from masquerade.net import PROTOCOL_VERSION
+from masquerade.privacy import GroupRequirement, KAnonymity, without_redundant
+from masquerade.protocol import (
     OUTCOMES,
     AttributeTerms,
     Contract,

@@ -15,8 +15,7 @@ from typing import Any
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as NoConnection
+from sqlalchemy.exc import DBAPIError, TimeoutError as NoConnection
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -24,7 +23,7 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from masquerade.errors import MasqueradeError, Problem, hint
-from masquerade.forms.form import must_be
+from masquerade.forms import must_be
 from masquerade.service.store import is_outage
 from masquerade.service.wire.problems import DATABASE_AWAY, MEDIA_TYPE, ProblemType, rendered, status_of, usual_type
 

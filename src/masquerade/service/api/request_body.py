@@ -13,10 +13,9 @@ from fastapi import Body
 from pydantic import AfterValidator, WithJsonSchema
 
 from masquerade.arrangement import ARRANGEMENTS
-from masquerade.forms.declared import parameters_of, words_of
-from masquerade.forms.form import kinds_of_keys
+from masquerade.forms import kinds_of_keys, parameters_of, words_of
 from masquerade.methods import requestable_methods
-from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.privacy import REQUIREMENTS
 from masquerade.service.agree.request import MOST_ATTEMPTS, MOST_COLLUDING, MOST_RATIO, Request
 from masquerade.service.canonical import MOST_WHOLE
 

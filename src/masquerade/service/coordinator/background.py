@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from masquerade.audit.log import AuditLog
+from masquerade.audit import AuditLog
 from masquerade.errors import ParameterError, PeerError
 from masquerade.service.clock import wait
 from masquerade.service.coordinator import housekeeping

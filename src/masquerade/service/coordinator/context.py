@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from masquerade.audit.log import AuditLog
+from masquerade.audit import AuditLog
 from masquerade.service.clock import Clock
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.party_links import PartyLinks

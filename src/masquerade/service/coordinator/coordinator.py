@@ -15,8 +15,7 @@ from typing import Any, Self
 
 import structlog
 
-from masquerade.audit.chained_file import last_records
-from masquerade.audit.log import AuditLog
+from masquerade.audit import AuditLog, last_records
 from masquerade.errors import NotFound, ParameterError
 from masquerade.files import FileError, check_space
 from masquerade.methods import plain_method

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from masquerade.errors import MasqueradeError, NotAllowed, PeerRefused
-from masquerade.forms.decoders import convert
+from masquerade.forms import convert
 from masquerade.service.agree.arrangements import RULES, Available, Match
 from masquerade.service.agree.request import Request
 from masquerade.service.agree.terms import ServiceLevel

@@ -14,16 +14,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from masquerade.anonymize.release import Provenance, VerifiedRelease
-from masquerade.anonymize.rollup import CertainRecords, roll_up, with_marks
+from masquerade.anonymize import CertainRecords, Provenance, VerifiedRelease, roll_up, with_marks
 from masquerade.arrangement import ARRANGEMENTS
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Origin, Table
-from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.data import Attribute, Branch, Origin, Schema, Table, Taxonomy
 from masquerade.errors import MasqueradeError, NotAllowed, Problem, RequirementUnreachable
 from masquerade.methods import plain_method
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
+from masquerade.privacy import Conjunction, GroupRequirement, KAnonymity, Requirement
 from masquerade.service.agree.arrangements import THE_REQUEST
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.agree.terms import Terms

@@ -10,8 +10,8 @@ from typing import Any, get_args
 import structlog
 
 from masquerade.errors import Conflict, NotAllowed, ParameterError, PeerUnreachable, Problem
-from masquerade.forms.form import Problems
-from masquerade.protocol.method import RoleName
+from masquerade.forms import Problems
+from masquerade.protocol import RoleName
 from masquerade.service.agree.arrangements import THE_REQUEST, Match, against
 from masquerade.service.agree.objections import departures
 from masquerade.service.agree.quality import QUALITY_TERMS, expected, foresee, limits_of, missed_terms

@@ -18,7 +18,7 @@ from typing import Any
 
 import structlog
 
-from masquerade.anonymize.release import VerifiedRelease
+from masquerade.anonymize import VerifiedRelease
 from masquerade.errors import Conflict, MasqueradeError
 from masquerade.methods import plain_method, product_of
 from masquerade.service.agree.quality import LOST, Figures, limits_of, missed_terms

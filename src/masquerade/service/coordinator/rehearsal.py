@@ -20,7 +20,7 @@ from typing import Any
 from masquerade.arrangement import TABLE
 from masquerade.errors import ParameterError, PeerError, PeerUnreachable
 from masquerade.methods import described, written_method
-from masquerade.protocol.method import SessionMethod
+from masquerade.protocol import SessionMethod
 from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate
 from masquerade.service.agree.request import Request, read_request
 from masquerade.service.agree.terms import Offer, Refusal

@@ -18,18 +18,14 @@ from functools import singledispatch
 from pathlib import Path
 from typing import Any, Literal
 
-from masquerade.anonymize.release import VerifiedRelease
+from masquerade.anonymize import VerifiedRelease
 from masquerade.arrangement import ANSWER, MODEL, TABLE, product_of
-from masquerade.data.write import as_json, write_table
+from masquerade.data import as_json, write_table
 from masquerade.errors import NotFound, ParameterError, shown
 from masquerade.files import sync_folder, write_whole
 from masquerade.methods import plain_method
-from masquerade.protocol.joint_keys import JointRatios
-from masquerade.protocol.learn.learned import Learned
-from masquerade.protocol.method import REPORTED_SETTINGS
-from masquerade.report.other_pages import render_answer, render_model
-from masquerade.report.release import render_report
-from masquerade.report.risks import attacks_on
+from masquerade.protocol import REPORTED_SETTINGS, JointRatios, Learned
+from masquerade.report import attacks_on, render_answer, render_model, render_report
 from masquerade.service.agree import quality
 from masquerade.service.agree.arrangements import RULES
 from masquerade.service.agree.further_releases import can_be_rolled_up

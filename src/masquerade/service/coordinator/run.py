@@ -24,13 +24,9 @@ import structlog
 
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, PeerError, PeerRefused, PeerUnreachable, restored
 from masquerade.methods import method_of
-from masquerade.net.channel import Agreement, PartyAddress
-from masquerade.net.connect import Listener
-from masquerade.net.probe import first_cause
-from masquerade.net.script import Move, Receive
-from masquerade.net.session import run_script
+from masquerade.net import Agreement, Listener, Move, PartyAddress, Receive, first_cause, run_script
 from masquerade.progress import Stage
-from masquerade.protocol.method import Assembly
+from masquerade.protocol import Assembly
 from masquerade.service.agree.negotiation import said_by
 from masquerade.service.agree.signing import SignedContract, TokenIssuer
 from masquerade.service.agree.terms import Refusal
@@ -46,7 +42,7 @@ from masquerade.service.coordinator.sign import Signer, Unsigned
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, is_outage
 from masquerade.service.wire.control import Prepare, Progress, ReadyAt, Start
-from masquerade.utility.classification import release_error
+from masquerade.utility import release_error
 
 # --- progress watch -----------------------------------------------------------------------------------------
 # Watch the parties while they work, and pass their progress on to whoever watches the session.

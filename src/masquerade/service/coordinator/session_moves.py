@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from masquerade.errors import Bug, PeerError, PeerRefused
-from masquerade.forms.decoders import convert
+from masquerade.forms import convert
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.party_links import PartyLinks

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
 from masquerade.errors import BadInput, Key, ParameterError, Problem
-from masquerade.forms.form import Form, Problems, key, read_form
-from masquerade.net.identity import Identity, TrustStore, check_name
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.forms import Form, Problems, key, read_form
+from masquerade.net import Identity, TrustStore, check_name
+from masquerade.protocol import ASSEMBLER
 from masquerade.service.agree.arrangements import THE_REQUEST
 from masquerade.service.agree.request import Duration
 from masquerade.service.clock import SYSTEM_CLOCK, Now

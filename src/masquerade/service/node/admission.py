@@ -14,12 +14,12 @@ from typing import Literal
 
 import msgspec
 
-from masquerade.audit.log import AuditLog
+from masquerade.audit import AuditLog
 from masquerade.errors import BadInput, Conflict, NotFound, ParameterError, PeerRefused
 from masquerade.files import PRIVATE, write_whole
-from masquerade.forms.decoders import json_decoder
-from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.forms import json_decoder
+from masquerade.net import PROTOCOL_VERSION
+from masquerade.protocol import ASSEMBLER
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.arrangements import RULES
 from masquerade.service.agree.objections import against_requester

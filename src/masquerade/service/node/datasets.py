@@ -13,21 +13,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from masquerade.arrangement import MODEL
-from masquerade.data.file_kinds import FILE_SCHEMES, database_path, database_scheme
-from masquerade.data.private_copy import MappedParts, mapped_columns
-from masquerade.data.records import Records
-from masquerade.data.table import Table
-from masquerade.engine.chunks import Engine
+from masquerade.data import FILE_SCHEMES, MappedParts, Records, Table, database_path, database_scheme, mapped_columns
+from masquerade.engine import Engine
 from masquerade.errors import BadInput, DataError, MasqueradeError, ParameterError
-from masquerade.jobs.model import TableSection
-from masquerade.jobs.outputs import section_file
+from masquerade.jobs import TableSection, section_file
 from masquerade.methods import learning_method_of, product_of
-from masquerade.protocol.align.identifiers import identifiers
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.learn.own_records import complete_records
-from masquerade.protocol.learn.site import READERS
-from masquerade.protocol.own_rows import read_own_records, wanted_of_party
-from masquerade.protocol.providers.domains import KEEP_AMONG_PROVIDERS
+from masquerade.protocol import (
+    KEEP_AMONG_PROVIDERS,
+    READERS,
+    Contract,
+    complete_records,
+    identifiers,
+    read_own_records,
+    wanted_of_party,
+)
 from masquerade.service.agree.policy import Policy, check_policy
 from masquerade.service.cards import SchemaCard, card_of
 from masquerade.service.clock import SYSTEM_CLOCK, Clock

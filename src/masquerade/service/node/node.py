@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from masquerade.arrangement import TABLE
-from masquerade.audit.log import AuditLog
+from masquerade.audit import AuditLog
 from masquerade.errors import (
     BadInput,
     Conflict,
@@ -33,8 +33,7 @@ from masquerade.errors import (
     one_line,
 )
 from masquerade.methods import method_of
-from masquerade.protocol.common_records import refuse_unknown_to
-from masquerade.protocol.own_rows import why_whole
+from masquerade.protocol import refuse_unknown_to, why_whole
 from masquerade.service.agree.objections import verified_signer
 from masquerade.service.agree.request import read_request
 from masquerade.service.agree.signing import Nonces, OutOfTime, SignedContract, TokenVerifier, sign, verify_signatures

@@ -23,11 +23,11 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from masquerade.arrangement import Arrangement
-from masquerade.data.schema import Schema
+from masquerade.data import Schema
 from masquerade.errors import MasqueradeError, ParameterError, one_line
 from masquerade.methods import method_of, product_of
-from masquerade.net.identity import Identity, TrustStore
-from masquerade.protocol.disclosure import DisclosedClass, DisclosedColumn
+from masquerade.net import Identity, TrustStore
+from masquerade.protocol import DisclosedClass, DisclosedColumn
 from masquerade.service.agree.arrangements import RULES, against
 from masquerade.service.agree.objections import verified_signer
 from masquerade.service.agree.signing import ClientCertificates, SignedContract, signers

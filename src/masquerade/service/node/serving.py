@@ -18,10 +18,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from masquerade.audit.log import AuditLog
+from masquerade.audit import AuditLog
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, NotFound, ParameterError
 from masquerade.files import FileError
-from masquerade.net.identity import ends_soon, out_of_date
+from masquerade.net import ends_soon, out_of_date
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log

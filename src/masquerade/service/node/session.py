@@ -16,10 +16,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from masquerade.audit.log import AuditLog
-from masquerade.data.records import Records
-from masquerade.data.table import Table
-from masquerade.engine.chunks import Engine
+from masquerade.audit import AuditLog
+from masquerade.data import Records, Table
+from masquerade.engine import Engine
 from masquerade.errors import (
     BadInput,
     Bug,
@@ -34,16 +33,11 @@ from masquerade.errors import (
     RequirementUnreachable,
     one_line,
 )
-from masquerade.jobs.model import engine_of
+from masquerade.jobs import engine_of
 from masquerade.methods import method_of
-from masquerade.net.channel import Agreement, Channel, PartyAddress
-from masquerade.net.connect import Listener
-from masquerade.net.script import Script
-from masquerade.net.session import run_script
+from masquerade.net import Agreement, Channel, Listener, PartyAddress, Script, run_script
 from masquerade.progress import Stage
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.hand_in import OwnPart, ReportedStep
-from masquerade.protocol.method import ASSEMBLER, Seat, forgotten
+from masquerade.protocol import ASSEMBLER, Contract, OwnPart, ReportedStep, Seat, forgotten
 from masquerade.service.agree.arrangements import RULES, against
 from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.signing import SignedContract

@@ -21,16 +21,12 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import Field, PrivateAttr
 
-from masquerade.data.file_kinds import FILE_SCHEMES, database_path, database_scheme
-from masquerade.data.schema import Schema
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data import FILE_SCHEMES, Schema, Taxonomy, database_path, database_scheme
 from masquerade.errors import DataError, Key, ParameterError, written
-from masquerade.forms.form import Form, Problems, fill, key, read_form
-from masquerade.jobs.model import EngineSection, Job, TableSection, schema_of
-from masquerade.net.channel import PartyAddress
-from masquerade.net.identity import Identity, TrustStore, check_name, out_of_date
-from masquerade.protocol.contract import OutcomeRole
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.forms import Form, Problems, fill, key, read_form
+from masquerade.jobs import EngineSection, Job, TableSection, schema_of
+from masquerade.net import Identity, PartyAddress, TrustStore, check_name, out_of_date
+from masquerade.protocol import ASSEMBLER, OutcomeRole
 from masquerade.service.agree.policy import Policy, read_policy
 from masquerade.service.agree.request import Duration, Text, Texts
 from masquerade.service.agree.signing import ClientCertificates

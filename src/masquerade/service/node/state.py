@@ -22,12 +22,12 @@ from typing import Any
 
 import msgspec
 
-from masquerade.audit.log import AuditLog
-from masquerade.data.table import Table
+from masquerade.audit import AuditLog
+from masquerade.data import Table
 from masquerade.errors import Conflict, ParameterError, hint
 from masquerade.files import PRIVATE, FileError, FileExists, FileLock, kept_secret, write_new, write_whole
-from masquerade.forms.decoders import json_decoder
-from masquerade.jobs.outputs import section_file
+from masquerade.forms import json_decoder
+from masquerade.jobs import section_file
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.canonical import canonical
 from masquerade.service.ledger import Ledger

@@ -26,13 +26,17 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, inspect, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
-from sqlalchemy.exc import TimeoutError as NoConnection
-from sqlalchemy.orm import Session as Transaction
-from sqlalchemy.orm import sessionmaker
+from sqlalchemy.exc import (
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    NotSupportedError,
+    ProgrammingError,
+    TimeoutError as NoConnection,
+)
+from sqlalchemy.orm import Session as Transaction, sessionmaker
 
-from masquerade.data.file_kinds import database_path
-from masquerade.data.read_sql import PostgresUrl
+from masquerade.data import PostgresUrl, database_path
 from masquerade.errors import ParameterError, one_line, shown
 from masquerade.files import FileLock
 from masquerade.service.clock import Now

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ScalarSelect, delete, select, update
-from sqlalchemy.orm import Session as Transaction
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import Session as Transaction, aliased
 
 from masquerade.errors import NotFound, shown
 from masquerade.service.resources import Event

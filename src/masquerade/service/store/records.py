@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import NotAllowed, NotFound, ParameterError, shown
-from masquerade.net.identity import check_name
+from masquerade.net import check_name
 from masquerade.service.resources import LedgerEntry, ReleaseFacts, Resource, SessionFacts, Token
 from masquerade.service.store import database as checks
 from masquerade.service.store.database import Database, insert_if_new

@@ -12,13 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, or_, select
-from sqlalchemy.orm import Session as Transaction
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import Session as Transaction, aliased
 
 from masquerade.errors import Conflict, NotFound, ParameterError, Problem, shown
 from masquerade.service.session_states import ALLOWED, COMPUTING, NEEDS_CAUSE, WAITING, Status
-from masquerade.service.store import database, events
-from masquerade.service.store import database as checks
+from masquerade.service.store import database, database as checks, events
 from masquerade.service.store.database import Database
 from masquerade.service.store.records import SessionRecord, reachable_by
 from masquerade.service.store.tables import (

@@ -28,12 +28,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from masquerade.audit.log import CONTROL, AuditLog
+from masquerade.audit import CONTROL, AuditLog
 from masquerade.errors import MasqueradeError, ParameterError, PeerBrokeProtocol, Problem
-from masquerade.forms.decoders import json_decoder
-from masquerade.forms.form import read_json
-from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.net.transcript import Direction
+from masquerade.forms import json_decoder, read_json
+from masquerade.net import PROTOCOL_VERSION, Direction
 from masquerade.progress import Stage
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.agree.terms import PriceList

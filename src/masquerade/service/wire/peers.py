@@ -28,9 +28,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused, PeerUnreachable, Problem
-from masquerade.net.channel import PartyAddress
-from masquerade.net.connect import Listener, listen
-from masquerade.net.identity import Identity, TrustStore, out_of_date
+from masquerade.net import Identity, Listener, PartyAddress, TrustStore, listen, out_of_date
 from masquerade.service.clock import Clock
 from masquerade.service.wire.control import ControlLink, ControlNotes, Health
 from masquerade.service.wire.problems import MEDIA_TYPE, rendered

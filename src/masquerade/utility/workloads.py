@@ -21,18 +21,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.column import Domain, Generalised
-from masquerade.data.continuum import MISSING_CELL, Continuum, Kind, read_interval, read_number
-from masquerade.data.encode import encode
-from masquerade.data.query_log import All, Compared, Condition, Not, QueryLog, Some, comparisons
-from masquerade.data.records import KEPT, TablePart, Wanted, complete_rows
-from masquerade.data.schema import Attribute, AttributeKind
-from masquerade.data.table import Table
-from masquerade.engine.chunks import Chunk
-from masquerade.engine.counts import Counts, Flags, Rows
+from masquerade.data import (
+    KEPT,
+    MISSING_CELL,
+    All,
+    Attribute,
+    AttributeKind,
+    Compared,
+    Condition,
+    Continuum,
+    Domain,
+    Generalised,
+    Kind,
+    Not,
+    QueryLog,
+    Some,
+    Table,
+    TablePart,
+    Wanted,
+    comparisons,
+    complete_rows,
+    encode,
+    read_interval,
+    read_number,
+)
+from masquerade.engine import Chunk, Counts, Flags, Rows
 from masquerade.errors import BadInput, Problem
-from masquerade.forms.declared import parameter
-from masquerade.forms.rules import file, optional
+from masquerade.forms import file, optional, parameter
 from masquerade.utility.comparison import WORKLOAD, Comparison, Released
 
 
@@ -44,7 +59,7 @@ def workload(help: str) -> Any:
 def workload_problems(path: str | None) -> Iterator[Problem]:
     """Say what is wrong with the file, if one is named."""
     if path is not None:
-        from masquerade.data.query_log import kept_query_log  # few jobs have one
+        from masquerade.data import kept_query_log  # few jobs have one
 
         try:
             kept_query_log(path)

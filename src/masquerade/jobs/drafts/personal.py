@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from masquerade.jobs.draft.column_names import folded
-from masquerade.jobs.draft.profile import Profile
+from masquerade.jobs.drafts.column_names import folded
+from masquerade.jobs.drafts.profile import Profile
 
 # --- common names -------------------------------------------------------------------------------------------
 # Frequent first and last names of the larger European languages, by which a column of people's names is

@@ -12,10 +12,20 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from masquerade.data.continuum import ISO_DATE, ISO_TIMES, NUMBER, USUAL_NUMBERS, NumberStyle, read_date
-from masquerade.data.encode import Codes, distinct, is_text, texts
-from masquerade.engine.counts import Counts, value_counts
-from masquerade.jobs.draft.column_names import names_a_code, names_a_date
+from masquerade.data import (
+    ISO_DATE,
+    ISO_TIMES,
+    NUMBER,
+    USUAL_NUMBERS,
+    Codes,
+    NumberStyle,
+    distinct,
+    is_text,
+    read_date,
+    texts,
+)
+from masquerade.engine import Counts, value_counts
+from masquerade.jobs.drafts.column_names import names_a_code, names_a_date
 
 ColumnType = Literal["number", "date", "code", "category", "text"]
 

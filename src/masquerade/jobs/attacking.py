@@ -9,22 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from masquerade.anonymize.release import VerifiedRelease
+from masquerade.anonymize import VerifiedRelease
 from masquerade.arrangement import PROVIDER
-from masquerade.data.file_kinds import database_scheme
-from masquerade.data.read import TableFile
-from masquerade.data.read_parquet import PartedFiles, parted_files
-from masquerade.data.reading import chosen
-from masquerade.data.schema import Schema
-from masquerade.data.table import Table
+from masquerade.data import PartedFiles, Schema, Table, TableFile, chosen, database_scheme, parted_files
 from masquerade.errors import ParameterError
 from masquerade.jobs.guessing import names_of
 from masquerade.jobs.model import DataSection
 from masquerade.jobs.one_table import checked_requirement, table_of_release
-from masquerade.privacy.m_privacy.requirement import MPrivateGroups
-from masquerade.privacy.requirement import Conjunction, Requirement
-from masquerade.risk.attack import Finding, GroupCounts, Scene
-from masquerade.risk.attacks import attack as play
+from masquerade.privacy import Conjunction, MPrivateGroups, Requirement
+from masquerade.risk import Finding, GroupCounts, Scene, attack as play
 
 if TYPE_CHECKING:  # a release at hand needs no job
     from masquerade.jobs.plan import Plan
@@ -143,9 +136,9 @@ def _scene_of_files(
     files: PartedFiles, plan: Plan, schema: Schema, sensitive: Sequence[str], population: int | None
 ) -> Scene:
     """Return the scene of a release that stays in its files, of which the groups are counted on the job's engine."""
-    from masquerade.data.records import rows_of_chunks
+    from masquerade.data import rows_of_chunks
     from masquerade.jobs.rows import opened_engine
-    from masquerade.privacy.check import count_groups
+    from masquerade.privacy import count_groups
 
     qid = plan.requirement.qid_attributes
     parted_files(files.name, Path(), qid)  # that is, it has these

@@ -10,22 +10,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from masquerade.data.table import Missing, Table
-from masquerade.engine.counts import Flags
+from masquerade.data import Missing, Table
+from masquerade.engine import Flags
 from masquerade.errors import ParameterError, given
 from masquerade.jobs.guessing import names_of
 from masquerade.jobs.one_table import checked_requirement
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy import Requirement
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.risk.attack import GroupCounts, Scene
-from masquerade.risk.attacks import attack
-from masquerade.utility.comparison import Comparison, compare, refuse_other_order
-from masquerade.utility.losses import certainty_losses, information_kept, losses_of
-from masquerade.utility.measures import measure, weighted_overlap
+from masquerade.risk import GroupCounts, Scene, attack
+from masquerade.utility import (
+    Comparison,
+    certainty_losses,
+    compare,
+    information_kept,
+    losses_of,
+    measure,
+    refuse_other_order,
+    weighted_overlap,
+)
 
 if TYPE_CHECKING:
-    from masquerade.data.read_parquet import PartedFiles
-    from masquerade.data.schema import Schema
+    from masquerade.data import PartedFiles, Schema
     from masquerade.jobs.plan import Plan
 
 
@@ -96,9 +101,8 @@ def evaluate_files(
     on_stage: OnStage = silent,
 ) -> dict[str, Any]:
     """Return what `evaluate` tells of tables in many files, which an engine counts; `left_out` names the rest."""
-    from masquerade.anonymize.read_back import read_release_back
-    from masquerade.data.read_parquet import parted_files
-    from masquerade.data.records import Wanted, read_chunks
+    from masquerade.anonymize import read_release_back
+    from masquerade.data import Wanted, parted_files, read_chunks
     from masquerade.jobs.model import DataSection
     from masquerade.jobs.rows import opened_engine
 
@@ -162,13 +166,13 @@ def _figures(comparison: Comparison, scene: Scene, rows: int, dropped: int, aske
     on_stage(Stage("attacking"))
     summary["attacks"] = [finding.summary() for finding in attack(scene)]
     if original is not None and asked.queries:
-        from masquerade.utility.queries import query_error
+        from masquerade.utility import query_error
 
         on_stage(Stage(f"asking {asked.queries} queries"))
         summary["query_error"] = query_error(comparison, asked.queries, asked.seed).summary()
     if asked.workload is not None:
-        from masquerade.data.query_log import kept_query_log
-        from masquerade.utility.workload import selections
+        from masquerade.data import kept_query_log
+        from masquerade.utility import selections
 
         on_stage(Stage("asking the workload"))
         log = kept_query_log(asked.workload)
@@ -185,8 +189,7 @@ def _mined(comparison: Comparison, table: Table, target: str | None, asked: _Ask
     mask = None if asked.train is None else np.arange(len(table)) < asked.train
     found: dict[str, Any] = {}
     if target is not None and asked.tested_on:
-        from masquerade.utility.accuracy import accuracies
-        from masquerade.utility.classification import NEEDS_EXTRA, classification_errors, has_sklearn
+        from masquerade.utility import NEEDS_EXTRA, accuracies, classification_errors, has_sklearn
 
         on_stage(Stage("growing decision trees"))
         if has_sklearn():
@@ -202,7 +205,7 @@ def _mined(comparison: Comparison, table: Table, target: str | None, asked: _Ask
             name: _prediction(table, comparison, name, mask, folds or 10, seed) for name in asked.predict
         }
     if asked.clusters:
-        from masquerade.utility.accuracy import clustering
+        from masquerade.utility import clustering
 
         on_stage(Stage("finding clusters"))
         found["clustering"] = clustering(table, comparison.released, asked.clusters, seed)
@@ -213,7 +216,7 @@ def _prediction(
     table: Table, comparison: Comparison, name: str, train: Flags | None, folds: int, seed: int
 ) -> dict[str, Any]:
     """Measure how well the other attributes predict one, in the original and as released."""
-    from masquerade.utility.accuracy import accuracies, prediction_task
+    from masquerade.utility import accuracies, prediction_task
 
     task = prediction_task(table, name)
     others = [column for column in comparison.released if column.name != name]

@@ -17,12 +17,10 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from masquerade.data.continuum import read_date
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.data.taxonomy_files import read_taxonomy
-from masquerade.engine.counts import Counts, value_counts, weighted_counts
+from masquerade.data import Taxonomy, read_date, read_taxonomy
+from masquerade.engine import Counts, value_counts, weighted_counts
 from masquerade.errors import TaxonomyError
-from masquerade.jobs.draft.profile import Profile, is_code
+from masquerade.jobs.drafts.profile import Profile, is_code
 
 # --- hierarchies --------------------------------------------------------------------------------------------
 # Taxonomies that lie beside a table already, such as ARX's hierarchies, where they fit its cells.

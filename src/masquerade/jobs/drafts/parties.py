@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from masquerade.data.read import TableFile
+from masquerade.data import TableFile
 from masquerade.errors import AnswerIsNo, ParameterError
-from masquerade.jobs.draft.draft import (
+from masquerade.jobs.drafts.draft import (
     Draft,
     FileColumns,
     attribute_lines,
@@ -31,8 +31,8 @@ from masquerade.jobs.draft.draft import (
     roles_lines,
     told,
 )
-from masquerade.jobs.draft.profile import Profile
-from masquerade.jobs.draft.roles import propose_roles
+from masquerade.jobs.drafts.profile import Profile
+from masquerade.jobs.drafts.roles import propose_roles
 from masquerade.jobs.outputs import Outputs
 from masquerade.progress import OnStage, Stage, silent
 

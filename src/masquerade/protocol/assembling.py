@@ -16,25 +16,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.release import VerifiedRelease, shuffled
-from masquerade.data.boundary import pruned
-from masquerade.data.column import Generalised
-from masquerade.data.continuum import Continuum
-from masquerade.data.encode import distinct, texts
-from masquerade.data.released import Step
-from masquerade.data.schema import Attribute
-from masquerade.data.table import Origin, Table
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.anonymize import VerifiedRelease, shuffled
+from masquerade.data import Attribute, Continuum, Generalised, Origin, Step, Table, Taxonomy, distinct, pruned, texts
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.script import Receive, Script, Send
-from masquerade.privacy.check import insist, verify, violations_alone, with_violations
-from masquerade.privacy.requirement import Requirement
+from masquerade.net import Receive, Script, Send
+from masquerade.privacy import Requirement, insist, verify, violations_alone, with_violations
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.hand_in import PERCENT, Columns, Received, read_columns, restored, write_columns
 from masquerade.protocol.method import Assembly
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import AttributeLoss
-from masquerade.utility.queries import QueryError, joined_error
+from masquerade.utility import AttributeLoss, Comparison, QueryError, joined_error
 
 # --- joined release -----------------------------------------------------------------------------------------
 # The release assembled from several parties' columns or rows: verified first, then measured and shuffled.

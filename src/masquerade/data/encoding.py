@@ -33,7 +33,7 @@ from masquerade.data.continuum import (
 )
 from masquerade.data.schema import Attribute
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import distinct_values, renumber
+from masquerade.engine import distinct_values, renumber
 from masquerade.errors import DataError, Problem, nearest, shown
 
 Wrong = Callable[[str, int, str], Problem]  # the message, the table's row and the column

@@ -21,7 +21,7 @@ import typer.core
 
 import masquerade
 from masquerade.errors import BadInput, Bug, MasqueradeError, one_line, shown
-from masquerade.jobs.without_pandas import hide_pandas
+from masquerade.jobs import hide_pandas
 
 # --- process ------------------------------------------------------------------------------------------------
 # What a command does to its own process: streams, signals, libraries it can do without, a short end.
@@ -232,7 +232,7 @@ def _wrong_word(error: Any) -> str:
     faults = getattr(error.__cause__, "errors", None)  # it checks words with pydantic, in its newer versions
     if not callable(faults):
         return text
-    from masquerade.forms.form import must_be
+    from masquerade.forms import must_be
 
     hinted = error.param_hint or (error.param.get_error_hint() if error.param else "")
     where = hinted if isinstance(hinted, str) else " / ".join(hinted)

@@ -12,29 +12,33 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from masquerade.data.read import Batches, TableFile
-from masquerade.data.read_parquet import PartedFiles, parted_files
-from masquerade.data.reading import chosen
-from masquerade.data.table import Table
+from masquerade.data import Batches, PartedFiles, Table, TableFile, chosen, parted_files
 from masquerade.errors import DataError, ParameterError, given
 from masquerade.jobs.guessing import names_of
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.risk.keys import Keys, Question, find_keys
-from masquerade.risk.masking import (
+from masquerade.risk import (
+    HELD_BYTES,
+    MEASURES,
+    CodedRows,
     FuzzyDuplicates,
+    Keys,
     Masked,
+    Measure,
+    Question,
     RatioLimit,
+    RowSample,
+    SampleSize,
     Weights,
     checked_weights,
     choose_columns,
+    find_keys,
+    fuzzy_duplicates as collisions,
+    read_rows,
     weights_of,
 )
-from masquerade.risk.masking import fuzzy_duplicates as collisions
-from masquerade.risk.sampling import HELD_BYTES, RowSample, SampleSize
-from masquerade.risk.separation import MEASURES, CodedRows, Measure, read_rows
 
 if TYPE_CHECKING:
-    from masquerade.engine.chunks import Engine
+    from masquerade.engine import Engine
 
 Read = Callable[[SampleSize | None, int], CodedRows]  # of a sample's size, if one is enough, and a seed
 
@@ -199,12 +203,12 @@ def opened_engine(name: str | None, memory: str | None) -> Iterator[Engine | Non
             raise ParameterError(
                 "memory belongs to the engine local; a Dask worker is started with its own --memory-limit"
             )
-        from masquerade.engine.cluster import DaskEngine
+        from masquerade.engine import DaskEngine
 
         with DaskEngine(str(name)) as cluster:
             yield cluster
         return
-    from masquerade.engine.local import LocalEngine, read_size
+    from masquerade.engine import LocalEngine, read_size
     from masquerade.jobs.model import DEFAULT_MEMORY
 
     try:
@@ -222,7 +226,7 @@ def _files(file: TableFile, asked: tuple[str, ...] | None, engine: Engine, on_st
         return
     if engine.name != "local":
         raise ParameterError(f"{file.source}: a cluster reads Parquet where it lies: a file, a folder, or a pattern")
-    from masquerade.data.private_copy import staged_parquet
+    from masquerade.data import staged_parquet
 
     on_stage(Stage("copying the table", detail="to be read in chunks"))
     with staged_parquet(file, asked) as files:

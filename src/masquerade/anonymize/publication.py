@@ -17,22 +17,16 @@ import pyarrow as pa
 from masquerade.anonymize.method import TableMethod, records_of
 from masquerade.anonymize.release import Provenance, VerifiedRelease, shuffled
 from masquerade.anonymize.shared_people import AtHand, SharedPeople, shared_people
-from masquerade.data.column import Coded
-from masquerade.data.encode import without_unused
-from masquerade.data.records import Records, Wanted
-from masquerade.data.released import OnStep, Outcome
-from masquerade.data.schema import Schema
-from masquerade.data.table import Missing, Table
-from masquerade.engine.here import Here
+from masquerade.data import Coded, Missing, OnStep, Outcome, Records, Schema, Table, Wanted, without_unused
+from masquerade.engine import Here
 from masquerade.errors import Bug
-from masquerade.privacy.check import ReleasedRows, Verdict, verify
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy import ReleasedRows, Requirement, Verdict, verify
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.utility.comparison import WORKLOAD, Comparison, counts_before
+from masquerade.utility import WORKLOAD, Comparison, counts_before
 
 if TYPE_CHECKING:
-    from masquerade.data.write import WrittenFile
-    from masquerade.utility.queries import QueryError
+    from masquerade.data import WrittenFile
+    from masquerade.utility import QueryError
 
 Order = Literal["shuffle", "input"]
 
@@ -71,7 +65,7 @@ class Anonymised:
         judged = algorithm.answers_queries if choice is None else choice.answers_queries
         if not judged or not self.outcome.columns or self.comparison.in_chunks is not None:
             return None
-        from masquerade.utility.queries import query_error
+        from masquerade.utility import query_error
 
         return query_error(self.comparison, seed=seed)
 
@@ -79,8 +73,8 @@ class Anonymised:
         """Measure what the weights and the workload are about; nothing where all attributes weigh the same, or none."""
         if workload is None and len(set(self.comparison.weights.values())) < 2:
             return {}
-        from masquerade.data.query_log import kept_query_log
-        from masquerade.utility.measures import Measurer
+        from masquerade.data import kept_query_log
+        from masquerade.utility import Measurer
 
         log = kept_query_log(workload) if workload is not None else None
         return Measurer(self.records.table, workload=log).purpose(self.comparison)
@@ -171,7 +165,7 @@ def publish_records(
     `identifier` is a column of the source that tells people apart, for those whom several providers have. Return the
     release, which holds some of its rows, and the digest of the files.
     """
-    from masquerade.data.write import digest_of
+    from masquerade.data import digest_of
 
     algorithm = algorithm.in_chunks()
     made = _anonymised(
@@ -308,7 +302,7 @@ def _anonymised(
         rows = ReleasedRows(records.name, cells.column_names, Table(cells, origin=records.table.origin))
         cells = cells.drop_columns(withheld)
     else:
-        from masquerade.data.write import remove_withheld, sample_of, write_release
+        from masquerade.data import remove_withheld, sample_of, write_release
 
         files = write_release(
             *outcome.beside(records),
@@ -362,7 +356,7 @@ def _within_boundaries(
 ) -> tuple[Verdict, ...]:
     if not any(part.within_boundaries for part in requirement.parts):
         return verdicts
-    from masquerade.privacy.check import with_violations
+    from masquerade.privacy import with_violations
 
     return with_violations(verdicts, comparison.violations, name)
 

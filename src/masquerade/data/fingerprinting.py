@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.encode import Codes, distinct, is_text, texts
+from masquerade.data.encoding import Codes, distinct, is_text, texts
 
 Fingerprints = NDArray[np.uint64]
 

@@ -11,18 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from masquerade.errors import AnswerIsNo, ParameterError
-from masquerade.forms.declared import checked
-from masquerade.forms.rules import number, whole
+from masquerade.forms import checked, number, whole
 from masquerade.jobs.guessing import names_of
 from masquerade.jobs.learning import QuestionPlan, check_question, columns_in_question, question_contract
 from masquerade.jobs.session import OnParty, PartiesRun, nobody, party_headers, run_folder, sent_by
-from masquerade.net.script import Script
-from masquerade.net.session import run_async
+from masquerade.net import Script, run_async
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.protocol.joint_keys import JointKeys, JointRatios
-from masquerade.protocol.method import Assembly
-from masquerade.risk.masking import Weights, checked_weights, weights_of
-from masquerade.risk.separation import Measure
+from masquerade.protocol import Assembly, JointKeys, JointRatios
+from masquerade.risk import Measure, Weights, checked_weights, weights_of
 
 
 class _Asking(PartiesRun[JointRatios]):

@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from masquerade.engine.counts import occurring, which_occur
+from masquerade.engine import occurring, which_occur
 from masquerade.errors import ParameterError
-from masquerade.jobs.draft.column_names import (
+from masquerade.jobs.drafts.column_names import (
     always_identifies,
     holds_remarks,
     is_about_health,
@@ -20,7 +20,7 @@ from masquerade.jobs.draft.column_names import (
     names_people,
     sounds_sensitive,
 )
-from masquerade.jobs.draft.personal import (
+from masquerade.jobs.drafts.personal import (
     Cells,
     are_diagnosis_codes,
     are_only_words,
@@ -30,9 +30,8 @@ from masquerade.jobs.draft.personal import (
     names_among,
     people_in,
 )
-from masquerade.jobs.draft.profile import Profile
-from masquerade.risk.keys import greedy_key
-from masquerade.risk.separation import CodedRows, SeparatedRows
+from masquerade.jobs.drafts.profile import Profile
+from masquerade.risk import CodedRows, SeparatedRows, greedy_key
 
 # --- roles by name ------------------------------------------------------------------------------------------
 # Which role a column has, by what it is called and what its holder says of it: nobody looks at its cells.

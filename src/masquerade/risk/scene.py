@@ -11,13 +11,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.continuum import ANYTHING, MISSING_CELL, Kind, read_date, read_interval, read_number
-from masquerade.data.encode import distinct as distinct_cells
-from masquerade.data.encode import texts
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.table import Table
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import (
+from masquerade.data import (
+    ANYTHING,
+    MISSING_CELL,
+    Attribute,
+    Kind,
+    Schema,
+    Table,
+    Taxonomy,
+    distinct as distinct_cells,
+    read_date,
+    read_interval,
+    read_number,
+    texts,
+)
+from masquerade.engine import (
     Counts,
     Flags,
     Rows,

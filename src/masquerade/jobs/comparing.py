@@ -8,16 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from masquerade.anonymize.auto import BestRelease, SideBySide, side_by_side
-from masquerade.anonymize.method import TableMethod
-from masquerade.data.table import Missing, Table
+from masquerade.anonymize import BestRelease, SideBySide, TableMethod, side_by_side
+from masquerade.data import Missing, Table
 from masquerade.errors import ParameterError, Problem, given, hint, shown
-from masquerade.forms.declared import checked
-from masquerade.forms.rules import whole
+from masquerade.forms import checked, whole
 from masquerade.jobs.guessing import names_of, table_of
 from masquerade.jobs.one_table import checked_requirement
 from masquerade.methods import described, table_methods
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy import Requirement
 from masquerade.progress import OnStage, Stage, silent
 
 
@@ -55,15 +53,14 @@ class Contest(SideBySide):
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, for notebooks."""
-        from masquerade.report.other_pages import render_comparison
-        from masquerade.report.release import framed
+        from masquerade.report import framed, render_comparison
 
         return framed(render_comparison(self))
 
     def report(self, path: str | Path) -> None:
         """Write the rows with a chart of risk against loss: one HTML file that needs no network."""
         from masquerade.files import write_whole
-        from masquerade.report.other_pages import render_comparison
+        from masquerade.report import render_comparison
 
         write_whole(Path(path), render_comparison(self))
 

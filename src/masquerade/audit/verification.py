@@ -34,7 +34,7 @@ from masquerade.audit.log import (
     read_genesis,
 )
 from masquerade.errors import AnswerIsNo, DataError, ParameterError, shown
-from masquerade.net.identity import fingerprint, party_of
+from masquerade.net import fingerprint, party_of
 
 
 @dataclass(frozen=True)

@@ -22,19 +22,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data.continuum import ISO_DATE, USUAL_NUMBERS, NumberStyle
-from masquerade.data.encode import MISSING_VALUES
-from masquerade.data.read import TableFile
-from masquerade.data.reading import RawTable, chosen
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.data.taxonomy_files import interval_taxonomy, outline_of_rows
-from masquerade.engine.counts import pair_counts, which_occur
+from masquerade.data import (
+    ISO_DATE,
+    MISSING_VALUES,
+    USUAL_NUMBERS,
+    NumberStyle,
+    RawTable,
+    TableFile,
+    Taxonomy,
+    chosen,
+    interval_taxonomy,
+    outline_of_rows,
+)
+from masquerade.engine import pair_counts, which_occur
 from masquerade.errors import AnswerIsNo, ParameterError, TaxonomyError
 from masquerade.files import FileExists, replacing_together
-from masquerade.jobs.draft.column_names import always_identifies, names_people
-from masquerade.jobs.draft.profile import ColumnType, Profile, also_read_as, profile
-from masquerade.jobs.draft.roles import RoleProposal, propose_roles
-from masquerade.jobs.draft.trees import (
+from masquerade.jobs.drafts.column_names import always_identifies, names_people
+from masquerade.jobs.drafts.profile import ColumnType, Profile, also_read_as, profile
+from masquerade.jobs.drafts.roles import RoleProposal, propose_roles
+from masquerade.jobs.drafts.trees import (
     Paths,
     balanced,
     beside,

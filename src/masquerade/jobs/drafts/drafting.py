@@ -1,15 +1,14 @@
-"""Draft a first job file; see `masquerade.jobs.draft`."""
+"""Draft a first job file; see `masquerade.jobs.drafts`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from masquerade.data.read import TableFile
-from masquerade.data.released import OnStep
+from masquerade.data import OnStep, TableFile
 from masquerade.errors import ParameterError
-from masquerade.jobs.draft.draft import DEFAULT_K, Draft, draft_job, refuse_existing
-from masquerade.jobs.draft.parties import draft_mashup
+from masquerade.jobs.drafts.draft import DEFAULT_K, Draft, draft_job, refuse_existing
+from masquerade.jobs.drafts.parties import draft_mashup
 from masquerade.jobs.guessing import names_of
 from masquerade.jobs.outputs import outputs_beside
 from masquerade.jobs.plan import Plan, known_method

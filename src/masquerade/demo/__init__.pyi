@@ -1,0 +1,1 @@
+from .demo import Demo as Demo, run_demo as run_demo

@@ -1,0 +1,86 @@
+from .accuracy import (
+    accuracies as accuracies,
+    clustering as clustering,
+    naive_bayes_accuracy as naive_bayes_accuracy,
+    prediction_task as prediction_task,
+    raw_feature as raw_feature,
+)
+from .classification import (
+    NEEDS_EXTRA as NEEDS_EXTRA,
+    classification_errors as classification_errors,
+    error_of as error_of,
+    has_sklearn as has_sklearn,
+    release_error as release_error,
+    training_splits as training_splits,
+)
+from .comparison import (
+    WORKLOAD as WORKLOAD,
+    Answer as Answer,
+    Comparison as Comparison,
+    CountsBefore as CountsBefore,
+    Shown as Shown,
+    compare as compare,
+    counts_before as counts_before,
+    number_groups as number_groups,
+    read_back as read_back,
+    refuse_other_order as refuse_other_order,
+    refuse_other_rows as refuse_other_rows,
+)
+from .losses import (
+    AttributeLoss as AttributeLoss,
+    Penalties as Penalties,
+    certainty_losses as certainty_losses,
+    certainty_penalties as certainty_penalties,
+    guiding_penalties as guiding_penalties,
+    information_kept as information_kept,
+    information_loss as information_loss,
+    joined_losses as joined_losses,
+    losses_of as losses_of,
+    rounded as rounded,
+    shown_to_others as shown_to_others,
+    with_suppressed as with_suppressed,
+)
+from .measures import (
+    CLASSIFICATION_ERROR as CLASSIFICATION_ERROR,
+    CLASSIFICATION_METRIC as CLASSIFICATION_METRIC,
+    COUNTED as COUNTED,
+    MEASURES as MEASURES,
+    NCP as NCP,
+    NEEDING_CLASS as NEEDING_CLASS,
+    NEEDING_WORKLOAD as NEEDING_WORKLOAD,
+    QUERY_ERROR as QUERY_ERROR,
+    Measurer as Measurer,
+    cost as cost,
+    margin as margin,
+    measure as measure,
+    ncp as ncp,
+    usual_measure as usual_measure,
+    weighted_overlap as weighted_overlap,
+)
+from .queries import (
+    MOST_ERROR as MOST_ERROR,
+    Query as Query,
+    QueryError as QueryError,
+    error_of_holder as error_of_holder,
+    estimated_answers as estimated_answers,
+    holders_error as holders_error,
+    joined_error as joined_error,
+    queries_of_holder as queries_of_holder,
+    query_error as query_error,
+    true_answers as true_answers,
+)
+from .scores import (
+    FIXED_ONE as FIXED_ONE,
+    SCORES as SCORES,
+    Score as Score,
+    entropy_sum as entropy_sum,
+    fixed as fixed,
+    info_gain as info_gain,
+    score_named as score_named,
+)
+from .workloads import (
+    edges_of as edges_of,
+    selections as selections,
+    workload as workload,
+    workload_problems as workload_problems,
+)
