@@ -29,7 +29,7 @@ from masquerade.protocol import (
     Assembly,
     Contract,
     Contribution,
-    Seat,
+    Participant,
     SessionMethod,
     identifiers,
     terms_of,
@@ -165,7 +165,7 @@ def _played(contract: Contract, method: SessionMethod, tables: dict[str, mq.Tabl
     scripts: dict[str, Any] = {ASSEMBLER: method.assembler(Assembly(contract))}
     for name, table in tables.items():
         people = identifiers(table, "id", "strip") if contract.provider is None else ()
-        scripts[name] = method.party(Seat(name, contract, table, people))
+        scripts[name] = method.party(Participant(name, contract, table, people))
     made = _timed(lambda: run_together(scripts, wire)[ASSEMBLER])
     return replace(made, sent=sum(len(message.data) for message in wire.heard))
 

@@ -110,8 +110,8 @@ def transfers() -> list[Figure]:
     def look_up() -> None:
         tables[1].receive_bits(tables[0].offer_bits(tables[1].ask(wanted, entries), bits))
 
-    def plant() -> None:
-        trees[1].receive(trees[0].plant(trees[1].ask(wanted, entries), count, entries)[1])
+    def answer() -> None:
+        trees[1].receive(trees[0].answer(trees[1].ask(wanted, entries), count, entries)[1])
 
     def multiply() -> None:
         message = products[1].ask(np.arange(20_000))
@@ -120,7 +120,7 @@ def transfers() -> list[Figure]:
     return [
         *figures,
         figure("bits of tables of 1,508 looked up", count, best(look_up)),
-        figure("leaves of punctured trees of 1,508", count * entries, best(plant)),
+        figure("leaves of punctured trees of 1,508", count * entries, best(answer)),
         figure("products mod 2^32", 20_000, best(multiply)),
     ]
 

@@ -11,7 +11,7 @@ import pyarrow.parquet
 
 import masquerade as mq
 from masquerade.anonymize import Folder, Provenance, TableMethod, publish_records, wanted_of
-from masquerade.data import parted_files, read_chunks
+from masquerade.data import partitioned_files, read_chunks
 from masquerade.engine import Engine, LocalEngine
 
 MISSING = ("", "?")
@@ -56,7 +56,7 @@ def in_chunks(
 
 
 def _in_small_parts(folder: Path) -> Any:
-    files = parted_files("table", folder)
+    files = partitioned_files("table", folder)
     object.__setattr__(files, "parts", lambda _: type(files).parts(files, 40))
     return files
 

@@ -19,7 +19,7 @@ from installed_package import ROOT, install, python
 from masquerade.methods.registry import methods
 from masquerade.net.memory import Wire, run_together
 from masquerade.privacy import REQUIREMENTS
-from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, Proposal, Seat, written_requirement
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, Participant, Proposal, written_requirement
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 PACKAGE = "masquerade_extras"
@@ -107,11 +107,11 @@ def test_the_protocol_joins_two_parties_and_tells_nothing_else(extras: ModuleTyp
         method=method.settings(),
     )
     people = [str(number).encode() for number in range(len(table))]
-    seats = {
-        "bank": Seat("bank", contract, table, people),
-        "clinic": Seat("clinic", contract, table.take(np.arange(2, 7)), people[2:7]),
+    participants = {
+        "bank": Participant("bank", contract, table, people),
+        "clinic": Participant("clinic", contract, table.take(np.arange(2, 7)), people[2:7]),
     }
-    scripts = {name: method.party(seat) for name, seat in seats.items()}
+    scripts = {name: method.party(participant) for name, participant in participants.items()}
     wire = Wire()
     done = run_together({**scripts, ASSEMBLER: method.assembler(Assembly(contract))}, wire)
     assert (done["bank"], done["clinic"]) == (5, 5)

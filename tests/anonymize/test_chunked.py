@@ -14,8 +14,8 @@ from chunked import MISSING, in_chunks, plain, rows_of, told, write_parts
 from masquerade.anonymize import wanted_of
 from masquerade.anonymize.mondrian import counted_cuts, linked
 from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
-from masquerade.data import parted_files, read_chunks
-from masquerade.data.write import stretched
+from masquerade.data import partitioned_files, read_chunks
+from masquerade.data.write import expanded
 from masquerade.engine import LocalEngine
 from masquerade.engine.local import LocalChunks
 from masquerade.errors import Bug, DataError, ParameterError, RequirementUnreachable
@@ -179,7 +179,7 @@ def test_groups_that_one_chunk_has_are_cut_where_they_are(
     monkeypatch.setattr(LocalEngine, "rows_at_once", lambda *_: rows_at_once)
     monkeypatch.setattr(LocalChunks, "exchange", exchange)
     with LocalEngine(threads=1, folder=tmp_path) as engine:
-        files = parted_files("people", tmp_path)
+        files = partitioned_files("people", tmp_path)
         object.__setattr__(files, "parts", lambda _: type(files).parts(files, 40))
         records = read_chunks(files, wanted_of(SCHEMA, requirement, None, (), "drop", MISSING), engine)
         assert len(records.chunks) == 1
@@ -252,12 +252,12 @@ def test_shuffled_rows_are_the_same_in_an_order_of_their_own(tmp_path: Path) -> 
     assert rows_of(rows) == rows_of(whole.table)
 
 
-def test_the_order_is_stretched_from_a_secret() -> None:
+def test_the_order_is_expanded_from_a_secret() -> None:
     """Whoever takes over from a lost worker puts the same rows into the same files; nobody else knows which."""
     secret = bytes(range(32))
-    one, again = stretched(secret, 1, 3, 100), stretched(secret, 1, 3, 100)
+    one, again = expanded(secret, 1, 3, 100), expanded(secret, 1, 3, 100)
     assert np.array_equal(one, again)
-    for other in (stretched(secret, 2, 3, 100), stretched(secret, 1, 4, 100), stretched(bytes(32), 1, 3, 100)):
+    for other in (expanded(secret, 2, 3, 100), expanded(secret, 1, 4, 100), expanded(bytes(32), 1, 3, 100)):
         assert not np.isin(one, other).any()
 
 

@@ -24,7 +24,7 @@ from masquerade.net.memory import SentMessage, Wire, run_together
 from masquerade.protocol import ASSEMBLER, Assembly, Contract
 from masquerade.protocol.assembling import assemble
 from masquerade.protocol.common_records import _digest
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.test_mashup import SCHEMA, contract_of
 
 PEOPLE = 8  # two classes: 256 vectors
@@ -37,7 +37,7 @@ HOLDERS = {"Sex": "bank", "Job": "loans"}
 def session(classes: dict[str, str]) -> tuple[Contract, dict[str, Any]]:
     holders = {name: holder for name, holder in {**HOLDERS, "Salary": "tax"}.items() if holder in classes}
     contract = contract_of(mq.KAnonymity(["Sex", "Job"], k=2), holders, argmax="plain")
-    scripts = {name: seated(name, contract, held(classes[name]), IDS) for name in contract.parties}
+    scripts = {name: party_script(name, contract, held(classes[name]), IDS) for name in contract.parties}
     return contract, scripts
 
 

@@ -28,7 +28,7 @@ from masquerade.protocol.tds.instruction_code import pack
 from masquerade.service import Health, PeerHttp
 from masquerade.service.wire.peers import serve
 from papers.paper_tables import loan_table
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.tampering import changing
 from protocol.test_mashup import LOANS, REQUIREMENT, contract_of
 
@@ -125,7 +125,7 @@ def test_a_plain_table_takes_what_it_has_on_the_wire() -> None:
 
 def mashup(**tampering: Any) -> dict[str, Any]:
     contract = contract_of(REQUIREMENT, LOANS, argmax="plain")
-    made: dict[str, Any] = {name: seated(name, contract, loan_table(), IDS) for name in contract.parties}
+    made: dict[str, Any] = {name: party_script(name, contract, loan_table(), IDS) for name in contract.parties}
     for kind, changes in tampering.items():
         made["bank"] = changing(made["bank"], kind, **changes)
     made[ASSEMBLER] = assemble(Assembly(contract))

@@ -20,7 +20,7 @@ from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.protocol.mondrian.checks import CutChecks
 from masquerade.protocol.mondrian.own_cuts import BestCuts, OwnGroups
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.test_joint_mondrian import contract_of
 
 
@@ -61,7 +61,7 @@ class DishonestBank:
             patched.setattr(CutChecks, "_ask", asking)
             patched.setattr(OwnGroups, "best", knowing)
             patched.setattr(BestCuts, "without", lambda cuts, _: cuts)  # never too few
-            run_together({name: seated(name, contract, table(disease), ids) for name in contract.parties})
+            run_together({name: party_script(name, contract, table(disease), ids) for name in contract.parties})
 
 
 def answers(

@@ -23,7 +23,7 @@ from masquerade.net.memory import run_together
 from masquerade.protocol.sensitive.back_ends import rows_satisfy
 from masquerade.protocol.sensitive.checks import RemoteChecks, prepare_checks
 from masquerade.protocol.sensitive.split_counts import PublicGroups
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.test_mashup import SCHEMA, contract_of
 
 K, PEOPLE = 4, 24
@@ -88,7 +88,7 @@ class DishonestBank:
             patched.setattr(RemoteChecks, "_parts", forged)
             patched.setattr(RemoteChecks, "ask", asking)
             patched.setattr(LocalView, "best", knowing)
-            run_together({name: seated(name, contract, table(disease), ids) for name in contract.parties})
+            run_together({name: party_script(name, contract, table(disease), ids) for name in contract.parties})
 
 
 class EndOfAttack(Exception):  # not an error: the bank has asked all it wanted

@@ -16,7 +16,7 @@ from masquerade.protocol.align.align import EqualityProof, EqualityShare, align,
 from masquerade.protocol.align.curve import Positions
 from masquerade.protocol.assembling import assemble
 from papers.paper_tables import loan_table
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.tampering import changing, tampering
 from protocol.test_mashup import REQUIREMENT, contract_of
 
@@ -54,9 +54,9 @@ def test_a_comparer_that_claims_a_whole_table_is_named_before_a_record_is_used(h
     comparer = contract.parties[-1]
     table = loan_table()
     few = table.take(np.arange(3))
-    scripts: dict[str, Any] = {name: seated(name, contract, table, KNOWN) for name in contract.parties[:-1]}
+    scripts: dict[str, Any] = {name: party_script(name, contract, table, KNOWN) for name in contract.parties[:-1]}
     scripts[comparer] = answering(
-        seated(comparer, contract, few, KNOWN[:3]), contract.parties.index("bank"), everybody(len(table))
+        party_script(comparer, contract, few, KNOWN[:3]), contract.parties.index("bank"), everybody(len(table))
     )
     wire = Wire()
     with pytest.raises(PeerBrokeProtocol, match="cannot account for the people") as caught:

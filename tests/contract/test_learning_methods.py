@@ -27,7 +27,7 @@ from masquerade.protocol import (
     Learned,
     LearningMethod,
     LearningProposal,
-    Seat,
+    Participant,
     alone_at,
 )
 from masquerade.protocol.learn.frame import LearnedModel
@@ -83,7 +83,7 @@ def learned_by(method: LearningMethod, contract: Contract, table: Table, wire: W
     scripts: dict[str, Any] = {ASSEMBLER: method.collector(Collection(contract))}
     for name, own in zip(contract.parties, tables_of(contract, table), strict=True):
         ids = [str(each).encode() for each in own.arrow["person"].to_pylist()]
-        scripts[name] = method.party(Seat(name, contract, own, ids))
+        scripts[name] = method.party(Participant(name, contract, own, ids))
     found: Learned = run_together(scripts, wire)[ASSEMBLER]
     return found
 
@@ -211,7 +211,7 @@ def test_parties_whose_classes_differ_stop_and_say_so() -> None:
     scripts: dict[str, Any] = {ASSEMBLER: made.collector(Collection(contract))}
     for name, table in zip(contract.parties, (own, other), strict=True):
         ids = [str(each).encode() for each in table.arrow["person"].to_pylist()]
-        scripts[name] = made.party(Seat(name, contract, table, ids))
+        scripts[name] = made.party(Participant(name, contract, table, ids))
     with pytest.raises(DataError, match=r"has other classes than .* for some of the 60 common records"):
         run_together(scripts)
 
@@ -237,7 +237,7 @@ def test_whoever_hands_in_another_model_is_noticed() -> None:
 
     scripts: dict[str, Any] = {ASSEMBLER: made.collector(Collection(contract))}
     for name, own in zip(contract.parties, tables_of(contract, example.table), strict=True):
-        script = made.party(Seat(name, contract, own))
+        script = made.party(Participant(name, contract, own))
         scripts[name] = lying(script) if name == "berta" else script
     with pytest.raises(PeerBrokeProtocol, match="anna and berta handed in different models"):
         run_together(scripts)

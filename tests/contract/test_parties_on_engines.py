@@ -22,12 +22,12 @@ import masquerade as mq
 from chunked import rows_of, write_parts
 from dask_cluster import cluster
 from examples import examples
-from masquerade.data import Records, parted_files
+from masquerade.data import Records, partitioned_files
 from masquerade.engine import DaskEngine, Engine, LocalEngine
 from masquerade.net import Script
 from masquerade.net.memory import SentMessage, Wire
 from masquerade.net.script import decode
-from masquerade.protocol import Contract, Seat, common_records, read_own_records, wanted_of_party
+from masquerade.protocol import Contract, Participant, common_records, read_own_records, wanted_of_party
 from masquerade.protocol.hand_in import Columns
 from masquerade.protocol.mondrian.method import JointMondrian
 from protocol.test_boundaries import METHODS, QID as LIMITED, bounded, contract_of as within_boundaries, records
@@ -101,8 +101,8 @@ ON_A_CLUSTER = ("tds, sensitive values elsewhere, often refused", "mondrian, sen
 def one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """All parties know which records are common, and in which order, without a message."""
 
-    def common_rows(seat: Seat) -> Script[Any]:
-        known = {each: row for row, each in enumerate(map(bytes, seat.identifiers))}
+    def common_rows(participant: Participant) -> Script[Any]:
+        known = {each: row for row, each in enumerate(map(bytes, participant.identifiers))}
         common = [each for each in known if not each.startswith(b"only-")]
         return np.array([known[each] for each in sorted(common)])
         yield
@@ -149,7 +149,7 @@ class Stored:
             return None
         write_parts(table.arrow, self.folder / name)
         wanted, how = wanted_of_party(name, self.contract, table.schema, "id", "drop", ("", "?"))
-        files = parted_files(name, self.folder, wanted.used)
+        files = partitioned_files(name, self.folder, wanted.used)
         found, ids = read_own_records(files, wanted, self.engines[name], how)
         assert list(ids) == [each.as_py().encode() for each in table.arrow.column("id")]
         return found

@@ -48,7 +48,7 @@ from masquerade.protocol import (
     written_requirement,
 )
 from privacy.definitions import PROVIDER, SENSITIVE, definition_of, satisfied
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def test_contract(
     on_one_table = mq.MPrivacy(session.m, requirement, PROVIDER) if session.is_horizontal else requirement
     scripts: dict[str, Any] = {ASSEMBLER: made.assembler(Assembly(contract, schema))}
     for name in session.parties:
-        scripts[name] = seated(name, contract, *session.table_of(name, contract, frame, schema))
+        scripts[name] = party_script(name, contract, *session.table_of(name, contract, frame, schema))
     violated = [part for part in on_one_table.parts if not holds_of_everybody(part, records)]
     if hopeless_at_once(violated, entry.leaves_out(made)):
         with pytest.raises(mq.RequirementUnreachable):

@@ -11,12 +11,12 @@ from hypothesis import given, settings, strategies as st
 from crypto.two_parties import looks_random, set_up
 from examples import examples
 from masquerade.crypto import (
-    BlockPicker,
-    BlockPlanter,
+    BlockReceiver,
+    BlockSender,
     TransferReceiver,
     TransferSender,
-    UnitPicker,
-    UnitPlanter,
+    UnitReceiver,
+    UnitSender,
     WordType,
 )
 from masquerade.errors import BadMessage, ParameterError
@@ -33,11 +33,11 @@ def transfers() -> Transfers:
 
 def both(
     leaves: int, columns: int, block: int, word: WordType, transfers: Transfers
-) -> tuple[BlockPlanter, BlockPicker]:
+) -> tuple[BlockSender, BlockReceiver]:
     session = b"blocks %d" % next(tables)
     return (
-        BlockPlanter(session, transfers[0], leaves, columns, block, word),
-        BlockPicker(session, transfers[1], leaves, columns, block, word),
+        BlockSender(session, transfers[0], leaves, columns, block, word),
+        BlockReceiver(session, transfers[1], leaves, columns, block, word),
     )
 
 
@@ -55,11 +55,11 @@ def test_rows_are_added_up_by_leaf_and_block(
 ) -> None:
     random = np.random.default_rng(seed)
     chosen, rows = random.integers(0, leaves, n), random.integers(0, 1 << 16, (n, columns)).astype(word)
-    planter, picker = both(leaves, columns, block, word, transfers)
-    trees = planter.plant(picker.ask(chosen.astype(np.uint64)), n)
-    total = picker.stretch(trees) + planter.stretch()
+    sending, receiving = both(leaves, columns, block, word, transfers)
+    trees = sending.answer(receiving.ask(chosen.astype(np.uint64)), n)
+    total = receiving.expand(trees) + sending.expand()
     at = np.arange(n) // block, chosen
-    np.add.at(total, at, picker.complete(planter.mask(rows)))
+    np.add.at(total, at, receiving.complete(sending.mask(rows)))
     expected = np.zeros((-(-n // block), leaves, columns), word)
     np.add.at(expected, at, rows)
     assert np.array_equal(total, expected)
@@ -67,23 +67,23 @@ def test_rows_are_added_up_by_leaf_and_block(
 
 def test_all_that_travels_looks_random(transfers: Transfers) -> None:
     n = 300
-    planter, picker = both(3, 40, 50, NARROW, transfers)
-    asked = picker.ask(np.zeros(n, np.uint64))
-    trees = planter.plant(asked, n)
-    ours = planter.stretch()
-    picker.stretch(trees)
-    masked = planter.mask(np.zeros((n, 40), np.uint16))
-    for message in (trees, masked, ours.tobytes(), picker.complete(masked).tobytes()):
+    sending, receiving = both(3, 40, 50, NARROW, transfers)
+    asked = receiving.ask(np.zeros(n, np.uint64))
+    trees = sending.answer(asked, n)
+    ours = sending.expand()
+    receiving.expand(trees)
+    masked = sending.mask(np.zeros((n, 40), np.uint16))
+    for message in (trees, masked, ours.tobytes(), receiving.complete(masked).tobytes()):
         assert looks_random(message)
 
 
 def test_messages_of_another_length_are_refused(transfers: Transfers) -> None:
-    planter, picker = both(3, 10, 5, NARROW, transfers)
-    picker.stretch(planter.plant(picker.ask(np.zeros(7, np.uint64)), 7))
-    planter.stretch()
-    masked = planter.mask(np.zeros((7, 10), np.uint16))
+    sending, receiving = both(3, 10, 5, NARROW, transfers)
+    receiving.expand(sending.answer(receiving.ask(np.zeros(7, np.uint64)), 7))
+    sending.expand()
+    masked = sending.mask(np.zeros((7, 10), np.uint16))
     with pytest.raises(BadMessage, match=r"7 masked rows take 140 bytes. Got 139"):
-        picker.complete(masked[:-1])
+        receiving.complete(masked[:-1])
     with pytest.raises(ParameterError, match="at least one record"):
         both(3, 10, 0, NARROW, transfers)
 
@@ -96,9 +96,9 @@ def test_any_row_may_take_the_place_of_a_unit_vector(
     random = np.random.default_rng(seed)
     chosen, own = random.integers(0, rows, n), random.integers(0, 1 << 16, (n, columns)).astype(np.uint16)
     session = b"rows %d" % next(tables)
-    planter = UnitPlanter(session, transfers[0], rows, columns, NARROW)
-    picker = UnitPicker(session, transfers[1], rows, columns, NARROW)
-    picker.receive(*planter.plant_rows(picker.ask(chosen.astype(np.uint64)), own))
+    sending = UnitSender(session, transfers[0], rows, columns, NARROW)
+    receiving = UnitReceiver(session, transfers[1], rows, columns, NARROW)
+    receiving.receive(*sending.answer_rows(receiving.ask(chosen.astype(np.uint64)), own))
     expected = np.zeros((rows, columns), np.uint16)
     np.add.at(expected, chosen, own)
-    assert np.array_equal(planter.share() + picker.share(), expected)
+    assert np.array_equal(sending.share() + receiving.share(), expected)

@@ -69,13 +69,13 @@ def test_long_arrays_and_all_forms_of_tweaks_agree() -> None:
     assert len(hashing.hash(blocks[:0], 0)) == 0
 
 
-def test_a_stretched_block_begins_with_its_hash() -> None:
+def test_an_expanded_block_begins_with_its_hash() -> None:
     hashing, blocks = TweakedHash(KEY), random_blocks(100)
-    stretched = hashing.stretch(blocks, 5, 7)
-    assert stretched.shape == (100, 7)
-    assert np.array_equal(stretched[:, :2], hashing.hash(blocks, 5))
-    assert np.array_equal(stretched[:, :1], hashing.stretch(blocks, 5, 1))
-    assert len(np.unique(stretched)) == stretched.size
+    expanded = hashing.expand(blocks, 5, 7)
+    assert expanded.shape == (100, 7)
+    assert np.array_equal(expanded[:, :2], hashing.hash(blocks, 5))
+    assert np.array_equal(expanded[:, :1], hashing.expand(blocks, 5, 1))
+    assert len(np.unique(expanded)) == expanded.size
 
 
 def test_a_correlation_does_not_survive_the_hash() -> None:
@@ -144,4 +144,4 @@ def test_wrong_lengths_are_refused() -> None:
     with pytest.raises(ParameterError, match=r"2 blocks take 32 bytes\. Got 31"):
         blocks_from_bytes(bytes(31), 2)
     with pytest.raises(ParameterError, match="64 bits"):
-        TweakedHash(KEY).stretch(np.zeros((1, 2), np.uint64), np.ones((1, 2), np.uint64), 4)
+        TweakedHash(KEY).expand(np.zeros((1, 2), np.uint64), np.ones((1, 2), np.uint64), 4)

@@ -21,8 +21,8 @@ from crypto.two_parties import set_up
 from homes import home
 from masquerade.crypto import (
     BidWords,
-    BlockPicker,
-    BlockPlanter,
+    BlockReceiver,
+    BlockSender,
     Delta,
     Evaluator,
     Garbler,
@@ -35,8 +35,8 @@ from masquerade.crypto import (
     TransferReceiver,
     TripleMaking,
     TweakedHash,
-    UnitPicker,
-    UnitPlanter,
+    UnitReceiver,
+    UnitSender,
     UnitVectors,
     batches,
     compare_bids,
@@ -220,10 +220,10 @@ def test_tables_by_definition() -> None:
 
 def test_trees() -> None:
     sender, receiver = set_up(b"known")
-    planting, picking = TreeSender(b"known", sender), TreeReceiver(b"known", receiver)
-    ask = picking.ask(np.array([0, 4, 2], np.uint64), 5)
-    leaves, answer = planting.plant(ask, 3, 5)
-    heard = picking.receive(answer)
+    sending, receiving = TreeSender(b"known", sender), TreeReceiver(b"known", receiver)
+    ask = receiving.ask(np.array([0, 4, 2], np.uint64), 5)
+    leaves, answer = sending.answer(ask, 3, 5)
+    heard = receiving.receive(answer)
     assert digest(ask, answer) == "bcf93863c5b9c70e"
     assert digest(leaves, heard) == "7ab68d928e01ea0e"
 
@@ -231,13 +231,13 @@ def test_trees() -> None:
 def test_trees_by_definition(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first two nodes are a transfer's; a node's children are H(node, (number of the tree, 2·level + side))."""
     sender, receiver = set_up(b"known")
-    planting, picking = TreeSender(b"known", sender), TreeReceiver(b"known", receiver)
-    planting.plant(picking.ask(np.array([1], np.uint64), 3), 1, 3)  # so that the next has number 1
-    picking._waiting = None
-    ask = picking.ask(np.array([5], np.uint64), 6)
+    sending, receiving = TreeSender(b"known", sender), TreeReceiver(b"known", receiver)
+    sending.answer(receiving.ask(np.array([1], np.uint64), 3), 1, 3)  # so that the next has number 1
+    receiving._waiting = None
+    ask = receiving.ask(np.array([5], np.uint64), 6)
     first = np.arange(4, dtype=np.uint64).reshape(2, 1, 2)
     monkeypatch.setattr(SentBatch, "random", lambda _: tuple(first))
-    leaves, _ = planting.plant(ask, 1, 6)
+    leaves, _ = sending.answer(ask, 1, 6)
     key = derive_key(b"known", b"punctured-trees")
     level = numbers(first)
     for depth in (1, 2):
@@ -262,12 +262,12 @@ def test_pseudorandom_rows_and_unit_products() -> None:
     assert np.array_equal(totals[0], expected[:, :11].sum(axis=0, dtype=np.uint16))
 
     sender, receiver = set_up(b"known")
-    planter = UnitPlanter(b"known", sender, 4, 3, word)
-    picker = UnitPicker(b"known", receiver, 4, 3, word)
-    ask = picker.ask(np.array([3, 0, 0], np.uint64))
-    trees, told = planter.plant(ask, np.array([1, 2, 3], np.uint64))
-    picker.receive(trees, told)
-    assert digest(ask, trees, told, picker.share(), planter.share()) == "d9e1ec8159712a51"
+    sending = UnitSender(b"known", sender, 4, 3, word)
+    receiving = UnitReceiver(b"known", receiver, 4, 3, word)
+    ask = receiving.ask(np.array([3, 0, 0], np.uint64))
+    trees, told = sending.answer(ask, np.array([1, 2, 3], np.uint64))
+    receiving.receive(trees, told)
+    assert digest(ask, trees, told, receiving.share(), sending.share()) == "d9e1ec8159712a51"
 
 
 def test_a_garbled_comparison() -> None:
@@ -362,15 +362,15 @@ def test_unit_vectors() -> None:
 
 
 def test_block_products() -> None:
-    """Rows stretch as those of unit products do."""
+    """Rows expand as those of unit products do."""
     word, sums = word_for(100), RowSums(b"known", 3, 11, word_for(100), workers=1)
     sender, receiver = set_up(b"known")
-    planter = BlockPlanter(b"known", sender, 3, 11, 2, word)
-    picker = BlockPicker(b"known", receiver, 3, 11, 2, word)
-    ask = picker.ask(np.array([2, 0], np.uint64))
-    trees = planter.plant(ask, 2)
-    share = planter.stretch()
-    by_record = sums.add(planter._seeds)
+    sending = BlockSender(b"known", sender, 3, 11, 2, word)
+    receiving = BlockReceiver(b"known", receiver, 3, 11, 2, word)
+    ask = receiving.ask(np.array([2, 0], np.uint64))
+    trees = sending.answer(ask, 2)
+    share = sending.expand()
+    by_record = sums.add(sending._seeds)
     assert np.array_equal(share[0], np.zeros((), word) - sums.total())
-    assert planter.mask(np.ones((2, 11), np.uint16)) == (by_record + np.uint16(1)).tobytes()
-    assert digest(ask, trees, share, picker.stretch(trees)) == "b1a2fe718897d136"
+    assert sending.mask(np.ones((2, 11), np.uint16)) == (by_record + np.uint16(1)).tobytes()
+    assert digest(ask, trees, share, receiving.expand(trees)) == "b1a2fe718897d136"

@@ -121,7 +121,7 @@ def test_tables_misused() -> None:
 def test_trees_give_all_leaves_but_one(trees: tuple[TreeSender, TreeReceiver], count: int, leaves: int) -> None:
     sender, receiver = trees
     holes = some_indices(count, leaves)
-    seeds, answer = sender.plant(receiver.ask(holes, leaves), count, leaves)
+    seeds, answer = sender.answer(receiver.ask(holes, leaves), count, leaves)
     assert len(answer) == 32 * count * max(digits_of(leaves) - 1, 0)
     got = receiver.receive(answer)
     assert seeds.shape == got.shape == (leaves, count, 2)
@@ -137,7 +137,7 @@ def test_the_missing_leaf_is_unrelated_to_what_the_receiver_has(trees: tuple[Tre
     sender, receiver = trees
     count, leaves = 3000, 8
     holes = np.full(count, 5)
-    seeds, answer = sender.plant(receiver.ask(holes, leaves), count, leaves)
+    seeds, answer = sender.answer(receiver.ask(holes, leaves), count, leaves)
     known = receiver.receive(answer)
     missing = seeds[5]
     assert looks_random(missing.tobytes())
@@ -150,16 +150,16 @@ def test_the_missing_leaf_is_unrelated_to_what_the_receiver_has(trees: tuple[Tre
 
 
 def test_shares_of_a_row_at_the_hole(trees: tuple[TreeSender, TreeReceiver]) -> None:
-    """What the joint histogram does: pads that stretch from leaves, and one correcting row."""
+    """What the joint histogram does: pads that expand from leaves, and one correcting row."""
     sender, receiver = trees
     count, leaves, width = 40, 6, 5
     holes = some_indices(count, leaves)
     rows = np.random.default_rng(0).integers(0, 2**63, (count, width)).astype(np.uint64)
-    seeds, answer = sender.plant(receiver.ask(holes, leaves), count, leaves)
-    stretch = TweakedHash(bytes(16)).stretch
-    theirs = stretch(seeds.reshape(-1, 2), 0, width).reshape(leaves, count, width)
+    seeds, answer = sender.answer(receiver.ask(holes, leaves), count, leaves)
+    expand = TweakedHash(bytes(16)).expand
+    theirs = expand(seeds.reshape(-1, 2), 0, width).reshape(leaves, count, width)
     correction = theirs.sum(axis=0, dtype=np.uint64) + rows
-    mine = stretch(receiver.receive(answer).reshape(-1, 2), 0, width).reshape(leaves, count, width).copy()
+    mine = expand(receiver.receive(answer).reshape(-1, 2), 0, width).reshape(leaves, count, width).copy()
     at = np.arange(count)
     mine[holes, at] = 0
     mine[holes, at] = correction - mine.sum(axis=0, dtype=np.uint64)
@@ -180,10 +180,10 @@ def test_trees_misused() -> None:
     with pytest.raises(ParameterError, match="not received yet"):
         receiver.ask(np.array([2]), 5)
     with pytest.raises(BadMessage, match="take a message of"):
-        sender.plant(message, 1000, 5)
-    _, answer = sender.plant(message, 1, 5)
+        sender.answer(message, 1000, 5)
+    _, answer = sender.answer(message, 1, 5)
     with pytest.raises(BadMessage, match="2 pairs of 16 bytes take 64 bytes"):
         receiver.receive(answer[1:])
     with pytest.raises(BadMessage, match="come next"):
-        sender.plant(message, 1, 5)
+        sender.answer(message, 1, 5)
     assert receiver.receive(answer).shape == (5, 1, 2)

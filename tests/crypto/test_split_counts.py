@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random, set_up
 from examples import examples
-from masquerade.crypto import TransferReceiver, TransferSender, ValuePicker, ValuePlanter, tree_batches
+from masquerade.crypto import TransferReceiver, TransferSender, ValueReceiver, ValueSender, tree_batches
 from masquerade.crypto.split_counts import word_of_counts
 from masquerade.errors import BadMessage, ParameterError
 
@@ -25,15 +25,15 @@ def transfers() -> Transfers:
     return set_up()
 
 
-def planted(transfers: Transfers, values: list[int], n_values: int, batch: int) -> tuple[ValuePlanter, ValuePicker]:
+def both_sides(transfers: Transfers, values: list[int], n_values: int, batch: int) -> tuple[ValueSender, ValueReceiver]:
     sender, receiver = transfers
     session = b"column %d" % next(columns)
-    planter = ValuePlanter(session, sender, n_values, len(values))
-    picker = ValuePicker(session, receiver, n_values, len(values))
+    sending = ValueSender(session, sender, n_values, len(values))
+    receiving = ValueReceiver(session, receiver, n_values, len(values))
     for at in range(0, len(values), batch):
         part = np.array(values[at : at + batch], np.uint64)
-        picker.receive(planter.plant(picker.ask(part), part.size))
-    return planter, picker
+        receiving.receive(sending.answer(receiving.ask(part), part.size))
+    return sending, receiving
 
 
 @st.composite
@@ -54,21 +54,21 @@ def splits(draw: st.DrawFn) -> dict[str, Any]:
 @given(drawn=splits())
 def test_the_shares_of_every_split_sum_to_the_counts(transfers: Transfers, drawn: dict[str, Any]) -> None:
     values, n_values = drawn["values"], drawn["n_values"]
-    planter, picker = planted(transfers, values, n_values, drawn["batch"])
+    sending, receiving = both_sides(transfers, values, n_values, drawn["batch"])
     for rows, starts, parts, n_parts in drawn["asked"]:
         counts = np.zeros((len(starts), n_parts, n_values), np.int64)
         for at, (row, part) in enumerate(zip(rows, parts, strict=True)):
             if part < n_parts:  # the part past the last is counted nowhere
                 counts[np.searchsorted(starts, at, "right") - 1, part, values[row]] += 1
-        message, mine = planter.split(np.array(rows), np.array(starts), np.array(parts), n_parts)
-        theirs = picker.split(message, np.array(rows), np.array(starts), n_parts)
+        message, mine = sending.split(np.array(rows), np.array(starts), np.array(parts), n_parts)
+        theirs = receiving.split(message, np.array(rows), np.array(starts), n_parts)
         assert np.array_equal(mine + theirs, counts)
 
 
 def test_splits_look_random_and_no_mask_serves_twice(transfers: Transfers) -> None:
-    planter, _ = planted(transfers, [3] * 600, 14, 600)
+    sending, _ = both_sides(transfers, [3] * 600, 14, 600)
     rows, starts, parts = np.arange(600), np.arange(0, 600, 3), np.zeros(600, np.int64)
-    (first, share), (second, _) = (planter.split(rows, starts, parts, 8) for _ in range(2))
+    (first, share), (second, _) = (sending.split(rows, starts, parts, 8) for _ in range(2))
     assert looks_random(first)
     assert looks_random(second)
     assert looks_random(share.tobytes())
@@ -77,20 +77,20 @@ def test_splits_look_random_and_no_mask_serves_twice(transfers: Transfers) -> No
 
 
 def test_messages_are_as_long_whatever_the_parts(transfers: Transfers) -> None:
-    planter, _ = planted(transfers, [0, 1, 2, 1], 3, 4)
-    asked = [planter.split(np.arange(4), np.array([0, 2]), np.array(parts), 4) for parts in ([0] * 4, [4, 1, 3, 0])]
+    sending, _ = both_sides(transfers, [0, 1, 2, 1], 3, 4)
+    asked = [sending.split(np.arange(4), np.array([0, 2]), np.array(parts), 4) for parts in ([0] * 4, [4, 1, 3, 0])]
     assert len({len(message) for message, _ in asked}) == 1
 
 
 def test_what_does_not_fit_is_refused(transfers: Transfers) -> None:
-    planter, picker = planted(transfers, [0, 1], 2, 2)
+    sending, receiving = both_sides(transfers, [0, 1], 2, 2)
     rows, starts = np.arange(2), np.array([0])
-    message, _ = planter.split(rows, starts, np.array([0, 1]), 4)
+    message, _ = sending.split(rows, starts, np.array([0, 1]), 4)
     with pytest.raises(BadMessage, match=r"the parts of 2 records take 16 bytes. Got 15"):
-        picker.split(message[:-1], rows, starts, 4)
+        receiving.split(message[:-1], rows, starts, 4)
     with pytest.raises(ParameterError, match="between 0 and 4"):
-        planter.split(rows, starts, np.array([0, 5]), 4)
-    early = ValuePlanter(b"early", transfers[0], 2, 2)
+        sending.split(rows, starts, np.array([0, 5]), 4)
+    early = ValueSender(b"early", transfers[0], 2, 2)
     with pytest.raises(ParameterError, match="trees of some records are missing"):
         early.split(rows, starts, np.array([0, 1]), 4)
 

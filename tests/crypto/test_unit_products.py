@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random, set_up
 from examples import examples
-from masquerade.crypto import TransferReceiver, TransferSender, UnitPicker, UnitPlanter, Words, WordType, word_for
+from masquerade.crypto import TransferReceiver, TransferSender, UnitReceiver, UnitSender, Words, WordType, word_for
 from masquerade.crypto.punctured_trees import RowSums
 from masquerade.errors import BadMessage, ParameterError
 
@@ -29,10 +29,10 @@ def transfers() -> Transfers:
 
 def both(
     rows: int, columns: int, word: WordType = NARROW, transfers: Transfers | None = None
-) -> tuple[UnitPlanter, UnitPicker]:
+) -> tuple[UnitSender, UnitReceiver]:
     sender, receiver = transfers or set_up()
     session = b"table %d" % next(tables)
-    return (UnitPlanter(session, sender, rows, columns, word), UnitPicker(session, receiver, rows, columns, word))
+    return (UnitSender(session, sender, rows, columns, word), UnitReceiver(session, receiver, rows, columns, word))
 
 
 def shares(
@@ -44,21 +44,21 @@ def shares(
     transfers: Transfers | None = None,
 ) -> tuple[Words, Words, list[bytes]]:
     """Both shares, and everything that travelled; two batches are under way at a time."""
-    planter, picker = both(rows, columns, word, transfers)
+    sending, receiving = both(rows, columns, word, transfers)
     labels = np.array(pairs, np.uint64).reshape(-1, 2)
     parts = [labels[at : at + batch] for at in range(0, len(labels), batch)]
     travelled = []
     waiting = []
     for part in parts:
-        waiting.append((picker.ask(part[:, 0]), part[:, 1]))
+        waiting.append((receiving.ask(part[:, 0]), part[:, 1]))
         if len(waiting) == 2:
             travelled.append(waiting[0][0])
-            answer = planter.plant(*waiting.pop(0))
+            answer = sending.answer(*waiting.pop(0))
             travelled.extend(answer)
-            picker.receive(*answer)
+            receiving.receive(*answer)
     for each in waiting:
-        picker.receive(*planter.plant(*each))
-    return planter.share(), picker.share(), travelled
+        receiving.receive(*sending.answer(*each))
+    return sending.share(), receiving.share(), travelled
 
 
 @st.composite
@@ -78,16 +78,16 @@ def test_the_shares_sum_to_the_counts(
     for row, column in pairs:
         if column < columns:  # the label past the last is counted nowhere
             counts[row, column] += 1
-    planted, picked, _ = shares(pairs, rows, columns, word, batch, transfers)
-    assert planted.dtype == picked.dtype == word
-    assert np.array_equal(planted + picked, counts)
+    sent, received, _ = shares(pairs, rows, columns, word, batch, transfers)
+    assert sent.dtype == received.dtype == word
+    assert np.array_equal(sent + received, counts)
 
 
 def test_either_share_and_every_message_looks_random() -> None:
     pairs = [(3, 5)] * 400
-    planted, picked, travelled = shares(pairs, 64, 64, NARROW, 100)
-    assert looks_random(planted.tobytes())
-    assert looks_random(picked.tobytes())
+    sent, received, travelled = shares(pairs, 64, 64, NARROW, 100)
+    assert looks_random(sent.tobytes())
+    assert looks_random(received.tobytes())
     assert all(looks_random(part[16:]) for part in travelled if len(part) > 5000)
 
 
@@ -98,24 +98,24 @@ def test_messages_are_as_long_whatever_the_labels() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    planter, picker = both(5, 4)
-    first = picker.ask(np.array([1, 2], np.uint64))
-    picker.ask(np.array([3], np.uint64))
+    sending, receiving = both(5, 4)
+    first = receiving.ask(np.array([1, 2], np.uint64))
+    receiving.ask(np.array([3], np.uint64))
     with pytest.raises(ParameterError, match="two batches of records are under way"):
-        picker.ask(np.array([3], np.uint64))
+        receiving.ask(np.array([3], np.uint64))
     with pytest.raises(ParameterError, match="missing"):
-        picker.share()
-    trees, rows = planter.plant(first, np.array([0, 4], np.uint64))
+        receiving.share()
+    trees, rows = sending.answer(first, np.array([0, 4], np.uint64))
     with pytest.raises(BadMessage, match=r"2 rows of sums take 16 bytes. Got 15"):
-        picker.receive(trees, rows[:-1])
+        receiving.receive(trees, rows[:-1])
     with pytest.raises(BadMessage):
-        picker.receive(trees[:-1], rows)
+        receiving.receive(trees[:-1], rows)
     with pytest.raises(ParameterError, match="between 0 and 4"):
-        both(5, 4)[0].plant(b"", np.array([5], np.uint64))
+        both(5, 4)[0].answer(b"", np.array([5], np.uint64))
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_a_seed_is_stretched_the_same_way_wherever_it_stands(workers: int) -> None:
+def test_a_seed_is_expanded_the_same_way_wherever_it_stands(workers: int) -> None:
     rng = np.random.default_rng(1)
     seeds = rng.integers(0, 1 << 63, (7, 3, 2), np.uint64)
     whole, alone = RowSums(b"s", 7, 21, NARROW, workers), RowSums(b"s", 1, 21, NARROW)

@@ -16,7 +16,7 @@ from leakage.granted_answers import Granted, asked
 from leakage.views import Made, Session, Views, random_order
 from masquerade.crypto import pack
 from masquerade.methods import method_of
-from masquerade.protocol import ASSEMBLER, Assembly, AttributeTerms, Contract, Seat
+from masquerade.protocol import ASSEMBLER, Assembly, AttributeTerms, Contract, Participant
 from masquerade.protocol.contract import agreed_table
 from masquerade.protocol.providers.cuts import HolderGroups
 from masquerade.protocol.providers.messages import digest_of, stacked, write_schema
@@ -55,7 +55,7 @@ class Collaborate:
         """Run all providers and the third party."""
         method = method_of(self.contract)
         scripts: dict[str, Any] = {
-            name: method.party(Seat(name, self.contract, table, left_out=("diary",)))
+            name: method.party(Participant(name, self.contract, table, left_out=("diary",)))
             for name, table in self.tables(private).items()
         }
         scripts[ASSEMBLER] = third_party(Assembly(self.contract, SCHEMA))

@@ -20,7 +20,7 @@ from leakage.arrow_streams import by_first, stream_of
 from leakage.coins import Recording, Tapes, recorded
 from leakage.views import Made, Session, Views, Watched
 from masquerade.crypto import pack
-from masquerade.protocol import ASSEMBLER, Assembly, Contract, Seat
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Participant
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka as DkaMethod
 from masquerade.protocol.dka.side import Side
@@ -120,7 +120,7 @@ class Dka:
         scripts: dict[str, Any] = {ASSEMBLER: method.assembler(Assembly(self.contract))}
         tables = self.tables_of(private)
         for name, (table, ids) in tables.items():
-            scripts[name] = DkaMethod.of(self.contract).party(Seat(name, self.contract, table, ids), Notebook())
+            scripts[name] = DkaMethod.of(self.contract).party(Participant(name, self.contract, table, ids), Notebook())
         back_ends = home(rows_satisfy)
         with (
             patch.object(back_ends, "cheaper", lambda _: self.back_end),

@@ -59,7 +59,7 @@ class Granted:
         left.bits, left.alone = self.bits, self.alone
         return left
 
-    def standing(self, parts: Any) -> Any:
+    def acceptable(self, parts: Any) -> Any:
         """Of groups at their boundaries nobody learns which are empty."""
         told = self._told(parts)
         self.bits.append([*told.private, *told.divisible])

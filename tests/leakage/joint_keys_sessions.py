@@ -12,7 +12,7 @@ import pyarrow as pa
 from leakage.align_sessions import aligned_views
 from leakage.coins import Recording, Tapes, recorded
 from leakage.views import Made, Session, Views, Watched
-from masquerade.protocol import ASSEMBLER, Assembly, Contract, JointKeys as Question, Seat
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, JointKeys as Question, Participant
 from protocol.test_joint_keys import contract_of
 
 N = 6
@@ -77,7 +77,7 @@ class JointKeys:
         question, tables = Question.of(self.contract), self.tables(private)
         scripts: dict[str, Any] = {ASSEMBLER: question.assembler(Assembly(self.contract))}
         for name, (table, ids) in tables.items():
-            scripts[name] = question.party(Seat(name, self.contract, table, ids))
+            scripts[name] = question.party(Participant(name, self.contract, table, ids))
         made = recorded(scripts, tapes)
         made.results["rows"] = {name: table.common for name, (table, _) in tables.items()}
         return made

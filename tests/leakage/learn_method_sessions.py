@@ -26,7 +26,7 @@ from masquerade.data import Attribute, Schema
 from masquerade.methods import learning_methods, written_method
 from masquerade.net import Script, Send
 from masquerade.net.memory import Vanished, run_together
-from masquerade.protocol import ASSEMBLER, EVERYBODY, Collection, Contract, Contribution, LearningMethod, Seat
+from masquerade.protocol import ASSEMBLER, EVERYBODY, Collection, Contract, Contribution, LearningMethod, Participant
 from masquerade.protocol.learn import projected
 from masquerade.protocol.learn.linear import Coefficients, Logistic, Loss, SquaredHinge, linear_model
 from masquerade.protocol.learn.projection import Mapped, fitted
@@ -105,7 +105,9 @@ class Framed:
         )
         people = [str(row).encode() for row in range(ROWS)] if self.split else []
         parties = {
-            name: method.party(Seat(name, contract, held(records(private, me), contract.columns_needed(name)), people))
+            name: method.party(
+                Participant(name, contract, held(records(private, me), contract.columns_needed(name)), people)
+            )
             for me, name in enumerate(self.sites)
         }
         if self.loses_one:

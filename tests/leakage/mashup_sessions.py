@@ -29,7 +29,7 @@ from masquerade.protocol.sensitive.checks import prepare_checks, remote_parts
 from masquerade.protocol.tds.party import bid_words
 from masquerade.utility import SCORES
 from papers.paper_tables import JOB, SEX
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.test_joint_mondrian import contract_of as cut_contract_of
 from protocol.test_mashup import contract_of
 
@@ -117,7 +117,7 @@ class Mashup:
         scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(self.contract))}
         tables = self.tables(private)
         for name, (table, ids) in tables.items():
-            scripts[name] = seated(name, self.contract, table, ids, left_out=("Diary",))
+            scripts[name] = party_script(name, self.contract, table, ids, left_out=("Diary",))
         with ExitStack() as otherwise:
             if self.back_end is not None:  # as with more values than trees are kept of
                 otherwise.enter_context(patch.object(home(rows_satisfy), "cheaper", lambda _: self.back_end))

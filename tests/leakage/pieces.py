@@ -29,7 +29,7 @@ from masquerade.protocol.providers import circuits, shared_counts as shared_bits
 from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares
 from masquerade.protocol.sensitive.homomorphic import homomorphic_rows, looked_up_bits
 from masquerade.protocol.sensitive.sorted_histogram import Sorting, sorted_histogram
-from masquerade.protocol.sensitive.split_counts import PublicGroups, plant_values, split_rows
+from masquerade.protocol.sensitive.split_counts import PublicGroups, hide_values, split_rows
 from masquerade.protocol.sensitive.verdict import every_group_satisfies
 
 ssi = of_experiments("_ssi")
@@ -85,7 +85,7 @@ def split(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     """The shared counts of the first party's values in the second's parts of two groups."""
     own = labels(number, me, world)
     groups = PublicGroups(np.arange(N), np.array([2, 2]), np.array([2, 2]), 4)
-    trees = yield from plant_values(setup, own if number == 0 else None, N, 3)
+    trees = yield from hide_values(setup, own if number == 0 else None, N, 3)
     return (yield from split_rows(setup, trees, groups, own if number == 1 else None, 3))
 
 

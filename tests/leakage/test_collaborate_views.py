@@ -22,7 +22,7 @@ from masquerade.protocol.providers.provider import CUTTING_OWN
 from masquerade.protocol.providers.shared_counts import Alone, TripleOrder
 from masquerade.protocol.providers.third_party import third_party
 from masquerade.protocol.shared_circuits import FROM_ONE, MaskedOperands, OpenedOutputs, Share
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.test_collaborate import (
     HOUSES,
     ILLNESSES,
@@ -210,7 +210,7 @@ def test_how_often_a_provider_cuts_what_is_its_own_is_not_told() -> None:
         tables["abbey"] = dealt((1500,), seed=seed)["abbey"]
         contract = contract_of(requirement_of(4, 1), 1, tuple(tables))
         scripts: dict[str, Any] = {
-            name: seated(name, contract, table, on_stage=told.setdefault(f"{name} {seed}", []).append)
+            name: party_script(name, contract, table, on_stage=told.setdefault(f"{name} {seed}", []).append)
             for name, table in tables.items()
         }
         scripts[ASSEMBLER] = third_party(Assembly(contract))

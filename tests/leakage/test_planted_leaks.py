@@ -21,7 +21,7 @@ import pytest
 
 import forked
 import masquerade
-from masquerade.crypto import Garbler, Owner, ValuePlanter, zero_shares
+from masquerade.crypto import Garbler, Owner, ValueSender, zero_shares
 from masquerade.crypto.gmw import _random_rows
 from masquerade.crypto.oblivious_prf import Query
 from masquerade.protocol.align.curve import Blinded, align_on_curve
@@ -127,7 +127,7 @@ LEAKS = [
         "parts of groups that are not masked",
         [
             (
-                ValuePlanter,
+                ValueSender,
                 "by_group, told = self._sums(rows, starts, n_parts)",
                 "by_group, told = self._sums(rows, starts, n_parts)\n        told[:] = 0",
             )

@@ -21,7 +21,7 @@ from cli.command import here
 from dask_cluster import Cluster, cluster
 from forked import forked_servers
 from masquerade.anonymize import shared_people
-from masquerade.data import parted_query, write_table
+from masquerade.data import partitioned_query, write_table
 from masquerade.engine import DaskEngine, LocalEngine, cluster as cluster_module
 from masquerade.errors import BadInput, ClusterError
 from masquerade.jobs import anonymize_job, mashup_job, rows, verify_job
@@ -464,7 +464,9 @@ def test_a_password_is_shown_nowhere_on_a_cluster(
     for each in (*said, seen, log, failed.out, failed.err):
         assert PASSWORD not in each
         assert written not in each
-    named, plain = (pickle.dumps(parted_query(url, "SELECT * FROM towns", folder, "number").parts(40)) for url in urls)
+    named, plain = (
+        pickle.dumps(partitioned_query(url, "SELECT * FROM towns", folder, "number").parts(40)) for url in urls
+    )
     assert written.encode() in plain
     assert written.encode() not in named
 
@@ -476,7 +478,7 @@ def test_rows_that_come_while_ranges_are_read_are_noticed(folder: Path, tmp_path
         rows = [(3 * at, f"town {at % 4}", at if at < 8 else "x") for at in range(10)]
         database.executemany("INSERT INTO people VALUES (?, ?, ?)", rows)
         database.commit()
-        found = parted_query("sqlite:///people.db", "SELECT * FROM people;", tmp_path, "id", ["town"])
+        found = partitioned_query("sqlite:///people.db", "SELECT * FROM people;", tmp_path, "id", ["town"])
         parts = found.parts(4)
         assert [part.rows for part in parts] == [4, 3, 3]
         assert [part.read(["id"])["id"].to_pylist() for part in parts] == [[0, 3, 6, 9], [12, 15, 18], [21, 24, 27]]
@@ -486,7 +488,7 @@ def test_rows_that_come_while_ranges_are_read_are_noticed(folder: Path, tmp_path
         with pytest.raises(BadInput, match="rows came or went while the query's result was in use"):
             parts[0].read(["town"])
     with pytest.raises(BadInput, match=r'the query begins with "DELETE"; allowed are SELECT'):
-        parted_query("sqlite:///people.db", "DELETE FROM people", tmp_path, "id")
+        partitioned_query("sqlite:///people.db", "DELETE FROM people", tmp_path, "id")
     wrong = job(folder, "", "partition.toml")
     wrong.write_text(wrong.read_text().replace('"people"', '"people"\npartition = "ssn"'))
     with pytest.raises(BadInput, match=r"data\.partition: belongs to a database"):

@@ -20,7 +20,7 @@ from masquerade.protocol import ASSEMBLER, EVERYBODY, Assembly, Contract, Contri
 from masquerade.protocol.providers import criterion
 from masquerade.protocol.providers.method import Collaboration, criteria_of
 from masquerade.protocol.providers.third_party import third_party
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 
 JOBS = Taxonomy(
     Branch(
@@ -63,7 +63,7 @@ def contract_of(
 
 
 def collaborate(contract: Contract, tables: dict[str, mq.Table], wire: Wire | None = None) -> Any:
-    scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
+    scripts: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
     scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))
     return run_together(scripts, wire)[ASSEMBLER]
 
@@ -332,7 +332,7 @@ def test_a_flat_taxonomy_needs_a_third_party() -> None:
     tables = {name: mq.Table(table_of([("clerk", 5, "cold")] * 5).arrow, schema) for name in HOUSES[:2]}
     contract = contract_of(requirement_of(2, 1), 1, HOUSES[:2])
     with pytest.raises(mq.BadInput, match="attribute job: a flat taxonomy"):
-        run_together({name: seated(name, contract, table) for name, table in tables.items()})
+        run_together({name: party_script(name, contract, table) for name, table in tables.items()})
 
 
 @pytest.mark.parametrize("choose", ["certainty", "fitness"])

@@ -27,7 +27,7 @@ from masquerade.protocol.providers.method import Collaboration
 from masquerade.protocol.providers.third_party import third_party
 from masquerade.report import render_report
 from masquerade.report.cuts import cut_tree
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.tampering import changing
 from protocol.test_collaborate import (
     HOUSES,
@@ -265,7 +265,7 @@ def test_the_report_draws_boundaries_on_the_taxonomies_that_the_assembler_has() 
     contract = within(contract_of(mq.KAnonymity(QID, 4), 0, tuple(tables)), schema)
     drawn = []
     for known in (SCHEMA, None):
-        scripts: dict[str, Any] = {name: seated(name, contract, each) for name, each in tables.items()}
+        scripts: dict[str, Any] = {name: party_script(name, contract, each) for name, each in tables.items()}
         scripts[ASSEMBLER] = third_party(Assembly(contract, known))
         release = run_together(scripts)[ASSEMBLER]
         assert {*release.boundaries["job"]} == {"office", "craft", "none"}
@@ -318,7 +318,7 @@ def test_halves_are_cut_until_none_is_wider() -> None:
 
 
 def attacked(contract: Contract, tables: dict[str, mq.Table], around: Any) -> Any:
-    scripts: dict[str, Any] = {name: around(name, seated(name, contract, each)) for name, each in tables.items()}
+    scripts: dict[str, Any] = {name: around(name, party_script(name, contract, each)) for name, each in tables.items()}
     scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))
     return run_together(scripts)[ASSEMBLER]
 

@@ -20,7 +20,7 @@ from masquerade.protocol.providers.messages import Axes, ProviderRecords, Rows, 
 from masquerade.protocol.providers.shared_counts import Alone, Seed, TripleDelivery, TripleOrder
 from masquerade.protocol.providers.third_party import third_party
 from masquerade.protocol.shared_circuits import MaskedOperands, Opened, OpenedOutputs, Share
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.tampering import changing
 from protocol.test_collaborate import contract_of, requirement_of
 
@@ -35,7 +35,7 @@ FORGED = {"ranges": 0, "verdicts": 3, "narrowing": 12}  # which of the opened ou
 def scripts(third: str = "secure", **terms: Any) -> dict[str, Any]:
     tables = dealt((150, 20, 20, 20))
     contract = contract_of(requirement_of(4, 2), 1, tuple(tables), third_party=third, **terms)
-    made: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
+    made: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
     made[ASSEMBLER] = third_party(Assembly(contract))
     return made
 

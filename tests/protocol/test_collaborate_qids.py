@@ -20,7 +20,7 @@ from masquerade.protocol import ASSEMBLER, EVERYBODY, Assembly, Contract, Contri
 from masquerade.protocol.providers.method import Collaboration
 from masquerade.protocol.providers.third_party import third_party
 from masquerade.protocol.providers.tree import Group, Settings, linked
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.test_collaborate import HOUSES, JOBS, rows
 
 ATTRIBUTES = ("job", "age", "town")
@@ -47,7 +47,7 @@ def collaborate(requirement: mq.Requirement, m: int, tables: dict[str, mq.Table]
         m=m,
         keep_provider=True,
     )
-    scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
+    scripts: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
     scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))
     return run_together(scripts)[ASSEMBLER]
 

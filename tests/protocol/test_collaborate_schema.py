@@ -23,7 +23,7 @@ from masquerade.progress import Stage
 from masquerade.protocol import ASSEMBLER, Assembly, AttributeTerms, Contract, Contribution
 from masquerade.protocol.providers.messages import Axes, ProviderRecords, Rows
 from masquerade.protocol.providers.third_party import third_party
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.test_collaborate import HOUSES, JOBS, SCHEMA, contract_of, requirement_of, rows, table_of
 
 MODES = pytest.mark.parametrize("third", ["trusted", "secure"])
@@ -32,7 +32,7 @@ THREE = HOUSES[:3]
 
 def play(contract: Contract, tables: dict[str, mq.Table], wire: Wire | None = None, **hooks: Any) -> Any:
     """As in the service, where the third party has no schema; `hooks` are of all providers."""
-    scripts: dict[str, Any] = {name: seated(name, contract, table, **hooks) for name, table in tables.items()}
+    scripts: dict[str, Any] = {name: party_script(name, contract, table, **hooks) for name, table in tables.items()}
     scripts[ASSEMBLER] = third_party(Assembly(contract))
     return run_together(scripts, wire)[ASSEMBLER]
 
@@ -55,7 +55,7 @@ def test_a_third_party_without_a_schema_makes_the_same_release(choose: str) -> N
     terms = {"third_party": "trusted", "choose": choose, "keep_provider": True}
     contract = contract_of(requirement_of(5, 2), 1, tuple(tables), **terms)
     made = play(contract, tables)
-    scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
+    scripts: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
     scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))
     given = run_together(scripts)[ASSEMBLER]
     assert made.table.column_names == given.table.column_names == ["job", "age", "ill", "provider"]
@@ -75,7 +75,7 @@ def test_weights_are_the_agreed_ones() -> None:
         plain_terms = contract_of(requirement_of(5, 1), 1, THREE, third_party="trusted", choose=choose)
         for terms in ((), (AttributeTerms("age", weight="3.0"),)):
             contract = msgspec.structs.replace(plain_terms, attributes=terms)
-            scripts: dict[str, Any] = {name: seated(name, contract, each) for name, each in tables.items()}
+            scripts: dict[str, Any] = {name: party_script(name, contract, each) for name, each in tables.items()}
             scripts[ASSEMBLER] = third_party(Assembly(contract))
             measured.append(run_together(scripts)[ASSEMBLER].metrics)
         plain, heavy = measured[-2:]
@@ -119,7 +119,7 @@ def test_who_generalises_otherwise_is_named_by_the_third_party(case: str) -> Non
         play(contract, tables)
     assert caught.value.peer == "clinic"
     one_line(caught.value)
-    scripts: dict[str, Any] = {each: seated(each, contract, table) for each, table in tables.items()}
+    scripts: dict[str, Any] = {each: party_script(each, contract, table) for each, table in tables.items()}
     scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))  # also where the third party has a schema of its own
     with pytest.raises(PeerBrokeProtocol) as caught:
         run_together(scripts)
@@ -134,7 +134,7 @@ def test_who_generalises_otherwise_is_named_by_the_others_before_anything_is_sho
     ages = pa.array(["*"] * 30) if case == "kind" else tables["burgh"].arrow["age"]
     tables["burgh"] = with_schema(mq.Table(tables["burgh"].arrow.set_column(1, "age", ages), SCHEMA), attribute)
     contract = contract_of(requirement_of(4, 2), 1, tuple(tables))
-    scripts: dict[str, Any] = {each: seated(each, contract, table) for each, table in tables.items()}
+    scripts: dict[str, Any] = {each: party_script(each, contract, table) for each, table in tables.items()}
     digests = {each: next(script).message for each, script in scripts.items()}
     for each, script in scripts.items():
         move = next(script)
@@ -239,7 +239,7 @@ def test_a_contract_that_cannot_work_is_refused_before_anything_leaves(third: st
     doubled = Contract(**{**{name: getattr(good, name) for name in good.__struct_fields__}, "columns": columns})
     close = contract_of(mq.TCloseness(["job", "age"], t=0.5, sensitive="ill"), 1, THREE, third_party=third)
     for contract, reason in ((doubled, 'named "provider"'), (close, "t-closeness cannot be tested")):
-        for script in (seated("abbey", contract, tables["abbey"]), third_party(Assembly(contract))):
+        for script in (party_script("abbey", contract, tables["abbey"]), third_party(Assembly(contract))):
             with pytest.raises(BadInput, match=reason) as caught:
                 next(script)
             one_line(caught.value)
@@ -252,7 +252,7 @@ def test_a_contract_that_cannot_work_is_refused_before_anything_leaves(third: st
 def test_an_algorithm_that_there_is_not_is_refused_before_records_leave(choose: str, aware: bool, allowed: str) -> None:
     terms = {"third_party": "trusted", "choose": choose, "provider_aware": aware}
     contract = contract_of(requirement_of(4, 1), 1, THREE, **terms)
-    for script in (seated("abbey", contract, dealt((30, 30, 30))["abbey"]), third_party(Assembly(contract))):
+    for script in (party_script("abbey", contract, dealt((30, 30, 30))["abbey"]), third_party(Assembly(contract))):
         with pytest.raises(BadInput, match=f"choose.* must be {allowed}") as caught:
             next(script)
         one_line(caught.value)
@@ -279,8 +279,8 @@ def test_the_last_word_is_asked_for_when_all_is_ready_and_before_anything_is_han
         asked.append("burgh")
         raise NotAllowed("the session was cancelled")
 
-    script = seated("burgh", contract, tables["burgh"], before_showing=refuse)
-    scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
+    script = party_script("burgh", contract, tables["burgh"], before_showing=refuse)
+    scripts: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
     wire = Wire()
     with pytest.raises(NotAllowed):
         run_together({**scripts, "burgh": script, ASSEMBLER: third_party(Assembly(contract))}, wire)
@@ -292,8 +292,8 @@ def test_the_last_word_is_asked_for_when_all_is_ready_and_before_anything_is_han
     with pytest.raises(DataError, match="is no leaf of taxonomy"):
         run_together(
             {
-                **{name: seated(name, contract, table) for name, table in tables.items()},
-                "burgh": seated("burgh", contract, wrong, before_showing=refuse),
+                **{name: party_script(name, contract, table) for name, table in tables.items()},
+                "burgh": party_script("burgh", contract, wrong, before_showing=refuse),
                 ASSEMBLER: third_party(Assembly(contract)),
             }
         )
@@ -324,10 +324,10 @@ def test_a_provider_can_be_ended_wherever_it_is(third: str) -> None:
 
     for last in (1, 2, 3, 5, 10, 20, 40, 10_000):
         handed: list[str] = []
-        abbey = seated("abbey", contract, tables["abbey"], before_showing=lambda: handed.append("abbey"))  # noqa: B023
+        abbey = party_script("abbey", contract, tables["abbey"], before_showing=lambda: handed.append("abbey"))  # noqa: B023
         scripts = {
             "abbey": until(abbey, last),
-            "burgh": seated("burgh", contract, tables["burgh"]),
+            "burgh": party_script("burgh", contract, tables["burgh"]),
             ASSEMBLER: third_party(Assembly(contract)),
         }
         with pytest.raises(NotAllowed) as caught:
@@ -351,7 +351,7 @@ def test_a_long_computation_can_be_stopped_where_it_tells_its_stage() -> None:
         if len(told) == 2:
             raise NotAllowed("the session was cancelled")
 
-    scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
+    scripts: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
     with pytest.raises(NotAllowed):
         run_together({**scripts, ASSEMBLER: third_party(Assembly(contract, on_stage=stop))})
     assert len(told) == 2

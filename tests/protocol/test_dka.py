@@ -20,7 +20,15 @@ from masquerade.data import Column
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net import Receive, Script, Send
 from masquerade.net.memory import SentMessage, Wire, run_together
-from masquerade.protocol import ASSEMBLER, Assembly, AttributeTerms, Contract, Contribution, Seat, written_requirement
+from masquerade.protocol import (
+    ASSEMBLER,
+    Assembly,
+    AttributeTerms,
+    Contract,
+    Contribution,
+    Participant,
+    written_requirement,
+)
 from masquerade.protocol.dka import side as rounds
 from masquerade.protocol.dka.anonymizers import (
     ByColumns,
@@ -91,7 +99,7 @@ def scripts(
     made: dict[str, Any] = {ASSEMBLER: Dka.of(contract).assembler(Assembly(contract))}
     for name in PARTIES:
         notebook = books[name] if books is not None else None
-        made[name] = Dka.of(contract).party(Seat(name, contract, table, ids), notebook)
+        made[name] = Dka.of(contract).party(Participant(name, contract, table, ids), notebook)
     return made
 
 

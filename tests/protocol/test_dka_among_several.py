@@ -16,10 +16,10 @@ from masquerade.crypto import layers
 from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
 from masquerade.progress import silent
-from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, Seat, written_requirement
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, Participant, written_requirement
 from masquerade.protocol.assembling import assemble
 from masquerade.protocol.dka.checkpoint import Notebook
-from masquerade.protocol.dka.checks import SortedTests, counts_in_stretches, value_bits
+from masquerade.protocol.dka.checks import SortedTests, counts_in_runs, value_bits
 from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.providers.shared_counts import prepare
@@ -93,7 +93,7 @@ def scripts(table: mq.Table, k: int, local: str, books: dict[str, Notebook] | No
     contract, ids = contract_of(k, local), [str(row).encode() for row in range(len(table))]
     made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
     for name in PARTIES:
-        made[name] = Dka.of(contract).party(Seat(name, contract, table, ids), books[name] if books else None)
+        made[name] = Dka.of(contract).party(Participant(name, contract, table, ids), books[name] if books else None)
     return made
 
 
@@ -126,7 +126,7 @@ def test_a_broken_session_goes_on_after_its_last_whole_round() -> None:
 
 @settings(max_examples=examples(8), deadline=None)
 @given(st.integers(1, 20), st.integers(1, 4), st.integers(0, 10**6))
-def test_counts_are_those_of_the_stretch(n: int, n_values: int, seed: int) -> None:
+def test_counts_are_those_of_the_run(n: int, n_values: int, seed: int) -> None:
     """Shares of which two parties have a part each, random, and of which the third has what is left."""
     draw = np.random.default_rng(seed)
     groups, values = np.sort(draw.integers(0, 4, n)), draw.integers(0, n_values, n)
@@ -137,7 +137,7 @@ def test_counts_are_those_of_the_stretch(n: int, n_values: int, seed: int) -> No
     def part(me: int) -> Script[Any]:
         shared = yield from prepare(me, PARTIES, b"test")
         own = [_shares(whole, seed)[me] for whole in (linked, codes)]
-        return (yield from counts_in_stretches(shared, own[0], own[1], n_values, width))
+        return (yield from counts_in_runs(shared, own[0], own[1], n_values, width))
 
     results = run_together({name: part(me) for me, name in enumerate(PARTIES)})
     bits = np.bitwise_xor.reduce([*results.values()]).reshape(n_values, width, n)
@@ -168,7 +168,7 @@ def test_sensitive_values_are_judged_as_by_plain_counting(requirement: mq.Requir
     contract = contract_of(3, "datafly", both)
     ids = [str(row).encode() for row in range(len(table))]
     made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
-    made |= {name: Dka.of(contract).party(Seat(name, contract, table, ids)) for name in PARTIES}
+    made |= {name: Dka.of(contract).party(Participant(name, contract, table, ids)) for name in PARTIES}
     release = run_together(made)[ASSEMBLER]
     sensitive = [(part, table.coded("disease")) for part in both.parts if part.sensitive]
     sides = plain_dka([table.columns([name]) for name in NAMES], 24, 3, "datafly", sensitive)

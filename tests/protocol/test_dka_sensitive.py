@@ -14,7 +14,7 @@ import masquerade as mq
 from examples import examples
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, Seat, written_requirement
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, Participant, written_requirement
 from masquerade.protocol.assembling import assemble
 from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka
 from masquerade.protocol.dka.plain import plain_dka
@@ -47,7 +47,7 @@ def contract_of(requirement: mq.Requirement, holder: str, local: str) -> Contrac
 def scripts(table: mq.Table, contract: Contract) -> dict[str, Any]:
     ids = [str(row).encode() for row in range(len(table))]
     made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
-    return made | {name: Dka.of(contract).party(Seat(name, contract, table, ids)) for name in PARTIES}
+    return made | {name: Dka.of(contract).party(Participant(name, contract, table, ids)) for name in PARTIES}
 
 
 def bag(table: pa.Table) -> Counter[tuple[object, ...]]:

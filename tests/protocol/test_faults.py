@@ -19,7 +19,7 @@ from masquerade.protocol import ASSEMBLER, Assembly
 from masquerade.protocol.assembling import assemble
 from masquerade.protocol.tds.party import Instruct
 from papers.paper_tables import loan_table
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.tampering import changing, tampering
 from protocol.test_mashup import LOANS, REQUIREMENT, bag, contract_of
 
@@ -28,7 +28,7 @@ IDS = [str(row).encode() for row in range(34)]
 
 def scripts(argmax: str) -> dict[str, Any]:
     contract = contract_of(REQUIREMENT, LOANS, argmax=argmax)
-    made: dict[str, Any] = {name: seated(name, contract, loan_table(), IDS) for name in contract.parties}
+    made: dict[str, Any] = {name: party_script(name, contract, loan_table(), IDS) for name in contract.parties}
     made[ASSEMBLER] = assemble(Assembly(contract))
     return made
 

@@ -95,7 +95,7 @@ def test_many_records_and_labels_go_in_batches() -> None:
     assert np.array_equal(left ^ right, own >= 22)
     assert 0 < np.count_nonzero(own >= 22) < 40_000
     assert sum(heard.kind == "histogram-trees" for heard in wire.heard) > 2
-    assert bounds.picker == 1  # trees with few leaves are cheaper
+    assert bounds.receiver == 1  # trees with few leaves are cheaper
 
 
 @settings(max_examples=examples(15), deadline=None)

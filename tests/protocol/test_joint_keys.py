@@ -18,7 +18,16 @@ from masquerade.errors import ParameterError, PeerBrokeProtocol, RequirementUnre
 from masquerade.methods import method_of
 from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol import ASSEMBLER, MOST_SETS, Assembly, Contract, Contribution, JointKeys, JointRatios, Seat
+from masquerade.protocol import (
+    ASSEMBLER,
+    MOST_SETS,
+    Assembly,
+    Contract,
+    Contribution,
+    JointKeys,
+    JointRatios,
+    Participant,
+)
 from masquerade.protocol.joint_keys import RatioScale, joint_ratios
 from masquerade.protocol.providers.shared_counts import prepare
 from protocol.tampering import changing, cut_short
@@ -51,8 +60,10 @@ def scripts_of(
         order = np.random.default_rng(at).permutation(n)
         own = {column: [people[column][row] for row in order] for column in contract.columns_needed(name)}
         table = mq.Table(pa.table(own or {"nothing": [0] * n}))
-        seat = Seat(name, contract, table, [b"%d" % row for row in order], before_showing=partial(on_showing, name))
-        made[name] = question.party(seat)
+        participant = Participant(
+            name, contract, table, [b"%d" % row for row in order], before_showing=partial(on_showing, name)
+        )
+        made[name] = question.party(participant)
     return made
 
 

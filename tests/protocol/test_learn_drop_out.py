@@ -32,7 +32,7 @@ from masquerade.protocol import (
     Learned,
     LearningMethod,
     LearningProposal,
-    Seat,
+    Participant,
     alone_at,
 )
 from masquerade.protocol.learn.frame import LearnedModel, SitesLost, fewest
@@ -52,7 +52,7 @@ def session(
     method, contract, tables = scene(drop_out, name, **settings)
     scripts: dict[str, Script[Any]] = {ASSEMBLER: method.collector(Collection(contract))}
     for site, own in zip(contract.parties, tables, strict=True):
-        script = method.party(Seat(site, contract, own))
+        script = method.party(Participant(site, contract, own))
         scripts[site] = changed.get(site, lambda each: each)(script)
     found: Learned = run_together(scripts, wire)[ASSEMBLER]
     return found

@@ -12,7 +12,7 @@ from masquerade.errors import ParameterError
 from masquerade.net.memory import Wire, run_together
 from masquerade.protocol import ASSEMBLER, Assembly, Contract
 from masquerade.protocol.assembling import assemble
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.test_collaborate import (
     HOUSES,
     QID as HOUSE_QID,
@@ -73,7 +73,7 @@ def test_a_value_of_nobody_in_common_is_no_mistake() -> None:
 
 def scripts_of(contract: Contract, tables: dict[str, mq.Table]) -> dict[str, Any]:
     parties = {
-        name: seated(name, contract, table, [str(row).encode() for row in range(len(table))])
+        name: party_script(name, contract, table, [str(row).encode() for row in range(len(table))])
         for name, table in tables.items()
     }
     return {ASSEMBLER: assemble(Assembly(contract)), **parties}

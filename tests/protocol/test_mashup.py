@@ -30,7 +30,7 @@ from masquerade.protocol.method import Judge
 from masquerade.protocol.tds.method import JointSpecialization
 from masquerade.utility import SCORES, error_of, release_error
 from papers.paper_tables import JOB, SEX, loan_table
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.tampering import changing
 
 
@@ -86,7 +86,7 @@ def run_mashup(
         hooks["records"] = in_chunks(name, held)
         ids = identifiers(held, "id", "strip")
         known = held if hooks["records"] is None else held.take(np.empty(0, np.int64))
-        scripts[name] = around(name, seated(name, contract, known, ids, **hooks))
+        scripts[name] = around(name, party_script(name, contract, known, ids, **hooks))
     release: VerifiedRelease = run_together(scripts, wire)[ASSEMBLER]
     return release
 
@@ -261,7 +261,7 @@ def test_classes_that_disagree_are_neither_counted_nor_named() -> None:
             labels[3], labels[30] = "Y", "N"
         held = mq.Table(table.arrow.set_column(3, "Class", pa.array(labels)), table.schema)
         ids = [str(row).encode() for row in range(34)]
-        scripts[name] = seated(name, contract, held, ids)
+        scripts[name] = party_script(name, contract, held, ids)
     with pytest.raises(DataError, match=r"class Class: (bank|loans) has other classes than (bank|loans) for some"):
         run_together(scripts)
 
@@ -269,7 +269,7 @@ def test_classes_that_disagree_are_neither_counted_nor_named() -> None:
 def test_nobody_in_common() -> None:
     contract = contract_of(REQUIREMENT, LOANS)
     scripts = {
-        name: seated(name, contract, loan_table(), [f"{name}{row}".encode() for row in range(34)])
+        name: party_script(name, contract, loan_table(), [f"{name}{row}".encode() for row in range(34)])
         for name in contract.parties
     }
     with pytest.raises(NoCommonRecords):
@@ -318,7 +318,7 @@ def test_a_false_score_is_named() -> None:
         return claimed.to_bytes(9, "little", signed=True) if score else score
 
     ids = [str(row).encode() for row in range(34)]
-    scripts = {name: seated(name, contract, loan_table(), ids) for name in contract.parties}
+    scripts = {name: party_script(name, contract, loan_table(), ids) for name in contract.parties}
     scripts["bank"] = changing(scripts["bank"], kind_of(BestScore), score=doubled)
     with pytest.raises(PeerBrokeProtocol, match="claimed a false score for Salary") as caught:
         run_together(scripts)

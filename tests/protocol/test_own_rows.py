@@ -10,7 +10,7 @@ import pytest
 import masquerade as mq
 from chunked import write_parts
 from contract.test_parties_on_engines import HOLDERS, QID, SCHEMA, Stored
-from masquerade.data import Records, parted_files
+from masquerade.data import Records, partitioned_files
 from masquerade.engine import LocalEngine
 from masquerade.errors import DataError, ParameterError, RequirementUnreachable
 from masquerade.protocol import Contract, read_own_records, wanted_of_party
@@ -23,7 +23,7 @@ def read(tmp_path: Path, people: pa.Table, contract: Contract) -> Records:
     write_parts(people, tmp_path / "people")
     with LocalEngine(threads=1, folder=tmp_path) as engine:
         wanted, how = wanted_of_party("bank", contract, SCHEMA, "ssn", "drop", ("", "?"))
-        return read_own_records(parted_files("people", tmp_path, wanted.used), wanted, engine, how)[0]
+        return read_own_records(partitioned_files("people", tmp_path, wanted.used), wanted, engine, how)[0]
 
 
 def test_an_identifier_in_two_parts_is_told_by_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, ReportedStep, written_requirement
 from masquerade.protocol.assembling import assemble
 from papers.paper_tables import loan_table
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 
 HOLDERS = {"Sex": "loans", "Job": "bank", "Salary": "bank"}
 REQUIREMENT = mq.KAnonymity(["Sex", "Job"], k=4) & mq.KAnonymity(["Sex", "Salary"], k=5)
@@ -30,7 +30,7 @@ IDS = [str(row).encode() for row in range(34)]
 
 
 def scripts(**options: Any) -> dict[str, Any]:
-    parties = {name: seated(name, CONTRACT, loan_table(), IDS, **options) for name in CONTRACT.parties}
+    parties = {name: party_script(name, CONTRACT, loan_table(), IDS, **options) for name in CONTRACT.parties}
     return {ASSEMBLER: assemble(Assembly(CONTRACT)), **parties}
 
 
@@ -45,7 +45,7 @@ def test_own_steps_are_heard_as_they_are_made() -> None:
     heard: dict[str, list[ReportedStep]] = {name: [] for name in CONTRACT.parties}
     made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(CONTRACT))}
     for name in CONTRACT.parties:
-        made[name] = seated(name, CONTRACT, loan_table(), IDS, on_step=heard[name].append)
+        made[name] = party_script(name, CONTRACT, loan_table(), IDS, on_step=heard[name].append)
     release = run_together(made)[ASSEMBLER]
     merged = sorted((step.round, name, step.attribute, step.value) for name, steps in heard.items() for step in steps)
     assert [each[0] for each in merged] == list(range(len(release.steps)))
@@ -68,7 +68,7 @@ def test_nothing_leaves_against_the_last_word(asked: int) -> None:
     contract = msgspec.structs.replace(CONTRACT, class_from="bank")
     made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
     for name in contract.parties:
-        made[name] = seated(name, contract, loan_table(), IDS, before_showing=veto(name))
+        made[name] = party_script(name, contract, loan_table(), IDS, before_showing=veto(name))
     wire = Wire()
     with pytest.raises(NotAllowed, match="not this time"):
         run_together(made, wire)

@@ -31,7 +31,7 @@ from masquerade.protocol.sensitive.checks import (
     refuse_remote_sensitive,
 )
 from papers.paper_tables import loan_table
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.tampering import changing
 from protocol.test_mashup import SCHEMA, bag, contract_of, people, run_mashup
 
@@ -203,7 +203,7 @@ def test_who_instructs_otherwise_than_it_may_is_named(asks: bool, monkeypatch: p
         monkeypatch.setattr(RemoteChecks, "_parts", lambda _, groups, *__: np.full(34, groups.most, np.uint64))
     monkeypatch.setattr(RemoteChecks, "ask", lying)
     ids = [str(row).encode() for row in range(34)]
-    scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
+    scripts = {name: party_script(name, contract, sick_loans(), ids) for name in contract.parties}
     words = "a candidate that our check refused" if asks else "against the requirement"
     with pytest.raises(PeerBrokeProtocol, match=words) as caught:
         run_together(scripts)
@@ -214,7 +214,7 @@ def test_a_holder_that_tells_too_many_values_is_named() -> None:
     contract = contract_of(MODELS[0], {"Sex": "bank", "Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"})
 
     ids = [str(row).encode() for row in range(34)]
-    scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
+    scripts = {name: party_script(name, contract, sick_loans(), ids) for name in contract.parties}
     scripts["clinic"] = changing(scripts["clinic"], kind_of(SensitiveValues), labels=lambda _: 35, bounded=lambda _: 35)
     with pytest.raises(PeerBrokeProtocol, match="told of 35 values for 34 records") as caught:
         run_together(scripts)
@@ -225,7 +225,7 @@ def test_a_holder_that_tells_too_many_values_is_named() -> None:
 def test_who_may_split_a_group_into_more_parts_than_it_has_records_is_named(parts: int) -> None:
     contract = contract_of(MODELS[0], {"Sex": "bank", "Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"})
     ids = [str(row).encode() for row in range(34)]
-    scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
+    scripts = {name: party_script(name, contract, sick_loans(), ids) for name in contract.parties}
     scripts["bank"] = changing(scripts["bank"], kind_of(MostParts), parts=lambda _: parts)
     with pytest.raises(PeerBrokeProtocol, match=f"of 34 into {parts} parts") as caught:
         run_together(scripts)
@@ -280,7 +280,7 @@ def test_who_withdraws_for_ever_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(RemoteChecks, "ask", never)
     monkeypatch.setattr(LocalView, "best", the_same_again)
     ids = [str(row).encode() for row in range(34)]
-    scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
+    scripts = {name: party_script(name, contract, sick_loans(), ids) for name in contract.parties}
     with pytest.raises(PeerBrokeProtocol, match="withdrew 3 candidates, and its cut has 2 values to split") as caught:
         run_together(scripts)
     assert caught.value.peer == "bank"

@@ -11,7 +11,7 @@ import pytest
 
 from masquerade import methods as registry
 from masquerade.net import Message, Receive, Script, Send
-from masquerade.protocol import Assembly, Seat
+from masquerade.protocol import Assembly, Participant
 from masquerade.protocol.hand_in import Columns
 from masquerade.protocol.method import Preference
 from masquerade.protocol.tds.method import JointSpecialization
@@ -31,8 +31,8 @@ class ByParcel(JointSpecialization):
     preferences: ClassVar[tuple[Preference, ...]] = ()
     ends_with: ClassVar[tuple[type[Message], ...]] = (Parcel,)
 
-    def party(self, seat: Seat) -> Script[int]:
-        return packed(super().party(seat))
+    def party(self, participant: Participant) -> Script[int]:
+        return packed(super().party(participant))
 
     def assembler(self, assembly: Assembly) -> Script[Any]:
         return packed(super().assembler(assembly))

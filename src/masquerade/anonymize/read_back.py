@@ -17,7 +17,7 @@ from masquerade.data import (
     Generalised,
     Outcome,
     Part,
-    PartedFiles,
+    PartitionedFiles,
     Records,
     ReleasedCodes,
     Table,
@@ -39,7 +39,9 @@ class _Piece:
     rows: int
 
 
-def read_release_back(table: Records, release: PartedFiles, qid: Sequence[str], unchanged: Sequence[str]) -> Outcome:
+def read_release_back(
+    table: Records, release: PartitionedFiles, qid: Sequence[str], unchanged: Sequence[str]
+) -> Outcome:
     """Return the release as the outcome that led to it; raise DataError where it is none of this table."""
     refuse_other_rows(release.name, release.rows, table.name, len(table))
     domains = {name: table.columns[name].domain for name in qid}
@@ -67,7 +69,7 @@ def _ends(name: str) -> str:
     return f"cells read back {name}"
 
 
-def _pieces(release: PartedFiles, sizes: Sequence[int]) -> list[tuple[_Piece, ...]]:
+def _pieces(release: PartitionedFiles, sizes: Sequence[int]) -> list[tuple[_Piece, ...]]:
     """Return which rows of the files are those of each chunk."""
     parts = release.parts(1)
     starts = np.cumsum([0, *(part.rows for part in parts)]).tolist()

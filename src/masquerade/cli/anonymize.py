@@ -104,9 +104,9 @@ def anonymize(
 
 def _is_table(source: str) -> bool:
     """Whether it is a table that is named, by its ending or as a database, and not a job file."""
-    from masquerade.data import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, database_scheme, is_parted
+    from masquerade.data import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, database_scheme, is_partitioned
 
-    if database_scheme(source) is not None or is_parted(source, Path()):
+    if database_scheme(source) is not None or is_partitioned(source, Path()):
         return True
     return Path(source).suffix.lower() in (*CSV_SUFFIXES, *PARQUET_SUFFIXES, *EXCEL_SUFFIXES)
 

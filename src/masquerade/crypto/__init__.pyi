@@ -120,8 +120,8 @@ from .rings import Elements as Elements, PowerOfTwo as PowerOfTwo, Ring as Ring,
 from .secure_sum import MaskKey as MaskKey, PairwiseMasks as PairwiseMasks, unmask_sum as unmask_sum
 from .split_counts import (
     Rows as Rows,
-    ValuePicker as ValuePicker,
-    ValuePlanter as ValuePlanter,
+    ValueReceiver as ValueReceiver,
+    ValueSender as ValueSender,
     tree_batches as tree_batches,
 )
 from .transfer_extension import (
@@ -130,10 +130,10 @@ from .transfer_extension import (
     TransferSender as TransferSender,
 )
 from .unit_products import (
-    BlockPicker as BlockPicker,
-    BlockPlanter as BlockPlanter,
-    UnitPicker as UnitPicker,
-    UnitPlanter as UnitPlanter,
+    BlockReceiver as BlockReceiver,
+    BlockSender as BlockSender,
+    UnitReceiver as UnitReceiver,
+    UnitSender as UnitSender,
     batch_size as batch_size,
 )
 from .unit_vectors import LANES as LANES, UnitVectors as UnitVectors

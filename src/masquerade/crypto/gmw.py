@@ -307,7 +307,7 @@ Rows = NDArray[np.uint8]  # one row per wire: its shares of all instances, packe
 
 
 class InputMasks:
-    """Shares inputs without further messages: owner and peer stretch a seed that the owner drew and sent once.
+    """Shares inputs without further messages: owner and peer expand a seed that the owner drew and sent once.
 
     The peer's share is the next part of the stream; the owner's is its input XOR the shares of all peers. All parties
     must request the inputs of a session in the same order.
@@ -337,7 +337,7 @@ class InputMasks:
 
 
 class ZeroShares:
-    """Shares of zero among all parties without a message: every two parties stretch a seed that one of them drew.
+    """Shares of zero among all parties without a message: every two parties expand a seed that one of them drew.
 
     All parties must draw the same shapes in the same order.
     """

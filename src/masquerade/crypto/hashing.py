@@ -1,4 +1,4 @@
-"""The hash that breaks correlations (for transfers and garbled gates) and the generator that stretches seeds.
+"""The hash that breaks correlations (for transfers and garbled gates) and the generator that expands seeds.
 
     H(x, i) = π(π(x) ⊕ i) ⊕ π(x),   π = AES-128 under a key that is fresh for the session
 
@@ -62,11 +62,11 @@ class TweakedHash:
             np.bitwise_xor(outer[:size], inner[:size], out=out[at : at + size])
         return out
 
-    def stretch(self, blocks: Blocks, tweaks: Tweaks, words: int) -> NDArray[np.uint64]:
+    def expand(self, blocks: Blocks, tweaks: Tweaks, words: int) -> NDArray[np.uint64]:
         """Return `words` pseudorandom 64-bit words per block: H under the tweaks (i, 0), (i, 1), …"""
         lows, highs = _split(tweaks, len(blocks))
         if highs.any():
-            raise ParameterError("tweaks of a stretched block have 64 bits: the upper half counts")
+            raise ParameterError("tweaks of an expanded block have 64 bits: the upper half counts")
         rounds = -(-words // 2)
         if rounds == 1:  # the most frequent case, without the copies
             return self.hash(blocks, lows)[:, :words]

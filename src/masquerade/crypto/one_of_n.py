@@ -44,7 +44,7 @@ class _Keys:
 
     def __init__(self, session: bytes) -> None:
         self._combine = TweakedHash(derive_key(session, b"one-of-n/keys"))
-        self._stretch = TweakedHash(derive_key(session, b"one-of-n/masks"))
+        self._expand = TweakedHash(derive_key(session, b"one-of-n/masks"))
         self._numbers = TweakCounter()
 
     def take(self, count: int) -> int:
@@ -63,10 +63,10 @@ class _Keys:
         return total
 
     def mask(self, keys: Blocks, first: int, side: int, length: int, size: int | None) -> Bytes:
-        """Stretch each transfer's key to a mask, uint8[n, length, size]; without a size, bits, uint8[n, length, 1]."""
+        """Expand each transfer's key to a mask, uint8[n, length, size]; without a size, bits, uint8[n, length, 1]."""
         needed = length * size if size is not None else -(-length // 8)
         tweaks = 2 * np.arange(first, first + len(keys), dtype=np.uint64) + np.uint64(side)
-        words = self._stretch.stretch(keys, tweaks, -(-needed // 8))
+        words = self._expand.expand(keys, tweaks, -(-needed // 8))
         raw = np.ascontiguousarray(words).view(np.uint8)[:, :needed]
         if size is not None:
             return raw.reshape(len(keys), length, size)

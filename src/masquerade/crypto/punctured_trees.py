@@ -119,7 +119,7 @@ class _Worker:
             lanes = tree.view(self._word)
             self._seed_sums += lanes
             for at in range(0, self._blocks, self._step):
-                self._stretch(tree, at, total)
+                self._expand(tree, at, total)
             total += lanes.reshape(self._leaves, self._lanes).sum(axis=0, dtype=self._word)
         return totals.reshape(len(by_tree), self._blocks * self._lanes)
 
@@ -128,7 +128,7 @@ class _Worker:
         sums = (self._sums + self._seed_sums).reshape(self._blocks, self._leaves, self._lanes)
         return np.ascontiguousarray(sums.transpose(1, 0, 2)).reshape(self._leaves, -1)
 
-    def _stretch(self, tree: NDArray[np.uint64], at: int, total: Words) -> None:
+    def _expand(self, tree: NDArray[np.uint64], at: int, total: Words) -> None:
         size = min(self._step, self._blocks - at)
         used = self._buffer[: size * len(tree)]
         blocks = used.reshape(size, len(tree))
@@ -185,7 +185,7 @@ class TreeSender:
         self._growth = Growth(session)
         self._transfers = transfers
 
-    def plant(self, message: bytes, count: int, leaves: int) -> tuple[Blocks, bytes]:
+    def answer(self, message: bytes, count: int, leaves: int) -> tuple[Blocks, bytes]:
         """Return all seeds, uint64[leaves, count, 2], and the answer to the receiver's message."""
         depth = digits_of(leaves)
         first, others = self._transfers.extend(message, count * depth).split(_levels(depth, count))

@@ -1,6 +1,6 @@
 """A sum over n parties without revealing any summand, by pairwise masks that cancel.
 
-Each pair of parties agrees on a seed (X25519); in every round the one with the smaller number adds the stretched seed,
+Each pair of parties agrees on a seed (X25519); in every round the one with the smaller number adds the expanded seed,
 the other subtracts it. A party's message is uniform for everybody who lacks one of its seeds, so n − 1 parties
 together learn the sum and what follows from it, and nothing else (Chaum's DC-net 1988; Bonawitz et al., "Practical
 Secure Aggregation", CCS 2017, without its recovery from parties that vanish).

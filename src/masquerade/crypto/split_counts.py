@@ -1,18 +1,18 @@
 """Shares of how often each value occurs in each part of public groups: values are one party's and stay, parts vary.
 
-For each record j the picker has a value v_j, once and for all. Whenever the planter splits public groups of records, it
-has a part c_j of each record's group, and both end with additive shares (modulo 2^16 or 2^32), for each group, part and
-value, of how many records have them. Nothing else is revealed.
+For each record j the receiver has a value v_j, once and for all. Whenever the sender splits public groups of records,
+it has a part c_j of each record's group, and both end with additive shares (modulo 2^16 or 2^32), for each group, part
+and value, of how many records have them. Nothing else is revealed.
 
 Each record takes one tree of all-but-one transfers (`punctured_trees`) with a leaf per value, at the beginning: the
-planter has every value's seed, the picker all but that of v_j. For every split a seed stretches to a fresh row r_j[v]
+sender has every value's seed, the receiver all but that of v_j. For every split a seed expands to a fresh row r_j[v]
 of random words, one for each part.
 
-    planter → picker   d_j = e_{c_j} + Σ_v r_j[v]             one row of words per record
-    picker's share     r_j[v] for v ≠ v_j;  d_j − Σ_{v≠v_j} r_j[v] = r_j[v_j] + e_{c_j} for v = v_j
-    planter's share    −r_j[v]
+    sender → receiver   d_j = e_{c_j} + Σ_v r_j[v]             one row of words per record
+    receiver's share     r_j[v] for v ≠ v_j;  d_j − Σ_{v≠v_j} r_j[v] = r_j[v_j] + e_{c_j} for v = v_j
+    sender's share    −r_j[v]
 
-Both add up their shares over the records of each group, which they know; d_j is masked by r_j[v_j], which the picker
+Both add up their shares over the records of each group, which they know; d_j is masked by r_j[v_j], which the receiver
 cannot make, and which serves no other split. `unit_products` does the same for parts of nowhere in particular: it needs
 a word per record and label, and new transfers each time.
 
@@ -50,8 +50,8 @@ def word_of_counts(most: int) -> WordType:
     return np.dtype(np.uint16) if most < 1 << 16 else np.dtype(np.uint32)
 
 
-class _Stretching:
-    """What both sides do alike: stretch each value's seeds, and add up by group."""
+class _Expansion:
+    """What both sides do: expand each value's seeds, and add up by group."""
 
     def __init__(self, session: bytes, values: int, records: int) -> None:
         key = derive_key(session, b"split-counts")
@@ -73,28 +73,28 @@ class _Stretching:
         by_group = np.empty((len(starts), n_parts, self._values), self._word)
         by_record = np.zeros((len(rows), n_parts), self._word)
         for value, seeds in enumerate(self._seeds):
-            words = self._stretched(np.ascontiguousarray(seeds[rows]), numbers)[:, :n_parts]
+            words = self._expanded(np.ascontiguousarray(seeds[rows]), numbers)[:, :n_parts]
             by_record += words
             by_group[:, :, value] = np.add.reduceat(words, starts, axis=0)
         return by_group, by_record
 
-    def _stretched(self, seeds: Blocks, numbers: range) -> Words:
+    def _expanded(self, seeds: Blocks, numbers: range) -> Words:
         lanes = seeds.view(self._word)
         made = [self._permute.update((seeds ^ np.uint64(number)).data.cast("B")) for number in numbers]
         words = [np.frombuffer(each, self._word).reshape(lanes.shape) + lanes for each in made]
         return words[0] if len(words) == 1 else np.concatenate(words, axis=1)
 
 
-class ValuePlanter(_Stretching):
+class ValueSender(_Expansion):
     """The side that splits groups. `session` is the same text on both sides, unique to one column of values."""
 
     def __init__(self, session: bytes, transfers: TransferSender, values: int, records: int) -> None:
         super().__init__(session, values, records)
         self._trees = TreeSender(session, transfers)
 
-    def plant(self, message: bytes, count: int) -> bytes:
+    def answer(self, message: bytes, count: int) -> bytes:
         """Return the trees of the next `count` records."""
-        seeds, trees = self._trees.plant(message, count, self._values)
+        seeds, trees = self._trees.answer(message, count, self._values)
         self._keep(seeds)
         return trees
 
@@ -110,7 +110,7 @@ class ValuePlanter(_Stretching):
         return told.tobytes(), np.asarray(np.zeros((), self._word) - by_group)
 
 
-class ValuePicker(_Stretching):
+class ValueReceiver(_Expansion):
     """The side that has the values."""
 
     def __init__(self, session: bytes, transfers: TransferReceiver, values: int, records: int) -> None:
@@ -134,7 +134,7 @@ class ValuePicker(_Stretching):
         if len(message) != expected:
             raise BadMessage(f"the parts of {len(rows)} records take {expected} bytes. Got {len(message)} instead.")
         by_group, by_record = self._sums(rows, starts, n_parts)
-        # The stretched zero is at the hole in both sums, and cancels.
+        # The expanded zero is at the hole in both sums, and cancels.
         corrections = np.frombuffer(message, self._word).reshape(by_record.shape) - by_record
         group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
         places = group * self._values + self._chosen[rows].astype(np.intp)

@@ -53,7 +53,7 @@ from masquerade.errors import BadMessage, ParameterError
 # --- column seeds -------------------------------------------------------------------------------------------
 # Seeds of the extension's columns: for each four digits of the sender's secret, all but one of sixteen.
 #
-# The receiver grows a tree from a root for each four digits: a node's two children are its hash, stretched.
+# The receiver grows a tree from a root for each four digits: a node's two children are its hash, expanded.
 # Of every level it adds up the left and the right children, and masks each sum with the base transfer's key
 # for the **other** choice. So the sender, whose digit on this level is s, opens the sum of the children on
 # the side 1 − s: those it knows but for one, the sibling of the node on its own path, which the sum
@@ -103,8 +103,8 @@ def open_all_but_one(hashing: TweakedHash, keys: Blocks, secret: Bits, sums: byt
 
 def _children(hashing: TweakedHash, nodes: Leaves, level: int) -> Leaves:
     count = nodes.shape[0] * nodes.shape[1]
-    stretched = hashing.stretch(nodes.reshape(count, 2), level * TREES * LEAVES, 4)
-    return stretched.reshape(TREES, 2 * nodes.shape[1], 2).copy()
+    expanded = hashing.expand(nodes.reshape(count, 2), level * TREES * LEAVES, 4)
+    return expanded.reshape(TREES, 2 * nodes.shape[1], 2).copy()
 
 
 # --- transfer batches ---------------------------------------------------------------------------------------
@@ -214,8 +214,8 @@ class SentBatch(_Batch):
 
     def _pads(self, words: int) -> tuple[Elements, Elements]:
         return (
-            self._hash.stretch(self._rows, self._first, words),
-            self._hash.stretch(self._rows ^ self._secret, self._first, words),
+            self._hash.expand(self._rows, self._first, words),
+            self._hash.expand(self._rows ^ self._secret, self._first, words),
         )
 
     def _part(self, start: int, end: int) -> SentBatch:
@@ -276,7 +276,7 @@ class ReceivedBatch(_Batch):
         return np.asarray(chosen ^ _raw(self._pads(-(-size // 8)), size))
 
     def _pads(self, words: int) -> Elements:
-        return self._hash.stretch(self._rows, self._first, words)
+        return self._hash.expand(self._rows, self._first, words)
 
     def _part(self, start: int, end: int) -> ReceivedBatch:
         return ReceivedBatch(self._hash, self._first + start, self._rows[start:end], self.choices[start:end])

@@ -1,16 +1,16 @@
 """Shares of a sum of products of two unit vectors: one party knows every left one, the other every right one.
 
-For each record j the picker has a row a_j, the planter a column b_j, and both end with additive shares (modulo 2^16 or
+For each record j the receiver has a row a_j, the sender a column b_j, and both end with additive shares (modulo 2^16 or
 2^32) of the table Σ_j e_{a_j} ⊗ e_{b_j}: how often each pair of row and column occurs. Nothing else is revealed.
 
-Each record takes a tree of all-but-one transfers (`punctured_trees`) with one leaf per row: the planter has every row's
-seed, the picker all but that of a_j. A seed stretches to a row r_j[p] of random words (`pseudorandom_row_sums`).
+Each record takes a tree of all-but-one transfers (`punctured_trees`) with one leaf per row: the sender has every row's
+seed, the receiver all but that of a_j. A seed expands to a row r_j[p] of random words (`pseudorandom_row_sums`).
 
-    planter → picker   d_j = e_{b_j} + Σ_p r_j[p]             one row of words per record
-    picker's share     r_j[p] for p ≠ a_j;  d_j − Σ_{p≠a_j} r_j[p] = r_j[a_j] + e_{b_j} for p = a_j
-    planter's share    −r_j[p]
+    sender → receiver   d_j = e_{b_j} + Σ_p r_j[p]             one row of words per record
+    receiver's share     r_j[p] for p ≠ a_j;  d_j − Σ_{p≠a_j} r_j[p] = r_j[a_j] + e_{b_j} for p = a_j
+    sender's share    −r_j[p]
 
-In the place of e_{b_j} the planter may put any row of words (`plant_rows`): then both share the sum of the rows by a_j.
+In the place of e_{b_j} the sender may put any row of words (`answer_rows`): then both share the sum of the rows by a_j.
 
 Both add up their shares over all records as they go; nothing of size records × rows × columns is ever stored.
 
@@ -34,20 +34,20 @@ from masquerade.errors import BadMessage, ParameterError
 # --- block products -----------------------------------------------------------------------------------------
 # Shares of rows, added up by what only the other party knows: within blocks of neighbouring records.
 #
-# For each record j the picker has a number a_j below `leaves`, the planter a row v_j of words, its own.
+# For each record j the receiver has a number a_j below `leaves`, the sender a row v_j of words, its own.
 # Both end with additive shares, for each block of `block` records, of the table Σ_j e_{a_j} ⊗ v_j: which
 # rows belong together.
 #
 # The products are those of `unit_products`, with any row in the place of a unit vector, and a short tree
 # for each record:
 #
-#     planter → picker   d_j = v_j + Σ_p r_j[p]                 one row of words per record
-#     picker's share     r_j[p] for p ≠ a_j;  d_j − Σ_{p≠a_j} r_j[p] = r_j[a_j] + v_j for p = a_j
-#     planter's share    −r_j[p]
+#     sender → receiver   d_j = v_j + Σ_p r_j[p]                 one row of words per record
+#     receiver's share     r_j[p] for p ≠ a_j;  d_j − Σ_{p≠a_j} r_j[p] = r_j[a_j] + v_j for p = a_j
+#     sender's share    −r_j[p]
 #
-# The picker gets its two parts apart: Σ_j r_j[p] for each leaf of a block, without the one that it lacks,
-# and the completed row of each record; it knows where either belongs. Both stretch at the same time, before
-# there are rows. Seeds stretch as in `pseudorandom_row_sums`; where trees are short, all rows of some trees
+# The receiver gets its two parts apart: Σ_j r_j[p] for each leaf of a block, without the one that it lacks,
+# and the completed row of each record; it knows where either belongs. Both expand at the same time, before
+# there are rows. Seeds expand as in `pseudorandom_row_sums`; where trees are short, all rows of some trees
 # are made at once and added up along either axis.
 #
 # Cost of a record: ⌈log₂ leaves⌉ transfers, one row of words, and for each party leaves · columns / 8 (or /
@@ -57,7 +57,7 @@ from masquerade.errors import BadMessage, ParameterError
 _BUFFER_BYTES = 1 << 19
 
 
-class BlockPlanter:
+class BlockSender:
     """The side that knows the rows. `session` is the same text on both sides, unique to one use."""
 
     def __init__(
@@ -67,22 +67,22 @@ class BlockPlanter:
         self._sums = _BlockSums(session, leaves, columns, block, word)
         self._seeds: Blocks = np.zeros((leaves, 0, 2), np.uint64)
 
-    def plant(self, message: bytes, count: int) -> bytes:
-        """Return the trees of `count` records, for the picker."""
-        self._seeds, trees = self._trees.plant(message, count, self._leaves)
+    def answer(self, message: bytes, count: int) -> bytes:
+        """Return the trees of `count` records, for the receiver."""
+        self._seeds, trees = self._trees.answer(message, count, self._leaves)
         return trees
 
-    def stretch(self) -> Words:
-        """Stretch the seeds of these records; return this side's share, words[blocks, leaves, columns]."""
+    def expand(self) -> Words:
+        """Expand the seeds of these records; return this side's share, words[blocks, leaves, columns]."""
         self._by_record, by_leaf = self._sums.of(self._seeds)
         return np.negative(by_leaf)
 
     def mask(self, rows: Words) -> bytes:
-        """Return the rows of these records, masked, for the picker."""
+        """Return the rows of these records, masked, for the receiver."""
         return (rows + self._by_record).tobytes()
 
 
-class BlockPicker:
+class BlockReceiver:
     """The side that knows which leaf each record belongs to."""
 
     def __init__(
@@ -95,8 +95,8 @@ class BlockPicker:
         """Return the message for records with these leaves."""
         return self._trees.ask(as_indices(chosen, self._leaves), self._leaves)
 
-    def stretch(self, trees: bytes) -> Words:
-        """Stretch the seeds that the planter sent; return this side's share of the leaves' rows."""
+    def expand(self, trees: bytes) -> Words:
+        """Expand the seeds received from the sender; return this side's share of the leaves' rows."""
         self._by_record, by_leaf = self._sums.of(self._trees.receive(trees))
         return by_leaf
 
@@ -106,7 +106,7 @@ class BlockPicker:
             expected = self._by_record.nbytes
             raise BadMessage(f"{len(self._by_record)} masked rows take {expected} bytes. Got {len(rows)} instead.")
         told = np.frombuffer(rows, self._by_record.dtype).reshape(self._by_record.shape)
-        # The stretched zero is at the hole in both sums, and cancels.
+        # The expanded zero is at the hole in both sums, and cancels.
         return told - self._by_record
 
 
@@ -142,7 +142,7 @@ class _BlockSums:
         return by_record[:, : self._columns], by_leaf[..., : self._columns]
 
     def _rows(self, trees: Blocks) -> Words:
-        """Return the stretched rows of some trees, words[trees, leaves, columns in whole blocks]."""
+        """Return the expanded rows of some trees, words[trees, leaves, columns in whole blocks]."""
         used = self._buffer[: trees.size * self._pieces]
         blocks = used.reshape(len(trees), self._leaves, self._pieces, 2)
         for half in (0, 1):
@@ -156,7 +156,7 @@ class _BlockSums:
 # --- unit products ------------------------------------------------------------------------------------------
 
 _BATCH_BYTES = 1 << 21  # seeds and sums of the records of one message
-_PLACES = 2  # batches in flight: the picker processes one while the planter makes the next
+_PLACES = 2  # batches in flight: the receiver processes one while the sender makes the next
 
 
 def batch_size(rows: int, columns: int) -> int:
@@ -164,7 +164,7 @@ def batch_size(rows: int, columns: int) -> int:
     return max(1, _BATCH_BYTES // (BLOCK_BYTES * rows + 4 * columns))
 
 
-class UnitPlanter:
+class UnitSender:
     """The side that knows the columns. `session` is the same text on both sides, unique to one table."""
 
     def __init__(self, session: bytes, transfers: TransferSender, rows: int, columns: int, word: WordType) -> None:
@@ -173,7 +173,7 @@ class UnitPlanter:
         self._sums = RowSums(session, rows, columns, word)
         self._turn = 0
 
-    def plant(self, message: bytes, chosen: Labels) -> tuple[bytes, bytes]:
+    def answer(self, message: bytes, chosen: Labels) -> tuple[bytes, bytes]:
         """Add records with these columns (`columns` itself means none); return the trees and one row per record."""
         wanted = as_indices(chosen, self._columns + 1).astype(np.intp)
         trees, rows = self._masks(message, len(wanted))
@@ -181,13 +181,13 @@ class UnitPlanter:
         rows[inside, wanted[inside]] += 1
         return trees, rows.tobytes()
 
-    def plant_rows(self, message: bytes, own: Words) -> tuple[bytes, bytes]:
+    def answer_rows(self, message: bytes, own: Words) -> tuple[bytes, bytes]:
         """Add records with these rows, words[records, columns]; return the trees and one row per record."""
         trees, rows = self._masks(message, len(own))
         return trees, (rows + own).tobytes()
 
     def _masks(self, message: bytes, count: int) -> tuple[bytes, Words]:
-        seeds, trees = self._trees[self._turn].plant(message, count, self._rows)
+        seeds, trees = self._trees[self._turn].answer(message, count, self._rows)
         self._turn = (self._turn + 1) % _PLACES
         return trees, self._sums.add(seeds)
 
@@ -196,7 +196,7 @@ class UnitPlanter:
         return np.asarray(np.zeros((), self._word) - self._sums.total())
 
 
-class UnitPicker:
+class UnitReceiver:
     """The side that knows the rows."""
 
     def __init__(self, session: bytes, transfers: TransferReceiver, rows: int, columns: int, word: WordType) -> None:
@@ -228,7 +228,7 @@ class UnitPicker:
         self._asked.pop(0)
         self._turn = (self._turn + 1) % _PLACES
         told = np.frombuffer(rows, self._word).reshape(len(wanted), self._columns)
-        # The stretched zero is at the hole in both sums, and cancels.
+        # The expanded zero is at the hole in both sums, and cancels.
         np.add.at(self._corrections, wanted.astype(np.intp), told - self._sums.add(seeds))
 
     def share(self) -> Words:

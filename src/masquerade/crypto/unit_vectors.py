@@ -11,7 +11,7 @@ marks differ. A level from the one above, with Lᵦ and Rᵦ the XOR of all left
     corrected    children of a marked node ⊕ C, with T_L or T_R in the place of its mark. Now the child that leaves the
                  path is the same on both sides, and the one on it is not
 
-A leaf stands for eight places, and stretches to as many words. On the path the words of both differ by what must be
+A leaf stands for eight places, and expands to as many words. On the path the words of both differ by what must be
 added to make e_{i mod 8} of them:
 
     W = σ·(e_{i mod 8} − (V₀ − V₁)),  Vᵦ the sum of all leaves' words,  σ = t₀ − t₁ = ±1 = Σ t₀ − Σ t₁ over all leaves
@@ -130,7 +130,7 @@ class UnitVectors:
         n = len(self.low)
         leaves = self._nodes.reshape(-1, 2)
         numbers = np.broadcast_to(self._numbers, (self._leaves, n)).reshape(-1)
-        wide = self._words.stretch(leaves, numbers, LANES * self._word.itemsize // 8)
+        wide = self._words.expand(leaves, numbers, LANES * self._word.itemsize // 8)
         self._leaf_words = np.ascontiguousarray(wide).view(self._word).reshape(self._leaves, n, LANES)
         total = self._leaf_words.sum(axis=0, dtype=self._word)
         self._rest = low - total if self._me == 0 else low + total

@@ -46,7 +46,7 @@ from .file_kinds import (
     PARQUET_SUFFIXES as PARQUET_SUFFIXES,
     database_path as database_path,
     database_scheme as database_scheme,
-    is_parted as is_parted,
+    is_partitioned as is_partitioned,
 )
 from .fingerprinting import (
     Fingerprints as Fingerprints,
@@ -78,19 +78,19 @@ from .read import Batches as Batches, TableFile as TableFile
 from .read_csv import likely_separator as likely_separator, rows as rows
 from .read_parquet import (
     Part as Part,
-    PartedFiles as PartedFiles,
+    PartitionedFiles as PartitionedFiles,
     is_listed as is_listed,
     is_part_name as is_part_name,
     listed_files as listed_files,
     part_name as part_name,
-    parted_files as parted_files,
+    partitioned_files as partitioned_files,
 )
-from .read_sql import PostgresUrl as PostgresUrl, parted_query as parted_query
+from .read_sql import PostgresUrl as PostgresUrl, partitioned_query as partitioned_query
 from .reading import RawTable as RawTable, chosen as chosen, why_unreadable as why_unreadable
 from .records import (
     KEPT as KEPT,
     Histograms as Histograms,
-    Parted as Parted,
+    Partitioned as Partitioned,
     Records as Records,
     TablePart as TablePart,
     Told as Told,

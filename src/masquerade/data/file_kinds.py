@@ -16,7 +16,7 @@ DATABASE_URLS = "sqlite:///file.db, duckdb:///file.duckdb and postgresql://user:
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
-def is_parted(source: str, base: Path) -> bool:
+def is_partitioned(source: str, base: Path) -> bool:
     """Return whether a source is a folder or a glob of Parquet files."""
     if database_scheme(source) is not None:
         return False

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from masquerade.data.encoding import is_text
 from masquerade.data.read import TableFile
-from masquerade.data.read_parquet import PartedFiles, parted_files
+from masquerade.data.read_parquet import PartitionedFiles, partitioned_files
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
 
@@ -25,7 +25,9 @@ _ROWS = 1 << 18  # of a row group
 
 
 @contextmanager
-def staged_parquet(file: TableFile, columns: Sequence[str] | None, also: Sequence[str] = ()) -> Iterator[PartedFiles]:
+def staged_parquet(
+    file: TableFile, columns: Sequence[str] | None, also: Sequence[str] = ()
+) -> Iterator[PartitionedFiles]:
     """Copy these columns of a table, or all, into a private folder until the block ends.
 
     Columns in `also` are copied where the table has them.
@@ -40,7 +42,7 @@ def staged_parquet(file: TableFile, columns: Sequence[str] | None, also: Sequenc
         with file.in_batches(columns) as opened:
             _write(opened.batches, path, opened.origin.name)
             name = opened.origin.name
-        yield replace(parted_files(str(path), Path(), columns or ()), name=name, columns=names, copy_of=name)
+        yield replace(partitioned_files(str(path), Path(), columns or ()), name=name, columns=names, copy_of=name)
 
 
 def _write(batches: Iterator[pa.Table], path: Path, name: str) -> None:

@@ -23,7 +23,7 @@ from masquerade.data.file_kinds import (
     EXCEL_SUFFIXES,
     PARQUET_SUFFIXES,
     database_scheme,
-    is_parted,
+    is_partitioned,
 )
 from masquerade.data.read_csv import likely_encoding
 from masquerade.data.reading import EXCEL, RawTable, check_names, chosen, why_unreadable
@@ -57,7 +57,7 @@ class TableFile:
         """Whether it is a file, a folder or a glob of Parquet, which can be read part by part where it lies."""
         if self.path is None:
             return False
-        return self.path.suffix.lower() in PARQUET_SUFFIXES or is_parted(self.source, self.base)
+        return self.path.suffix.lower() in PARQUET_SUFFIXES or is_partitioned(self.source, self.base)
 
     @cached_property
     def found_encoding(self) -> str:
@@ -83,8 +83,8 @@ class TableFile:
             return
         path = self.base / self.source
         suffix = path.suffix.lower()
-        if is_parted(self.source, self.base):
-            yield Batches(_parted(self.source, self.base, columns), Origin(str(path)))
+        if is_partitioned(self.source, self.base):
+            yield Batches(_partitioned(self.source, self.base, columns), Origin(str(path)))
             return
         streams: dict[str, Callable[[], Iterator[pa.Table]]] = {
             **dict.fromkeys(CSV_SUFFIXES, lambda: _csv(path, self.separator, self.found_encoding, columns)),
@@ -110,10 +110,10 @@ class TableFile:
             raise DataError.about(source, f"a query needs a database URL as its source; allowed are {DATABASE_URLS}")
         path = base / source
         suffix = path.suffix.lower()
-        if is_parted(source, base):
-            from masquerade.data.read_parquet import read_parted
+        if is_partitioned(source, base):
+            from masquerade.data.read_parquet import read_partitioned
 
-            return partial(read_parted, source, base)
+            return partial(read_partitioned, source, base)
         if suffix in CSV_SUFFIXES:
             from masquerade.data.read_csv import read_csv
 
@@ -201,10 +201,10 @@ def _header(path: Path, separator: str | None, encoding: str) -> tuple[list[str]
     return names, sign
 
 
-def _parted(source: str, base: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
-    from masquerade.data.read_parquet import parted_files
+def _partitioned(source: str, base: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    from masquerade.data.read_parquet import partitioned_files
 
-    files = parted_files(source, base, columns or ())
+    files = partitioned_files(source, base, columns or ())
     wanted = chosen(files.name, files.columns, columns)
     for part in files.parts(_BATCH_ROWS):
         yield part.read(wanted)

@@ -116,7 +116,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class PartedFiles:
+class PartitionedFiles:
     """The files of a table, what columns they have, and how large they are."""
 
     name: str  # as it was asked for
@@ -133,7 +133,7 @@ class PartedFiles:
         return [replace(part, name=self.copy_of) for part in parts] if self.copy_of else parts
 
 
-def parted_files(source: str, base: Path, columns: Sequence[str] = ()) -> PartedFiles:
+def partitioned_files(source: str, base: Path, columns: Sequence[str] = ()) -> PartitionedFiles:
     """List the Parquet files of a file, folder or glob; raise unless all have these columns, of the same types.
 
     Without `columns` all must have the same ones; otherwise files may have others besides.
@@ -158,14 +158,14 @@ def parted_files(source: str, base: Path, columns: Sequence[str] = ()) -> Parted
     assert first is not None
     if rows == 0:
         raise DataError.about(base / source, "there is no row of data")
-    return PartedFiles(str(base / source), tuple(paths), tuple(names), rows, size / rows, largest)
+    return PartitionedFiles(str(base / source), tuple(paths), tuple(names), rows, size / rows, largest)
 
 
-def read_parted(
+def read_partitioned(
     source: str, base: Path, *, columns: Sequence[str] | None = None, coded: Container[str] = ()
 ) -> RawTable:
     """Read all rows of partitioned Parquet."""
-    found = parted_files(source, base, columns or ())
+    found = partitioned_files(source, base, columns or ())
     wanted = chosen(found.name, found.columns, columns)
     tables = [part.read(wanted, coded) for part in found.parts(found.rows)]
     return RawTable(pa.concat_tables(tables).unify_dictionaries(), found.columns, Origin(found.name))

@@ -349,8 +349,8 @@ class QueryPart:
 
 
 @dataclass(frozen=True, repr=False)
-class PartedQuery:
-    """A query's result, to be read in parts: what `PartedFiles` is for files."""
+class PartitionedQuery:
+    """A query's result, to be read in parts: what `PartitionedFiles` is for files."""
 
     url: str
     query: str
@@ -408,7 +408,7 @@ class PartedQuery:
         ]
 
 
-def parted_query(url: str, query: str, base: Path, key: str, columns: Sequence[str] = ()) -> PartedQuery:
+def partitioned_query(url: str, query: str, base: Path, key: str, columns: Sequence[str] = ()) -> PartitionedQuery:
     """Look at a query's result; raise unless it has these columns, and a key by whose ranges it can be read."""
     query = query.strip().rstrip(";")
     check_query(hide_password(url), query)
@@ -421,7 +421,9 @@ def parted_query(url: str, query: str, base: Path, key: str, columns: Sequence[s
     counted = read_sql(url, f"SELECT count(*) AS n FROM {_result(query)}", base).table  # noqa: S608 # see _result
     schema = look.table.schema
     types = tuple((each.name, each.type) for each in schema if not pa.types.is_null(each.type))
-    return PartedQuery(url, query, str(base.absolute()), key, look.all_columns, types, counted.column("n")[0].as_py())
+    return PartitionedQuery(
+        url, query, str(base.absolute()), key, look.all_columns, types, counted.column("n")[0].as_py()
+    )
 
 
 def _result(query: str) -> str:

@@ -65,7 +65,7 @@ class TablePart(Protocol):
         """Return how errors name its rows."""
 
 
-class Parted(Protocol):
+class Partitioned(Protocol):
     """A table that can be read in parts."""
 
     @property
@@ -241,7 +241,7 @@ def complete_rows(part: TablePart, wanted: Wanted) -> Table:
     return table.complete(wanted.used, wanted.missing, ranked=wanted.ranked)
 
 
-def rows_of_chunks(files: Parted, n_columns: int, engine: Engine, bytes_per_cell: int = _BYTES_PER_CELL) -> int:
+def rows_of_chunks(files: Partitioned, n_columns: int, engine: Engine, bytes_per_cell: int = _BYTES_PER_CELL) -> int:
     """Return how many rows of `n_columns` a chunk may have; refuse files whose row groups do not fit the memory."""
     rows = engine.rows_at_once(bytes_per_cell * n_columns)
     most, path = files.largest_group
@@ -254,14 +254,14 @@ def rows_of_chunks(files: Parted, n_columns: int, engine: Engine, bytes_per_cell
     return rows
 
 
-def read_chunks(files: Parted, wanted: Wanted, engine: Engine) -> Records:
+def read_chunks(files: Partitioned, wanted: Wanted, engine: Engine) -> Records:
     """Read the parts of a table into an engine's chunks."""
     parts = parts_for(files, wanted, engine)
     chunks, told = engine.load([ReadPart(part, wanted) for part in parts])
     return joined_chunks(files.name, wanted, engine, parts, chunks, told)
 
 
-def parts_for(files: Parted, wanted: Wanted, engine: Engine) -> Sequence[TablePart]:
+def parts_for(files: Partitioned, wanted: Wanted, engine: Engine) -> Sequence[TablePart]:
     """Cut a table into parts that fit an engine's chunks."""
     rows = rows_of_chunks(files, len(wanted.used), engine)
     engine.check_files([str(path) for path in files.paths])

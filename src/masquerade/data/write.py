@@ -32,7 +32,7 @@ from masquerade.files import check_place, replacing
 #
 # Nobody holds all rows. Each chunk sends its released rows to files at random, and each file's rows are put
 # into random order: together that is a random order of all rows. What is random comes from a secret of the
-# system, drawn once and stretched by ChaCha20, so that a worker that takes over from a lost one sends the
+# system, drawn once and expanded by ChaCha20, so that a worker that takes over from a lost one sends the
 # same rows to the same files.
 #
 # The check (`privacy/check.py`) reads the finished files. It knows nothing of the method, the ranks or the
@@ -130,7 +130,7 @@ def digest_of(files: Sequence[WrittenFile]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def stretched(secret: bytes, purpose: int, at: int, rows: int) -> NDArray[np.uint64]:
+def expanded(secret: bytes, purpose: int, at: int, rows: int) -> NDArray[np.uint64]:
     """Return a random number for each row, the same whenever it is asked for."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
@@ -201,7 +201,7 @@ class _Scatter:
 
     def __call__(self, chunk: Chunk) -> list[int]:
         cells = self.cells(chunk)
-        numbers = stretched(self.secret, _TO_FILES, self.cells.at, cells.num_rows)
+        numbers = expanded(self.secret, _TO_FILES, self.cells.at, cells.num_rows)
         order = np.argsort(numbers)
         ends = (np.arange(1, self.n_files, dtype=object) * (1 << 64) // self.n_files).astype(np.uint64)
         cuts = [0, *np.searchsorted(numbers[order], ends).tolist(), cells.num_rows]
@@ -233,7 +233,7 @@ class _Gather:
                 file.seek(start)
                 pieces.append(pa.ipc.open_stream(file.read_buffer(stop - start)).read_all())
         cells = pa.concat_tables(pieces).unify_dictionaries()
-        numbers = stretched(self.secret, _WITHIN_FILE, self.at, cells.num_rows)
+        numbers = expanded(self.secret, _WITHIN_FILE, self.at, cells.num_rows)
         return _written(cells.take(pa.array(np.argsort(numbers))), self.path, self.withheld)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from masquerade.anonymize import VerifiedRelease
 from masquerade.arrangement import PROVIDER
-from masquerade.data import PartedFiles, Schema, Table, TableFile, chosen, database_scheme, parted_files
+from masquerade.data import PartitionedFiles, Schema, Table, TableFile, chosen, database_scheme, partitioned_files
 from masquerade.errors import ParameterError
 from masquerade.jobs.guessing import names_of
 from masquerade.jobs.model import DataSection
@@ -133,7 +133,7 @@ def attack_job(
 
 
 def _scene_of_files(
-    files: PartedFiles, plan: Plan, schema: Schema, sensitive: Sequence[str], population: int | None
+    files: PartitionedFiles, plan: Plan, schema: Schema, sensitive: Sequence[str], population: int | None
 ) -> Scene:
     """Return the scene of a release that stays in its files, of which the groups are counted on the job's engine."""
     from masquerade.data import rows_of_chunks
@@ -141,7 +141,7 @@ def _scene_of_files(
     from masquerade.privacy import count_groups
 
     qid = plan.requirement.qid_attributes
-    parted_files(files.name, Path(), qid)  # that is, it has these
+    partitioned_files(files.name, Path(), qid)  # that is, it has these
     empty = Table(pa.table({name: pa.array([], pa.string()) for name in files.columns}), schema)
     target = plan.job.roles.class_
     scene = _scene(empty, schema, plan.requirement, sensitive, target, provider=plan.provider, population=population)

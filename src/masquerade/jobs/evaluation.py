@@ -30,7 +30,7 @@ from masquerade.utility import (
 )
 
 if TYPE_CHECKING:
-    from masquerade.data import PartedFiles, Schema
+    from masquerade.data import PartitionedFiles, Schema
     from masquerade.jobs.plan import Plan
 
 
@@ -93,8 +93,8 @@ def evaluate(
 
 
 def evaluate_files(
-    original: PartedFiles,
-    release: PartedFiles,
+    original: PartitionedFiles,
+    release: PartitionedFiles,
     plan: Plan,
     schema: Schema,
     workload: str | Path | None = None,
@@ -102,7 +102,7 @@ def evaluate_files(
 ) -> dict[str, Any]:
     """Return what `evaluate` tells of tables in many files, which an engine counts; `left_out` names the rest."""
     from masquerade.anonymize import read_release_back
-    from masquerade.data import Wanted, parted_files, read_chunks
+    from masquerade.data import Wanted, partitioned_files, read_chunks
     from masquerade.jobs.model import DataSection
     from masquerade.jobs.rows import opened_engine
 
@@ -112,7 +112,7 @@ def evaluate_files(
     coded = tuple(dict.fromkeys([*([target] if target is not None else []), *special]))
     used = tuple(dict.fromkeys([*schema.names, *coded, *plan.published]))
     wanted = Wanted(schema, used, tuple(qid), coded, data.missing, tuple(data.missing_values))
-    files = [parted_files(each.name, Path(), columns) for each, columns in ((original, used), (release, qid))]
+    files = [partitioned_files(each.name, Path(), columns) for each, columns in ((original, used), (release, qid))]
     with opened_engine(plan.job.engine, plan) as engine:
         on_stage(Stage("reading"))
         engine.on_chunk = lambda done, total: on_stage(Stage("measuring", detail=f"{done} of {total} chunks"))

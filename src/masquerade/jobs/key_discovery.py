@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from masquerade.data import Batches, PartedFiles, Table, TableFile, chosen, parted_files
+from masquerade.data import Batches, PartitionedFiles, Table, TableFile, chosen, partitioned_files
 from masquerade.errors import DataError, ParameterError, given
 from masquerade.jobs.guessing import names_of
 from masquerade.progress import OnStage, Stage, silent
@@ -220,9 +220,11 @@ def opened_engine(name: str | None, memory: str | None) -> Iterator[Engine | Non
 
 
 @contextmanager
-def _files(file: TableFile, asked: tuple[str, ...] | None, engine: Engine, on_stage: OnStage) -> Iterator[PartedFiles]:
+def _files(
+    file: TableFile, asked: tuple[str, ...] | None, engine: Engine, on_stage: OnStage
+) -> Iterator[PartitionedFiles]:
     if file.is_parquet:
-        yield parted_files(file.source, file.base, asked or ())
+        yield partitioned_files(file.source, file.base, asked or ())
         return
     if engine.name != "local":
         raise ParameterError(f"{file.source}: a cluster reads Parquet where it lies: a file, a folder, or a pattern")

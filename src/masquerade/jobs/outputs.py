@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from masquerade.data import TableFile, database_path, is_listed, is_part_name, is_parted, listed_files, part_name
+from masquerade.data import TableFile, database_path, is_listed, is_part_name, is_partitioned, listed_files, part_name
 from masquerade.errors import DataError, Key, hint
 from masquerade.forms import Problems
 from masquerade.jobs.model import Job, TableSection
@@ -103,7 +103,7 @@ def _check_apart(key: Key, path: Path, is_folder: bool, job: Job, base: Path, pr
     """Report a release among the files of a table: it would replace some, or be read as rows of it next time."""
     made = path / part_name(0) if is_folder else path
     for section, what in _sections(job):
-        if not is_parted(section.source, base):
+        if not is_partitioned(section.source, base):
             continue
         files: list[Path] = []
         with suppress(DataError):  # reported when it is read
@@ -123,7 +123,7 @@ def _read(job: Job, path: Path) -> Iterator[tuple[Path, str]]:
                 yield database_path(section.source, base), "the database"
             except DataError:
                 continue  # reported when it is read
-        elif section.source and "://" not in section.source and not is_parted(section.source, base):
+        elif section.source and "://" not in section.source and not is_partitioned(section.source, base):
             yield base / section.source, what
     for name, attribute in job.attributes.items():
         if attribute.taxonomy not in (None, "flat"):

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from masquerade.arrangement import ANSWER, MODEL, TABLE
 from masquerade.audit import AuditLog
-from masquerade.data import Origin, Parted, RawTable, Schema, Table, parted_files, staged_parquet
+from masquerade.data import Origin, Partitioned, RawTable, Schema, Table, partitioned_files, staged_parquet
 from masquerade.engine import Engine
 from masquerade.errors import (
     BadInput,
@@ -55,7 +55,7 @@ from masquerade.progress import OnStage, Stage, silent
 from masquerade.protocol import (
     Contract,
     OwnPart,
-    Seat,
+    Participant,
     complete_records,
     identifiers,
     read_own_records,
@@ -152,34 +152,36 @@ def schema_for(plan: Plan, needed: tuple[str, ...], qid: frozenset[str] | set[st
     return schema
 
 
-# --- own seat -----------------------------------------------------------------------------------------------
-# A party's seat in a session of a job: its engine, if the job names one, and its rows, in chunks where that
+# --- own part -----------------------------------------------------------------------------------------------
+# A party's part in a session of a job: its engine, if the job names one, and its rows, in chunks where that
 # goes.
 
 
 @contextmanager
-def own_seat(job: Path, name: str, contract: Contract, on_stage: OnStage = silent) -> Iterator[tuple[Seat, str]]:
-    """Open the engine and read the table. Yield the seat, and how the engine got its rows, if the job names one."""
+def own_participant(
+    job: Path, name: str, contract: Contract, on_stage: OnStage = silent
+) -> Iterator[tuple[Participant, str]]:
+    """Open the engine and read the table. Yield the participant, and how an engine that the job names got its rows."""
     on_stage(Stage("reading"))
     with own_engine(job) as engine:
         if engine is None or product_of(contract) is not TABLE or contract.provider is not None:
             table, left_out, ids = own_input(job, name, contract)
-            yield Seat(name, contract, table, ids, left_out, engine=engine), ""
+            yield Participant(name, contract, table, ids, left_out, engine=engine), ""
             return
         plan = Plan(job)
         section = plan.job.parties[name]
         if reason := whole_because(section, plan.base, contract, engine):
             table, left_out, ids = own_input(job, name, contract)
-            seat = Seat(name, contract, table, ids, left_out, engine=engine)
-            yield seat, f"the whole table was read into one memory: {reason}"
+            participant = Participant(name, contract, table, ids, left_out, engine=engine)
+            yield participant, f"the whole table was read into one memory: {reason}"
             return
         if (dashboard := getattr(engine, "dashboard", None)) is not None:
             on_stage(Stage("connected", detail=f"the cluster shows its work at {dashboard}"))
         with _parts(section, plan.base, _used(section, name, contract)) as files:
             engine.on_chunk = lambda done, total: on_stage(Stage("reading", detail=f"{done} of {total} chunks"))
-            seat = _seated(plan, name, contract, engine, files)
+            participant = _participant(plan, name, contract, engine, files)
             engine.on_chunk = None
-            yield seat, "the table was read in chunks"
+            yield participant, "the table was read in chunks"
 
 
 def whole_because(section: PartySection, base: Path, contract: Contract, engine: Engine) -> str:
@@ -197,16 +199,16 @@ def _used(section: PartySection, name: str, contract: Contract) -> tuple[str, ..
 
 
 @contextmanager
-def _parts(section: PartySection, base: Path, columns: tuple[str, ...]) -> Iterator[Parted]:
+def _parts(section: PartySection, base: Path, columns: tuple[str, ...]) -> Iterator[Partitioned]:
     """Yield the Parquet files of a party's table; of any other table a copy."""
     if section_file(section, base).is_parquet:
-        yield parted_files(section.source, base, columns)
+        yield partitioned_files(section.source, base, columns)
         return
     with staged_parquet(section_file(section, base), columns) as files:
         yield files
 
 
-def _seated(plan: Plan, name: str, contract: Contract, engine: Engine, files: Parted) -> Seat:
+def _participant(plan: Plan, name: str, contract: Contract, engine: Engine, files: Partitioned) -> Participant:
     """Read the table in chunks. Wrong cells and unknown values are reported before any other party is involved."""
     section, needed = plan.job.parties[name], contract.columns_needed(name)
     qid = {column.name for column in contract.qid_columns}
@@ -220,7 +222,7 @@ def _seated(plan: Plan, name: str, contract: Contract, engine: Engine, files: Pa
         tell_values(plan.job, plan.problems, error, plan.base)
         plan.settle()
     left_out = tuple(each for each in files.columns if each not in needed)
-    return Seat(name, contract, table, ids, left_out, engine=engine, records=records)
+    return Participant(name, contract, table, ids, left_out, engine=engine, records=records)
 
 
 # --- party process ------------------------------------------------------------------------------------------
@@ -351,18 +353,18 @@ async def _run(setup: Setup) -> int:
         _tell(Doing(stage))
 
     started = time.perf_counter()
-    with own_seat(Path(setup.job), setup.name, contract, on_stage) as (seat, rows):
-        return await _take_part(setup, contract, seat, rows, time.perf_counter() - started)
+    with own_participant(Path(setup.job), setup.name, contract, on_stage) as (participant, rows):
+        return await _take_part(setup, contract, participant, rows, time.perf_counter() - started)
 
 
-async def _take_part(setup: Setup, contract: Contract, seat: Seat, rows: str, read_seconds: float) -> int:
+async def _take_part(setup: Setup, contract: Contract, participant: Participant, rows: str, read_seconds: float) -> int:
     identity = Identity(setup.certificate.encode(), setup.key.encode())
     trust = TrustStore({name: pem.encode() for name, pem in setup.trust.items()})
     records = SessionFiles(Path(setup.folder), setup.name)
     joined: list[OwnPart] = []
     write_whole(records.certificate, identity.certificate)
     async with listen(identity, trust) as listener:
-        own = seat.table if seat.records is None else seat.records
+        own = participant.table if participant.records is None else participant.records
         _tell(Listening(listener.address, own.dropped_rows, rows, read_seconds))
         line = await asyncio.to_thread(sys.stdin.readline)
         if not line:  # another party failed before it was ready
@@ -375,7 +377,7 @@ async def _take_part(setup: Setup, contract: Contract, seat: Seat, rows: str, re
             log.contract(contract.canonical())
             with log.session(contract.hash.hex(), list(book.addresses), records.transcript) as transcript:
                 async with listener.connect(peers, agreement) as channels:
-                    script = _script(setup, seat, joined.append)
+                    script = _script(setup, participant, joined.append)
                     await run_script(script, channels, transcript=transcript)
     for part in joined:  # nobody waits for it any more
         _tell(Doing(Stage("growing decision trees")))
@@ -384,7 +386,7 @@ async def _take_part(setup: Setup, contract: Contract, seat: Seat, rows: str, re
     return 0
 
 
-def _script(setup: Setup, seat: Seat, on_joined: Callable[[OwnPart], None]) -> Script[int]:
+def _script(setup: Setup, participant: Participant, on_joined: Callable[[OwnPart], None]) -> Script[int]:
     """Return the party's side of the protocol that the contract names."""
 
     def on_stage(stage: Stage) -> None:
@@ -395,8 +397,8 @@ def _script(setup: Setup, seat: Seat, on_joined: Callable[[OwnPart], None]) -> S
     def keep(session: str, secret: bytes) -> None:
         write_whole(SessionFiles(Path(setup.folder), setup.name).site_key(session), secret, PRIVATE)
 
-    seat = replace(seat, on_stage=on_stage, notes=notes, on_joined=on_joined, keep=keep)
-    return method_of(seat.contract).party(seat)
+    participant = replace(participant, on_stage=on_stage, notes=notes, on_joined=on_joined, keep=keep)
+    return method_of(participant.contract).party(participant)
 
 
 def _tell(message: Any) -> None:

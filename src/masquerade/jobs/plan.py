@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from masquerade.anonymize import Method, TableMethod
 from masquerade.arrangement import ARRANGEMENTS, PROVIDER, Arrangement
-from masquerade.data import ProductColumn, Schema, columns_of, database_scheme, is_parted
+from masquerade.data import ProductColumn, Schema, columns_of, database_scheme, is_partitioned
 from masquerade.errors import BadInput, Key, ParameterError, Problem, hint, nearest, written
 from masquerade.forms import Problems, checked, fill, parameters_of, read_declared, read_toml, words_of
 from masquerade.jobs.model import DataSection, Job, PrivacyEntry, SensitiveTaxonomies, TableSection, schema_of
@@ -511,7 +511,7 @@ class Plan:
     def is_in_parts(self) -> bool:
         """Whether the table is a folder or pattern of Parquet files."""
         source = self.job.data.source if self.job.data is not None else ""
-        return bool(source) and is_parted(source, self.base)
+        return bool(source) and is_partitioned(source, self.base)
 
     @property
     def published(self) -> tuple[str, ...]:

@@ -15,14 +15,14 @@ from typing import Any
 
 from masquerade.anonymize import TableMethod
 from masquerade.data import (
-    Parted,
-    PartedFiles,
+    Partitioned,
+    PartitionedFiles,
     Records,
     TableFile,
     Wanted,
     database_scheme,
-    is_parted,
-    parted_files,
+    is_partitioned,
+    partitioned_files,
     read_chunks,
 )
 from masquerade.engine import Engine, read_size, size_text
@@ -79,7 +79,7 @@ def _check_fits_memory(plan: Plan, algorithm: TableMethod) -> None:
     """Refuse a table of many files that is too large for a method that needs the whole of it."""
     data = plan.job.data
     assert data is not None
-    files = parted_files(data.source, plan.base)
+    files = partitioned_files(data.source, plan.base)
     needed = in_memory(files)
     if needed > read_size(DEFAULT_MEMORY):
         size = f"this one takes about {size_text(needed)}, and {DEFAULT_MEMORY} are the most that is read at once"
@@ -104,12 +104,12 @@ def _needs_whole_table(plan: Plan, algorithm: TableMethod) -> str:
     return f'"{algorithm.name}" needs the whole table in one memory; on chunks of a table there are {", ".join(able)}'
 
 
-def beyond_memory(plan: Plan, *sources: str) -> tuple[PartedFiles, ...] | None:
+def beyond_memory(plan: Plan, *sources: str) -> tuple[PartitionedFiles, ...] | None:
     """Return the files of tables in many files that are larger than the memory of the job's engine; else None."""
     engine = plan.job.engine or EngineSection()
-    if not all(is_parted(source, Path()) for source in sources):
+    if not all(is_partitioned(source, Path()) for source in sources):
         return None
-    files = tuple(parted_files(source, Path()) for source in sources)
+    files = tuple(partitioned_files(source, Path()) for source in sources)
     most = engine.memory_bytes if engine.name == "local" else read_size(DEFAULT_MEMORY)
     return files if sum(map(in_memory, files)) > most else None
 
@@ -132,7 +132,7 @@ def check_compared(plan: Plan, source: str) -> None:
         plan.problems.add(("data", "source"), text)
 
 
-def in_memory(files: PartedFiles) -> int:
+def in_memory(files: PartitionedFiles) -> int:
     """Return about how many bytes all rows of these files take in one memory."""
     return int(_IN_MEMORY * files.rows * files.row_bytes)
 
@@ -192,7 +192,7 @@ def opened_records(
 
 
 @contextmanager
-def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: OnStage) -> Iterator[Parted]:
+def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: OnStage) -> Iterator[Partitioned]:
     """Yield the Parquet files of the job's table, or the ranges of a query's result; of any other table a copy.
 
     It must have these columns, and may have those in `also`.
@@ -200,15 +200,15 @@ def _files(plan: Plan, columns: Sequence[str], also: Sequence[str], on_stage: On
     data = plan.job.data
     assert data is not None
     if _is_parquet(plan):
-        files = parted_files(data.source, plan.base, columns)
+        files = partitioned_files(data.source, plan.base, columns)
         there = [name for name in also if name in files.columns]
-        yield parted_files(data.source, plan.base, [*columns, *there]) if there else files
+        yield partitioned_files(data.source, plan.base, [*columns, *there]) if there else files
         return
     if data.partition is not None and data.query is not None:
-        from masquerade.data import parted_query
+        from masquerade.data import partitioned_query
 
         try:
-            yield parted_query(data.source, data.query, plan.base, data.partition, columns)
+            yield partitioned_query(data.source, data.query, plan.base, data.partition, columns)
         except DataError as error:
             raise (error.within(str(plan.path)) if error.problems[0].key[:1] == ("data",) else error) from None
         return

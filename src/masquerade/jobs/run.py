@@ -27,8 +27,8 @@ from masquerade.data import (
     database_scheme,
     encode_table,
     escape_formulas,
-    is_parted,
-    parted_files,
+    is_partitioned,
+    partitioned_files,
     rows_of_chunks,
 )
 from masquerade.files import make_folder, read_file, replacing_folder, replacing_together
@@ -234,15 +234,15 @@ def _released_rows(release: str, plan: Plan, schema: Schema | None) -> Iterator[
     from masquerade.privacy import ReleasedRows
 
     requirement = plan.requirement
-    if not is_parted(release, Path()):
+    if not is_partitioned(release, Path()):
         source = as_released(TableFile(release, encoding="utf-8").read(), plan)
         insist_on_providers(source.origin.name, source.all_columns, requirement)
         table = Table(source.table, schema, origin=source.origin)
         yield ReleasedRows(source.origin.name, source.all_columns, table)
         return
     asked = [*requirement.qid_attributes, *requirement.special_columns]
-    insist_on_providers(release, parted_files(release, Path()).columns, requirement)
-    files = parted_files(release, Path(), asked)
+    insist_on_providers(release, partitioned_files(release, Path()).columns, requirement)
+    files = partitioned_files(release, Path(), asked)
     with opened_engine(plan.job.engine, plan) as engine:
         engine.check_files([str(path) for path in files.paths])
         parts = files.parts(rows_of_chunks(files, len(asked), engine))

@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from masquerade.data import PARQUET_SUFFIXES, columns_of, is_parted, listed_files
+from masquerade.data import PARQUET_SUFFIXES, columns_of, is_partitioned, listed_files
 from masquerade.errors import DataError, one_line
 from masquerade.privacy.check import Verdict
 from masquerade.privacy.requirement import TOLERANCE, GroupRequirement
@@ -332,7 +332,7 @@ def _opened(connection: Any, source: Path | pa.Table, unescape: bool) -> SqlTabl
     if not isinstance(source, Path):
         connection.register("released", source)
         return _described(connection, "released", source.column_names, unescape)
-    if is_parted(str(source), Path()) or source.suffix.lower() in PARQUET_SUFFIXES:
+    if is_partitioned(str(source), Path()) or source.suffix.lower() in PARQUET_SUFFIXES:
         files = [_literal(each) for each in listed_files(source)]
         names = connection.execute(
             f"SELECT name FROM parquet_schema({files[0]}) WHERE num_children IS NULL ORDER BY column_id"

@@ -31,7 +31,7 @@ from masquerade.progress import OnStage, Stage
 from masquerade.protocol.align.align import align, who_differs
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.hand_in import Columns, Received, ReportedStep, compact, own_part, write_columns
-from masquerade.protocol.method import ASSEMBLER, Seat
+from masquerade.protocol.method import ASSEMBLER, Participant
 from masquerade.protocol.own_rows import COMMON, cells_of, counted_columns, in_common_order
 from masquerade.protocol.pairs import BackEnd
 from masquerade.protocol.sensitive.checks import remote_parts
@@ -282,16 +282,22 @@ class _HandedIn(Comparison):
         return replace(self, released=(), unseen=0, common=everybody)._rank_counts
 
 
-def find_common_rows(seat: Seat) -> Script[Rows]:
+def find_common_rows(participant: Participant) -> Script[Rows]:
     """Align the tables in the way that the contract names; return the rows of the common records, in their order."""
-    contract = seat.contract
-    seat.on_stage(Stage("aligning"))
+    contract = participant.contract
+    participant.on_stage(Stage("aligning"))
     # Each party hashes its own list and blinds every list; the others' sizes, not known yet, are usually similar.
-    work = AlignProgress(seat.on_stage, len(seat.identifiers) * (len(contract.parties) + 1))
-    me = contract.parties.index(seat.name)
+    work = AlignProgress(participant.on_stage, len(participant.identifiers) * (len(contract.parties) + 1))
+    me = contract.parties.index(participant.name)
     return (
         yield from align(
-            me, contract.parties, seat.identifiers, contract.hash, contract.most_records, work.more, contract.aligned_by
+            me,
+            contract.parties,
+            participant.identifiers,
+            contract.hash,
+            contract.most_records,
+            work.more,
+            contract.aligned_by,
         )
     )
 
@@ -304,29 +310,29 @@ def refuse_nobody(contract: Contract, rows: Rows) -> None:
         )
 
 
-def find_common_records(seat: Seat, preparing: Stage) -> Script[CommonRecords]:
+def find_common_records(participant: Participant, preparing: Stage) -> Script[CommonRecords]:
     """Align the tables and share the class; `preparing` is the stage that follows the alignment."""
-    name, contract = seat.name, seat.contract
-    own = seat.records
-    refuse_unknown_to(name, contract, seat.table.coded if own is None else own.coded.__getitem__)
+    name, contract = participant.name, participant.contract
+    own = participant.records
+    refuse_unknown_to(name, contract, participant.table.coded if own is None else own.coded.__getitem__)
     started = time.perf_counter()
-    rows = yield from find_common_rows(seat)
+    rows = yield from find_common_rows(participant)
     refuse_nobody(contract, rows)
     # Of a table only the cells of common records are looked at; an engine has looked at all while it read them.
     everybody = (
-        records_of(name, contract, agreed_table(seat.table, contract.attributes).take(rows))
+        records_of(name, contract, agreed_table(participant.table, contract.attributes).take(rows))
         if own is None
         else in_common_order(own, rows)
     )
     aligned = time.perf_counter()
-    seat.on_stage(preparing)
+    participant.on_stage(preparing)
     class_name, held = contract.class_name, None
     if class_name is not None and class_name in contract.columns_needed(name):
         held = with_codes(everybody, class_name)
     # What cannot be reached is refused before anything is shown, as far as this party can tell.
     sensitive = known_sensitive(name, contract, everybody, held)
     if held is not None:
-        seat.before_showing()
+        participant.before_showing()
     classes = yield from share_class(name, contract, held, len(everybody))
     if held is None and classes is not None:
         everybody = with_classes(everybody, classes)
@@ -352,7 +358,7 @@ def on_engine(records: Records, engine: Engine) -> Records:
 
 
 def hand_in(
-    seat: Seat,
+    participant: Participant,
     common: CommonRecords,
     released: Mapping[str, Generalised],
     *,
@@ -360,11 +366,11 @@ def hand_in(
     histograms_by: tuple[BackEnd, ...] = (),
 ) -> Script[int]:
     """Give the assembler this party's columns, generalised where they are in `released`. Return the common records."""
-    name, contract = seat.name, seat.contract
+    name, contract = participant.name, participant.contract
     seconds = dict(common.seconds)
     seconds["protocol"] = time.perf_counter() - common.aligned - seconds.get("prepare", 0.0)
-    seat.before_showing()
-    seat.on_stage(Stage("handing in"))
+    participant.before_showing()
+    participant.on_stage(Stage("handing in"))
     comparison = common.comparison(tuple(released.values()))
     if any(comparison.violations.values()):
         raise Bug("a column is generalised beyond its boundaries; nothing was handed in")
@@ -373,9 +379,9 @@ def hand_in(
         (ASSEMBLER,),
         Columns(
             table=write_columns(handed_in(name, contract, left, released)),
-            steps=tuple(steps) if seat.show_steps else (),
+            steps=tuple(steps) if participant.show_steps else (),
             losses=shown_to_others(losses_of(comparison), comparison.rows),
-            left_out=tuple(seat.left_out),
+            left_out=tuple(participant.left_out),
             seconds=seconds,
             suppressed=len(common.everybody) - common.n_records,
             histograms_by=histograms_by,
@@ -383,7 +389,7 @@ def hand_in(
         ),
     )
     heard = yield Receive(ASSEMBLER, Received)
-    wanted = seat.on_joined if common.records.table is not None else None
+    wanted = participant.on_joined if common.records.table is not None else None
     if wanted is not None and common.classes is not None and heard.error is not None:
         mine = [column.name for column in contract.columns_of(name)]
         wanted(own_part(left, mine, common.classes, heard.error))

@@ -4,7 +4,7 @@ Every party numbers the groups of its own columns. A record's key is the numbers
 
     sort      equal keys stand side by side (`protocol/shared_sort.py`)
     count     distinct ratio: the places whose key is that of the place before, which are n − groups
-              separation ratio: for each place the others of its stretch, c − 1: together twice the pairs of equal keys
+              separation ratio: for each place the others of its run, c − 1: together twice the pairs of equal keys
     add up    a tree of additions on shares
     open      the sum; or only how many steps of an agreed precision the ratio reaches
 
@@ -40,9 +40,9 @@ from masquerade.progress import OnStage, Stage, silent
 from masquerade.protocol.common_records import find_common_rows, refuse_nobody
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.dka.checks import counts_in_stretches
+from masquerade.protocol.dka.checks import counts_in_runs
 from masquerade.protocol.hand_in import Received, Seconds
-from masquerade.protocol.method import ASSEMBLER, Assembly, Proposal, RoleName, Seat, VerticalMethod
+from masquerade.protocol.method import ASSEMBLER, Assembly, Participant, Proposal, RoleName, VerticalMethod
 from masquerade.protocol.pairs import exchange_nonces
 from masquerade.protocol.providers.shared_counts import SharedBits, prepare
 from masquerade.protocol.shared_sort import linked_places, sort_shared
@@ -160,7 +160,7 @@ def joint_ratios(
     alike = yield from linked_places(shared, keys, n_sets)
     if scale.measure == "separation":
         nobody = np.zeros((1, n * n_sets), np.uint8)
-        sizes = yield from counts_in_stretches(shared, alike, nobody, 1, n.bit_length())
+        sizes = yield from counts_in_runs(shared, alike, nobody, 1, n.bit_length())
         alike = yield from shared.evaluate_shares(_one_less(len(sizes)), {"size": sizes}, "others")
     totals = yield from sums_of_shares(shared, alike.reshape(len(alike), n_sets, n))
     if scale.steps is not None:
@@ -254,15 +254,15 @@ class RatiosFound(Message, tag="joint-ratios", frozen=True):
     seconds: Seconds
 
 
-def joint_keys_party(question: JointKeys, seat: Seat) -> Script[int]:
+def joint_keys_party(question: JointKeys, participant: Participant) -> Script[int]:
     """Run one party's part; return the number of common records."""
-    name, contract = seat.name, seat.contract
+    name, contract = participant.name, participant.contract
     started = time.perf_counter()
-    rows = yield from find_common_rows(seat)
+    rows = yield from find_common_rows(participant)
     refuse_nobody(contract, rows)
-    common = agreed_table(seat.table, contract.attributes).take(rows)
+    common = agreed_table(participant.table, contract.attributes).take(rows)
     aligned = time.perf_counter()
-    seat.on_stage(Stage("numbering groups"))
+    participant.on_stage(Stage("numbering groups"))
     if len(common) < question.least_records:  # every party sees it, and in the same words
         text = f"the parties have fewer than {question.least_records:,} records in common; no ratio is opened"
         raise RequirementUnreachable(text, public=True)
@@ -270,12 +270,12 @@ def joint_keys_party(question: JointKeys, seat: Seat) -> Script[int]:
     sets = question.asked(contract)
     groups = [_groups(own, name, contract, columns) for columns in sets]
     scale = RatioScale(len(own), question.measure, question.steps)
-    seat.before_showing()
-    seat.on_stage(Stage("preparing the transfers"))
+    participant.before_showing()
+    participant.on_stage(Stage("preparing the transfers"))
     me = contract.parties.index(name)
     nonces = yield from exchange_nonces(me, contract.parties)
     shared = yield from prepare(me, contract.parties, b"joint-keys\0" + contract.hash + b"".join(nonces))
-    opened = yield from joint_ratios(shared, groups, scale, seat.on_stage)
+    opened = yield from joint_ratios(shared, groups, scale, participant.on_stage)
     seconds = {"align": aligned - started, "protocol": time.perf_counter() - aligned}
     yield Send((ASSEMBLER,), RatiosFound(len(common), tuple(opened), seconds))
     yield Receive(ASSEMBLER, Received)
@@ -414,9 +414,9 @@ class JointKeys(VerticalMethod):
                 text = f"{', '.join(columns)}: all are {one}'s; a joint key has columns of two parties or more"
                 yield Problem(text, key=("sets",))
 
-    def party(self, seat: Seat) -> Script[int]:
+    def party(self, participant: Participant) -> Script[int]:
         """Align, number the own groups of each set, sort under sharing, open the ratios."""
-        return joint_keys_party(self, seat)
+        return joint_keys_party(self, participant)
 
     def assembler(self, assembly: Assembly) -> Script[JointRatios]:
         """Hear the ratios of all parties, which must be the same."""

@@ -68,7 +68,7 @@ def forgotten(name: str, secret: bytes) -> None:
 
 
 @dataclass(frozen=True)
-class Seat:
+class Participant:
     """One party of a session: its input and its callbacks.
 
     `table` has the columns that the contract asks of this party, without missing cells; `identifiers`, one per row, if
@@ -168,7 +168,7 @@ class AskedMethod(Method):
         yield from ()
 
     def off_engine(self, parts: Sequence[GroupRequirement]) -> str | None:
-        """Return why a party that has an engine (`Seat.engine`) works in its own memory all the same: a sentence.
+        """Return why a party that has an engine (`Participant.engine`) works in its own memory even so: a sentence.
 
         None: its groups are on the engine.
         """
@@ -217,7 +217,7 @@ class SessionMethod(AskedMethod):
         return made
 
     @abstractmethod
-    def party(self, seat: Seat) -> Script[int]:
+    def party(self, participant: Participant) -> Script[int]:
         """Run one party's part from start to end. Return how many records it had in the session."""
 
     @abstractmethod

@@ -20,7 +20,7 @@ from masquerade.data import (
     Column,
     Missing,
     Origin,
-    Parted,
+    Partitioned,
     Records,
     Schema,
     TablePart,
@@ -91,7 +91,9 @@ def wanted_of_party(
     return wanted, Identified(identifier, contract.normalize, released)
 
 
-def read_own_records(files: Parted, wanted: Wanted, engine: Engine, how: Identified) -> tuple[Records, Identifiers]:
+def read_own_records(
+    files: Partitioned, wanted: Wanted, engine: Engine, how: Identified
+) -> tuple[Records, Identifiers]:
     """Read the parts of a party's table into an engine's chunks; return them, and each row's identifier."""
     parts = parts_for(files, wanted, engine)
     chunks, told = engine.load([_ReadOwnPart(part, wanted, how) for part in parts])

@@ -32,7 +32,7 @@ import numpy as np
 from masquerade.data import (
     Codes,
     Fingerprints,
-    Parted,
+    Partitioned,
     Table,
     TablePart,
     coded_fingerprints,
@@ -287,7 +287,7 @@ class SeparatedRows:
         return self.known[asked]
 
 
-def read_rows(files: Parted, columns: Sequence[str], engine: Engine) -> CodedRows:
+def read_rows(files: Partitioned, columns: Sequence[str], engine: Engine) -> CodedRows:
     """Read columns of a table in parts into an engine's chunks."""
     # The weights of the fingerprints are drawn anew for every table, so that nobody can write texts that agree.
     names, secret = tuple(columns), secrets.randbits(64)

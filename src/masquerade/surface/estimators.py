@@ -52,10 +52,10 @@ from masquerade.protocol import (
     MappedSvm,
     Model,
     NetModel,
+    Participant,
     PpCoxMethod,
     PpSvmMethod,
     Role,
-    Seat,
     SiteKey,
     alone_at,
     concordance,
@@ -141,8 +141,8 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
         parties = tuple(sorted({name, *channels} - {ASSEMBLER}))
         table, contract = self._prepared(X, y, parties, session)
         method = self._method()
-        seat = Seat(name, contract, table, keep=self._keep)
-        model = await run_script(method.among_parties(seat), channels)
+        participant = Participant(name, contract, table, keep=self._keep)
+        model = await run_script(method.among_parties(participant), channels)
         self._take(model)
         self.learned_ = Learned(
             method.settings(), model, self._roles(), parties, len(table), {}, session=contract.hash.hex()

@@ -20,7 +20,7 @@ from masquerade.methods import methods_between_parties
 from masquerade.net import Message
 from masquerade.net.memory import Deadlock, run_together
 from masquerade.protocol import ASSEMBLER, Assembly, SessionMethod
-from protocol.seats import seated
+from protocol.party_scripts import party_script
 from protocol.tampering import tampering
 
 FRAME = pa.Table.from_pylist(people(16, seed=16))
@@ -65,7 +65,7 @@ def scripts_of(method: type[SessionMethod], chosen: dict[str, Any]) -> dict[str,
     contract = session.contract(made, REQUIREMENT, schema)
     scripts: dict[str, Any] = {ASSEMBLER: made.assembler(Assembly(contract, schema))}
     for name in session.parties:
-        scripts[name] = seated(name, contract, *session.table_of(name, contract, FRAME, schema))
+        scripts[name] = party_script(name, contract, *session.table_of(name, contract, FRAME, schema))
     return scripts
 
 

@@ -31,13 +31,13 @@ _BYTES_PER_CODE = 25  # more, where each pair is counted by a code
 class GroupTable:
     """The groups that were made: their records, their cells, and whether no cut of them is allowed.
 
-    A group that was cut is still in its place, without records. `parted` is as for `partition.py`.
+    A group that was cut is still in its place, without records. `part_of` is as for `partition.py`.
     """
 
     sizes: Counts
     cells: Cells
     stuck: Flags
-    parted: Counts
+    part_of: Counts
 
     @classmethod
     def start(cls, sizes: Counts, cells: Cells) -> GroupTable:
@@ -67,7 +67,7 @@ def cut_to_size(
     Groups that cannot be cut are done if this is the `last` way in which they are.
     """
     sizes, cells, final = start.sizes.copy(), start.cells.copy(), start.stuck.copy()
-    parted = start.parted
+    part_of = start.part_of
     while (open_ := np.flatnonzero(~final & (sizes > most_rows))).size:
         index = np.full(sizes.size, -1, np.int32)
         index[open_] = np.arange(open_.size)
@@ -76,7 +76,7 @@ def cut_to_size(
         pairs = kernel.most_pairs(n_records, max(open_.size, n_records // most_rows))
         insist_on_pairs(records.engine, pairs, _BYTES_PER_PAIR + (_BYTES_PER_CODE if kernel.counted else 0))
         views = weighted_ranks(cutter.axes, records.chunks.total(kernel), cutter.judge, sizes[open_])
-        made = _cut(cutter, views, cells[:, :, open_], parted[open_], sizes.size)
+        made = _cut(cutter, views, cells[:, :, open_], part_of[open_], sizes.size)
         if made.recut is not None:
             records.chunks.change(replace(made.recut, labels=label, index=index))
         final[open_] = True  # replaced by its parts, or stuck
@@ -86,8 +86,8 @@ def cut_to_size(
         sizes = np.concatenate([sizes, made.sizes])
         cells = np.concatenate([cells, made.cells], axis=2)
         final = np.concatenate([final, np.zeros(made.sizes.size, bool)])
-        parted = np.concatenate([parted, made.parted])
-    return GroupTable(sizes, cells, final, parted)
+        part_of = np.concatenate([part_of, made.part_of])
+    return GroupTable(sizes, cells, final, part_of)
 
 
 def insist_on_pairs(engine: Engine, pairs: int, bytes_per_pair: int) -> None:
@@ -101,11 +101,11 @@ class _Made:
     narrowed: Cells  # of those
     sizes: Counts  # of the parts of the others
     cells: Cells
-    parted: Counts
+    part_of: Counts
     recut: Recut | None
 
 
-def _cut(cutter: Cutter, views: Sequence[WeightedRanks], cells: Cells, parted: Counts, first: int) -> _Made:
+def _cut(cutter: Cutter, views: Sequence[WeightedRanks], cells: Cells, part_of: Counts, first: int) -> _Made:
     """Cut each group along its best dimension; parts get numbers from `first` on."""
     offered = [view.candidates(at, cutter.judge, cutter.strict) for at, view in enumerate(views)]
     best = best_axes([each for each in offered if each is not None], cutter.choice, len(views), cells.shape[2])
@@ -113,7 +113,7 @@ def _cut(cutter: Cutter, views: Sequence[WeightedRanks], cells: Cells, parted: C
     narrowed = np.stack([view.narrowest(own) for view, own in zip(views, cells, strict=True)])
     parts, tables = [], []
     for view, candidates in zip(views, offered, strict=True):
-        made = None if candidates is None else candidates.made(best, first, cells, parted, cutter.hidden)
+        made = None if candidates is None else candidates.made(best, first, cells, part_of, cutter.hidden)
         if candidates is None or made is None:
             continue
         first += made.sizes.size
@@ -127,7 +127,7 @@ def _cut(cutter: Cutter, views: Sequence[WeightedRanks], cells: Cells, parted: C
         narrowed[:, :, stuck],
         np.concatenate([made.sizes for made in parts]),
         np.concatenate([made.cells for made in parts], axis=2),
-        np.concatenate([made.parted for made in parts]),
+        np.concatenate([made.part_of for made in parts]),
         Recut(best, tuple(tables)),
     )
 

@@ -159,7 +159,7 @@ CountsOfParts = Callable[[Rows, Callable[[], Ints], Counts], Histograms]
 class HiddenCuts(Protocol):
     """Takes note of cuts along dimensions that are not released."""
 
-    def add(self, cells: Cells, parted: Counts) -> Counts:
+    def add(self, cells: Cells, part_of: Counts) -> Counts:
         """Note groups that are cut in two; return the names of the parts, two for each group in order."""
 
 
@@ -172,7 +172,7 @@ class Made:
     sizes: Counts
     parents: Counts  # the group of each part
     cells: Cells
-    parted: Counts
+    part_of: Counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ class CandidateCuts(Cuts, ABC):
     groups: Counts  # which group of the batch it would cut
     allowed: Flags
 
-    def made(self, best: Counts, first: int, cells: Cells, parted: Counts, hidden: HiddenCuts | None) -> Made | None:
+    def made(self, best: Counts, first: int, cells: Cells, part_of: Counts, hidden: HiddenCuts | None) -> Made | None:
         """Make the cuts that are the best of their groups, given the cells of all groups, and what hid cuts of them.
 
         Parts get numbers from `first` on. None where no cut is the best.
@@ -198,10 +198,10 @@ class CandidateCuts(Cuts, ABC):
         own = cells[:, :, parents]
         self.narrow(own, of_cut)
         if hidden is None or self.released:
-            names = parted[parents]
+            names = part_of[parents]
         else:
             cut = self.groups[chosen]
-            names = hidden.add(cells[:, :, cut], parted[cut])
+            names = hidden.add(cells[:, :, cut], part_of[cut])
         return Made(chosen, numbers, self.parts.sizes[made], parents, own, names)
 
     @abstractmethod

@@ -244,13 +244,13 @@ class _Cut:
         waiting = np.flatnonzero(~top.stuck)
         if not waiting.size:
             records.chunks.change(NumberGroups(((label, label, number),)))
-            return _finished([top.sizes[done]], [top.cells[:, :, done]], [top.parted[done]])
+            return _finished([top.sizes[done]], [top.cells[:, :, done]], [top.part_of[done]])
         n_hidden = None if self.hidden is None else len(self.hidden)
         cut = _CutInMemory(
             self.dimensions,
             label,
             top.cells,
-            top.parted,
+            top.part_of,
             n_hidden,
             prepared,
             self.judge,
@@ -278,11 +278,11 @@ class _Cut:
         return _finished(
             [top.sizes[done], *(each.sizes for each in found)],
             [top.cells[:, :, done], *(each.cells for each in found)],
-            [top.parted[done], *(each.parted for each in found)],
+            [top.part_of[done], *(each.part_of for each in found)],
         )
 
     def undone(self, groups: GroupTable) -> Counts:
-        """Return the groups that hidden cuts parted whose parts look alike, and violate together."""
+        """Return the groups that hidden cuts split whose parts look alike, and violate together."""
         assert self.hidden is not None
         alike, members = lookalikes(self.dimensions.axes(), groups.cells)
         several = np.flatnonzero(members > 1)
@@ -298,12 +298,12 @@ class _Cut:
         ]
         violating = np.zeros(members.size, bool)
         violating[several] = ~judge.holds(tuple(histograms))
-        return self.hidden.undone(parts_of_unions(alike, violating, groups.parted))
+        return self.hidden.undone(parts_of_unions(alike, violating, groups.part_of))
 
     def reopened(self, groups: GroupTable, cut: Counts) -> GroupTable:
         """Return the groups with those that hidden cuts cut in place of their parts, to be cut again."""
         assert self.hidden is not None
-        inside = self.hidden.inside(groups.parted, cut)
+        inside = self.hidden.inside(groups.part_of, cut)
         n_groups = groups.sizes.size
         number = np.where(inside >= 0, n_groups + inside, np.arange(n_groups))
         self.records.chunks.change(NumberGroups(((self.label, self.label, number),)))
@@ -314,13 +314,13 @@ class _Cut:
             np.append(np.where(parts, 0, groups.sizes), sizes),
             np.concatenate([groups.cells, self.hidden.cells(axes)[:, :, cut]], axis=2),
             np.append(np.ones(n_groups, bool), np.zeros(cut.size, bool)),
-            np.append(groups.parted, self.hidden.parted[cut]),
+            np.append(groups.part_of, self.hidden.part_of[cut]),
         )
 
 
-def _finished(sizes: Sequence[Counts], cells: Sequence[Cells], parted: Sequence[Counts]) -> GroupTable:
+def _finished(sizes: Sequence[Counts], cells: Sequence[Cells], part_of: Sequence[Counts]) -> GroupTable:
     together = np.concatenate(sizes)
-    return GroupTable(together, np.concatenate(cells, axis=2), np.ones(together.size, bool), np.concatenate(parted))
+    return GroupTable(together, np.concatenate(cells, axis=2), np.ones(together.size, bool), np.concatenate(part_of))
 
 
 def _released(axes: Sequence[Axis], cells: Cells, label: str) -> Released:
@@ -344,9 +344,9 @@ class _Found:
 
     sizes: Counts
     cells: Cells
-    parted: Counts
+    part_of: Counts
     cut: Cells
-    cut_parted: Counts
+    cut_part_of: Counts
 
     @classmethod
     def read(cls, arrays: Arrays, n_axes: int) -> _Found:
@@ -355,9 +355,9 @@ class _Found:
         return cls(
             arrays["sizes"],
             arrays["cells"].reshape(shape),
-            arrays["parted"],
+            arrays["part of"],
             arrays["cut"].reshape(shape),
-            arrays["cut parted"],
+            arrays["cut part of"],
         )
 
     def noted(self, hidden: CutGroups, before: int) -> _Found:
@@ -367,8 +367,8 @@ class _Found:
         def named(parts: Counts) -> Counts:
             return np.where(parts > 2 * before, parts + later, parts)
 
-        hidden.add(self.cut, named(self.cut_parted))
-        return replace(self, parted=named(self.parted))
+        hidden.add(self.cut, named(self.cut_part_of))
+        return replace(self, part_of=named(self.part_of))
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,7 +382,7 @@ class _CutInMemory:
     dimensions: Dimensions
     label: str
     cells: Cells
-    parted: Counts
+    part_of: Counts
     n_hidden: int | None  # the hidden cuts so far; None where they need not be noted
     prepared: Flags  # groups that need not be cut along the first dimensions any more
     judge: JudgeOf
@@ -396,7 +396,7 @@ class _CutInMemory:
         labels, dimensions = chunk[self.label], self.dimensions.here(chunk)
         axes, judge = dimensions.axes(), self.judge.made(chunk)
         there, batch = self._waiting(labels)
-        groups = Open(batch, self.cells[:, :, there], self.parted[there])
+        groups = Open(batch, self.cells[:, :, there], self.part_of[there])
         hidden = None if self.n_hidden is None else CutGroups(self.n_hidden)
         cutter = Cutter(axes, judge, self.choice, self.strict, hidden, self.counts_at_a_time)
         if first := dimensions.first():
@@ -417,9 +417,9 @@ class _CutInMemory:
             self.label: numbers.astype(np.int32),
             f"{_CUT} sizes": done.sizes,
             f"{_CUT} cells": made.cells.ravel(),
-            f"{_CUT} parted": done.parted,
+            f"{_CUT} part of": done.part_of,
             f"{_CUT} cut": cut.cells(len(axes)).ravel(),
-            f"{_CUT} cut parted": cut.parted,
+            f"{_CUT} cut part of": cut.part_of,
         }
 
     def _waiting(self, labels: Ints) -> tuple[Counts, Batch]:

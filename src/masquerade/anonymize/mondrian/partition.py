@@ -31,13 +31,13 @@ from masquerade.engine import Counts, Flags, renumber, rows_by_rank, value_count
 class Open:
     """Groups that may be cut further, and their tally while it saves work.
 
-    Cells along taxonomies are not updated on a cut; they are narrowed at the end. `parted` says which part of which
+    Cells along taxonomies are not updated on a cut; they are narrowed at the end. `part_of` says which part of which
     cut along a dimension that is not released each group is in (`hidden_cuts`); 0 is none.
     """
 
     batch: Batch
     cells: Cells
-    parted: Counts
+    part_of: Counts
     tally: Tally | None = None
 
     def only(self, groups: Flags) -> Open:
@@ -45,7 +45,7 @@ class Open:
         if groups.all():
             return self
         tally = None if self.tally is None else self.tally.only(groups)
-        return Open(self.batch.only(groups), self.cells[:, :, groups], self.parted[groups], tally)
+        return Open(self.batch.only(groups), self.cells[:, :, groups], self.part_of[groups], tally)
 
     def halves(self) -> list[Open]:
         """Split into two batches with about equally many rows, each with at least one group."""
@@ -56,7 +56,7 @@ class Open:
             Open(
                 Batch(batch.rows[rows], batch.sizes[groups]),
                 self.cells[:, :, groups],
-                self.parted[groups],
+                self.part_of[groups],
                 None if tally is None else tally.only(groups),
             )
             for rows, groups in (
@@ -97,9 +97,9 @@ class Done:
         return np.concatenate([each.batch.sizes for each in self._groups])
 
     @property
-    def parted(self) -> Counts:
+    def part_of(self) -> Counts:
         """Which part of which hidden cut each group is in."""
-        return np.concatenate([each.parted for each in self._groups])
+        return np.concatenate([each.part_of for each in self._groups])
 
     def partition(self, axes: Sequence[Axis]) -> Partition:
         """Return all groups, with cells along taxonomies as narrow as the groups' values allow, and between edges."""
@@ -241,7 +241,7 @@ def _carried_out(
     rows, labels, parts_of = [], [], []
     n_parts = 0
     for candidates in offered:
-        made = candidates.made(best, n_parts, groups.cells, groups.parted, cutter.hidden)
+        made = candidates.made(best, n_parts, groups.cells, groups.part_of, cutter.hidden)
         if made is None:
             continue
         n_parts += made.sizes.size
@@ -254,7 +254,7 @@ def _carried_out(
     order = rows_by_rank(np.concatenate(labels), n_parts)
     batch = Batch(np.concatenate(rows)[order], np.concatenate([made.sizes for made in parts_of]))
     cells = np.concatenate([made.cells for made in parts_of], axis=2)
-    parts = Open(batch, cells, np.concatenate([made.parted for made in parts_of]))
+    parts = Open(batch, cells, np.concatenate([made.part_of for made in parts_of]))
     large = batch.sizes >= 2 * cutter.judge.least
     if not large.all():
         done.add(parts.only(~large))

@@ -61,7 +61,7 @@ class JoinedTaxonomies:
         return n_groups * self.n_columns <= _CELLS_PER_VALUE * n_rows * self.n_trees
 
     def count(self, rows: Rows, labels: Counts, sizes: Counts, n_labels: int) -> Counts:
-        """Count each column's value per label; consecutive stretches of rows of these sizes have one label each."""
+        """Count each column's value per label; consecutive runs of rows of these sizes have one label each."""
         n_cells = n_labels * self.n_columns
         wide = n_cells > np.iinfo(np.int32).max
         shift = np.repeat((labels * self.n_columns).astype(np.int64 if wide else np.int32), sizes)
@@ -154,7 +154,7 @@ class Tally:
 
 
 def _largest(numbers: Counts, starts: Counts) -> Counts:
-    """Return the index of the largest number of each stretch, the first on a tie."""
+    """Return the index of the largest number of each run, the first on a tie."""
     lengths = np.diff(np.append(starts, numbers.size))
     found = np.flatnonzero(numbers == np.repeat(np.maximum.reduceat(numbers, starts), lengths))
     return found[np.searchsorted(found, starts)]

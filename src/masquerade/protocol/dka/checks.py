@@ -6,12 +6,12 @@ A table of joint counts would have a cell for each combination of all parties' g
     sort      a sorting network, whose comparisons and exchanges are circuits on shares (`crypto/circuit.py`);
               the bits that say which pairs were exchanged stay shared, too
     compare   a place's key equals the one k − 1 further on: then all places between have k equal keys; a place is good
-              when it lies in such a stretch (log₂ k ORs of shifted strings)
+              when it lies in such a run (log₂ k ORs of shifted strings)
     undo      the network backwards on the good bits, by the same exchange bits
     exclude   a record that some party labels as "never" is not good: its own group there has fewer than k
 
 Where a requirement is on a sensitive attribute, its holder shares the values, too, and they are sorted along. Instead
-of comparing, the parties count the values of every stretch (`checks.py`), and the circuit that the requirement
+of comparing, the parties count the values of every run (`checks.py`), and the circuit that the requirement
 declares judges each place's counts, together with their total.
 
 Nothing is opened here, and no order or number of groups is known to anybody: label bits follow from ⌊n/k⌋.
@@ -207,18 +207,18 @@ class PairTests:
         return np.asarray(out["holds"][0])
 
 
-# --- stretch counts -----------------------------------------------------------------------------------------
+# --- run counts -----------------------------------------------------------------------------------------
 # How often each value occurs in a record's group, where the records of a group stand side by side under
 # sharing.
 #
-# After a sort (`checks.py`) each group is a stretch of places. Counts come about in two passes of ⌈log₂ n⌉
+# After a sort (`checks.py`) each group is a run of places. Counts come about in two passes of ⌈log₂ n⌉
 # steps:
 #
-#     forwards    a place adds the counts of the place s before it, if both are in one stretch; s = 1, 2, 4, …
-#                 Then each place has the counts of its stretch up to itself, and the last has all
+#     forwards    a place adds the counts of the place s before it, if both are in one run; s = 1, 2, 4, …
+#                 Then each place has the counts of its run up to itself, and the last has all
 #     backwards   a place takes the counts of the place s after it, under the same condition
 #
-# Whether two places 2·s apart are in one stretch is whether both halves of the way are. Nothing is opened.
+# Whether two places 2·s apart are in one run is whether both halves of the way are. Nothing is opened.
 #
 # Cost for n records, S values and counts of w bits: about 3·S·w·n·log₂ n ANDs.
 
@@ -228,10 +228,10 @@ def value_bits(n_values: int) -> int:
     return max(1, (n_values - 1).bit_length())
 
 
-def counts_in_stretches(shared: SharedBits, linked: Bits, codes: Bits, n_values: int, width: int) -> Script[Bits]:
-    """Return this party's shares of the counts in each place's stretch, [values · width, places], lowest bit first.
+def counts_in_runs(shared: SharedBits, linked: Bits, codes: Bits, n_values: int, width: int) -> Script[Bits]:
+    """Return this party's shares of the counts in each place's run, [values · width, places], lowest bit first.
 
-    From shares of whether a place is in the stretch of the one before it, [1, places], and of the places' values,
+    From shares of whether a place is in the run of the one before it, [1, places], and of the places' values,
     [bits, places], all of them below `n_values`.
     """
     n = codes.shape[1]
@@ -323,7 +323,7 @@ class SortedTests:
         exchanged = yield from sort_shared(self._shared, rows)
         on_stage(Stage("comparing"))
         keys = rows[sum(map(len, values)) :]
-        good = yield from self._satisfying(rows, keys, side) if values else self._in_stretches(keys, side.k)
+        good = yield from self._satisfying(rows, keys, side) if values else self._in_runs(keys, side.k)
         for (low, high), swaps in zip([*layers(n)][::-1], exchanged[::-1], strict=True):
             inputs = {"swap": swaps, "low": good[:, low], "high": good[:, high]}
             out = yield from self._shared.evaluate_shares(_exchange(1), inputs, "low", "high")
@@ -354,7 +354,7 @@ class SortedTests:
         return self._shared.share(test.holder, own)
 
     def _satisfying(self, rows: Bits, keys: Bits, side: Tested) -> Script[Bits]:
-        """Return shares of whether each place's stretch satisfies every requirement; [1, records]."""
+        """Return shares of whether each place's run satisfies every requirement; [1, records]."""
         n = keys.shape[1]
         linked = yield from linked_places(self._shared, keys)
         verdicts, at = [], 0
@@ -362,7 +362,7 @@ class SortedTests:
             row = SharedRow(test.told.labels, test.told.bounded, n, n.bit_length() + 1)
             codes = rows[at : at + value_bits(test.told.labels)]
             at += len(codes)
-            counts = yield from counts_in_stretches(self._shared, linked, codes, test.told.labels, row.width)
+            counts = yield from counts_in_runs(self._shared, linked, codes, test.told.labels, row.width)
             inputs = {"row 0": counts, "row 1": np.zeros_like(counts)}  # circuits take two addends
             if test.part.compares_with_whole:
                 inputs["whole"] = np.repeat(self._shared.share(test.holder, test.whole(side)), n, axis=1)
@@ -370,13 +370,13 @@ class SortedTests:
             verdicts.append((yield from self._shared.evaluate_shares(circuit, inputs, "good")))
         return (yield from self._all_of(np.concatenate(verdicts)))
 
-    def _in_stretches(self, keys: Bits, k: int) -> Script[Bits]:
-        """Return shares of whether each place lies in a stretch of k equal keys; [1, records]."""
+    def _in_runs(self, keys: Bits, k: int) -> Script[Bits]:
+        """Return shares of whether each place lies in a run of k equal keys; [1, records]."""
         n = keys.shape[1]
-        good = np.zeros((1, n), np.uint8)  # of the stretch that starts here
+        good = np.zeros((1, n), np.uint8)  # of the run that starts here
         starts = {"left": keys[:, : n - k + 1], "right": keys[:, k - 1 :]}
         good[:, : n - k + 1] = yield from self._shared.evaluate_shares(equal_words(len(keys)), starts, "equal")
-        reach = 1  # of how many places back a stretch may start
+        reach = 1  # of how many places back a run may start
         while reach < k:
             by = min(reach, k - reach)
             earlier = np.zeros_like(good)

@@ -17,7 +17,7 @@ from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
 from masquerade.protocol.dka.anonymizers import ByMondrian, Descent, FullDomain
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.side import BottomUpSide, DataflySide, Side, TopDownSide
-from masquerade.protocol.method import Assembly, Proposal, Seat, VerticalMethod, proposal_of, refuse
+from masquerade.protocol.method import Assembly, Participant, Proposal, VerticalMethod, proposal_of, refuse
 
 # --- local algorithms ---------------------------------------------------------------------------------------
 # The algorithms by which a party of DkA generalises its own columns: everything that `local` may say.
@@ -105,13 +105,13 @@ class Dka(VerticalMethod):
         if proposal.schema is not None and self.algorithm.by_steps:
             yield from without_steps(f"{self.name} with local = {self.local}", parts, proposal.schema)
 
-    def party(self, seat: Seat, notebook: Notebook | None = None) -> Script[int]:
+    def party(self, participant: Participant, notebook: Notebook | None = None) -> Script[int]:
         """Align, play the rounds, hand in."""
         from masquerade.protocol.dka.party import dka_party
 
-        refuse(self.refusals(proposal_of(seat.contract)))
+        refuse(self.refusals(proposal_of(participant.contract)))
         among = self.join == "parties"
-        return (yield from dka_party(seat, self.algorithm, join_among_parties=among, notebook=notebook))
+        return (yield from dka_party(participant, self.algorithm, join_among_parties=among, notebook=notebook))
 
     def assembler(self, assembly: Assembly) -> Script[VerifiedRelease]:
         """Join the columns unless the parties have, verify, shuffle."""

@@ -24,24 +24,24 @@ from masquerade.protocol.dka.encrypted_join import join_first, join_second
 from masquerade.protocol.dka.method import LocalAlgorithm
 from masquerade.protocol.dka.side import JointTests, play
 from masquerade.protocol.hand_in import Columns, Received, write_columns
-from masquerade.protocol.method import ASSEMBLER, Seat
+from masquerade.protocol.method import ASSEMBLER, Participant
 from masquerade.protocol.pairs import BackEnd, exchange_nonces, prepare_pair
 from masquerade.protocol.providers.shared_counts import prepare
 from masquerade.utility import Comparison, holders_error, losses_of, shown_to_others
 
 
 def dka_party(
-    seat: Seat, algorithm: LocalAlgorithm, *, join_among_parties: bool, notebook: Notebook | None = None
+    participant: Participant, algorithm: LocalAlgorithm, *, join_among_parties: bool, notebook: Notebook | None = None
 ) -> Script[int]:
     """Run this party's part. Return the number of common records, released or not.
 
-    If `seat.notes` survive, or a notebook is given, an interrupted session resumes after its last complete round.
+    If `participant.notes` survive, or a notebook is given, an interrupted session resumes after its last whole round.
     """
-    name, contract, identifiers = seat.name, seat.contract, seat.identifiers
+    name, contract, identifiers = participant.name, participant.contract, participant.identifiers
     if notebook is None:
-        purpose = notes_purpose(contract, seat.table, identifiers)
-        notebook = Notebook(seat.notes, purpose) if seat.notes is not None else Notebook()
-    on_stage = seat.on_stage
+        purpose = notes_purpose(contract, participant.table, identifiers)
+        notebook = Notebook(participant.notes, purpose) if participant.notes is not None else Notebook()
+    on_stage = participant.on_stage
     me = contract.parties.index(name)
     k = max(part.implied_size for part in contract.parts)
     mine = [column.name for column in contract.qid_columns if column.holder == name]
@@ -49,10 +49,10 @@ def dka_party(
     peers = tuple(each for each in contract.parties if each != name)
     resumes = yield from agree_on_start(peers, notebook)
     if not resumes:
-        notebook.aligned((yield from find_common_rows(seat)))
+        notebook.aligned((yield from find_common_rows(participant)))
     rows = notebook.rows
     refuse_nobody(contract, rows)
-    own = agreed_table(seat.table, contract.attributes).take(rows)
+    own = agreed_table(participant.table, contract.attributes).take(rows)
     # What cannot be reached is refused before anything is shown, as far as this party can tell.
     sensitive = own_sensitive(name, contract, own)
     known = [part for part in contract.parts if part.sensitive in sensitive]
@@ -66,7 +66,7 @@ def dka_party(
     aligned = time.perf_counter()
 
     on_stage(Stage("preparing the transfers"))
-    seat.before_showing()
+    participant.before_showing()
     purpose = b"dka\0" + contract.hash
     tests: JointTests
     counted_by: set[BackEnd] = set()
@@ -92,7 +92,7 @@ def dka_party(
         notebook.finished()
         every = "in the rounds every group violated it, however general"
         raise RequirementUnreachable(f"the common records: {contract.requirement} cannot be reached: {every}")
-    seat.before_showing()
+    participant.before_showing()
     released = {column.name: column for column in side.released()}
     comparison = Comparison(own.columns(mine), tuple(released.values()), None, passed, {})
     cells = handed_in(name, contract, own.take(passed), released)
@@ -107,7 +107,7 @@ def dka_party(
             table=write_columns(cells),
             steps=(),
             losses=shown_to_others(losses_of(comparison), comparison.rows),
-            left_out=tuple(seat.left_out),
+            left_out=tuple(participant.left_out),
             seconds={"align": aligned - started, "protocol": finished - aligned},
             suppressed=len(own) - passed.size,
             histograms_by=tuple(sorted(counted_by)),

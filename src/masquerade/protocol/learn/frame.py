@@ -30,7 +30,7 @@ from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.models import Model, NotAModel, alike
 from masquerade.protocol.learn.site import Site, agree_on_values, attributes_of, filled
 from masquerade.protocol.learn.sums import Openings, agree_on_masks
-from masquerade.protocol.method import ASSEMBLER, Seat
+from masquerade.protocol.method import ASSEMBLER, Participant
 from masquerade.protocol.pairs import blaming
 
 if TYPE_CHECKING:
@@ -310,16 +310,16 @@ def as_counts(numbers: Any) -> Elements:
 TRAINING = "the training records"  # what metrics are computed on
 
 
-def party(method: LearningMethod, seat: Seat) -> Script[int]:
+def party(method: LearningMethod, participant: Participant) -> Script[int]:
     """Align, agree on values, learn, hand in. Return how many records this party had in the session."""
     started = time.perf_counter()
-    table = yield from _records(seat)
+    table = yield from _records(participant)
     aligned = time.perf_counter()
-    seat.on_stage(Stage(method.activity))
-    seat.before_showing()
-    survivors = _survivors(method, seat)
-    model, masked = yield from _among_the_present(method, seat, table, survivors, partial(_counted, method))
-    seat.before_showing()
+    participant.on_stage(Stage(method.activity))
+    participant.before_showing()
+    survivors = _survivors(method, participant)
+    model, masked = yield from _among_the_present(method, participant, table, survivors, partial(_counted, method))
+    participant.before_showing()
     seconds = {"align": aligned - started, "protocol": time.perf_counter() - aligned}
     message = LearnedModel(written_model(model), COUNTS.encode(masked), seconds, survivors.lost)
     yield Send((ASSEMBLER,), message)
@@ -327,30 +327,34 @@ def party(method: LearningMethod, seat: Seat) -> Script[int]:
     return len(table)
 
 
-def among_parties(method: LearningMethod, seat: Seat) -> Script[Model]:
+def among_parties(method: LearningMethod, participant: Participant) -> Script[Model]:
     """Learn the model without a collector, for parties that need nobody to write it."""
-    table = yield from _records(seat)
-    seat.before_showing()
+    table = yield from _records(participant)
+    participant.before_showing()
     learn = partial(_kept, method)
-    return (yield from _among_the_present(method, seat, table, _survivors(method, seat), learn))
+    return (yield from _among_the_present(method, participant, table, _survivors(method, participant), learn))
 
 
-def _survivors(method: LearningMethod, seat: Seat) -> Survivors:
-    return Survivors(seat.name, seat.contract.parties, method.drop_out)
+def _survivors(method: LearningMethod, participant: Participant) -> Survivors:
+    return Survivors(participant.name, participant.contract.parties, method.drop_out)
 
 
 def _among_the_present(
-    method: LearningMethod, seat: Seat, table: Table, survivors: Survivors, learn: Callable[[Site], Script[Result]]
+    method: LearningMethod,
+    participant: Participant,
+    table: Table,
+    survivors: Survivors,
+    learn: Callable[[Site], Script[Result]],
 ) -> Script[Result]:
     """Learn with all parties; or, where that is agreed, with those that are left when some drop out."""
     if not method.outlives_parties:
-        return (yield from learn((yield from _site(method, seat, table, seat.contract.parties, None))))
+        return (yield from learn((yield from _site(method, participant, table, participant.contract.parties, None))))
     agreed: Site | None = None
 
     def attempt(present: tuple[str, ...]) -> Script[Result]:
         nonlocal agreed
         if agreed is None or not survivors.openings.rounds:  # what a sum was opened by stays
-            agreed = yield from _site(method, seat, table, present, survivors.openings)
+            agreed = yield from _site(method, participant, table, present, survivors.openings)
         return (yield from learn(replace(agreed, parties=present)))
 
     return (yield from survivors.run(attempt))
@@ -374,10 +378,10 @@ def _counted(method: LearningMethod, site: Site) -> Script[tuple[Model, Elements
 
 
 def _site(
-    method: LearningMethod, seat: Seat, table: Table, parties: tuple[str, ...], openings: Openings | None
+    method: LearningMethod, participant: Participant, table: Table, parties: tuple[str, ...], openings: Openings | None
 ) -> Script[Site]:
     """Agree on the columns' values, and fill in missing numbers."""
-    name, contract = seat.name, seat.contract
+    name, contract = participant.name, participant.contract
     me = parties.index(name)
     categories = [each for each in method.categories(contract, table.schema) if each in table.arrow.column_names]
     agreed = yield from agree_on_values(me, parties, table, categories)
@@ -391,7 +395,17 @@ def _site(
             pooled=contract.arrangement == "horizontal",
             openings=openings,
         )
-    return Site(name, contract, table, agreed.values, agreed.most_bits, parties, seat.on_stage, openings, seat.keep)
+    return Site(
+        name,
+        contract,
+        table,
+        agreed.values,
+        agreed.most_bits,
+        parties,
+        participant.on_stage,
+        openings,
+        participant.keep,
+    )
 
 
 def collector(method: LearningMethod, collection: Collection) -> Script[Learned]:
@@ -449,16 +463,16 @@ def _learned(
     )
 
 
-def _records(seat: Seat) -> Script[Table]:
+def _records(participant: Participant) -> Script[Table]:
     """Return this party's records: its own, or of those that all parties have, in the common order."""
-    if seat.contract.arrangement == "horizontal":
-        return seat.table
-    rows = yield from find_common_rows(seat)
-    refuse_nobody(seat.contract, rows)
-    table = seat.table.take(rows)
-    if (target := seat.contract.class_name) is not None and seat.contract.class_from is None:
-        seat.before_showing()
-        yield from insist_on_same_classes(seat.name, seat.contract, table.coded(target), len(table))
+    if participant.contract.arrangement == "horizontal":
+        return participant.table
+    rows = yield from find_common_rows(participant)
+    refuse_nobody(participant.contract, rows)
+    table = participant.table.take(rows)
+    if (target := participant.contract.class_name) is not None and participant.contract.class_from is None:
+        participant.before_showing()
+        yield from insist_on_same_classes(participant.name, participant.contract, table.coded(target), len(table))
     return table
 
 

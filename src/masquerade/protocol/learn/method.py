@@ -48,7 +48,7 @@ from masquerade.protocol.learn.frame import DropOut, LearnedModel, as_counts, fe
 from masquerade.protocol.learn.learned import Learned
 from masquerade.protocol.learn.models import Model
 from masquerade.protocol.learn.site import Site, attributes_of
-from masquerade.protocol.method import Assembly, Proposal, RoleName, Seat, SessionMethod
+from masquerade.protocol.method import Assembly, Participant, Proposal, RoleName, SessionMethod
 
 SURVIVAL: Mapping[RoleName, bool] = {"duration": True, "event": True}  # roles of methods that predict it
 
@@ -171,13 +171,13 @@ class LearningMethod(SessionMethod):
             text = f"{self.name} needs parties that hold {ARRANGEMENTS[possible].columns}; these hold "
             yield Problem(text + ARRANGEMENTS[where].columns, key=("name",))
 
-    def party(self, seat: Seat) -> Script[int]:
+    def party(self, participant: Participant) -> Script[int]:
         """Take part. Return how many records this party had in the session."""
-        return frame.party(self, seat)
+        return frame.party(self, participant)
 
-    def among_parties(self, seat: Seat) -> Script[Model]:
+    def among_parties(self, participant: Participant) -> Script[Model]:
         """Learn the model without a collector, for parties that need nobody to write it."""
-        return frame.among_parties(self, seat)
+        return frame.among_parties(self, participant)
 
     @property
     def outlives_parties(self) -> bool:

@@ -204,7 +204,7 @@ class Site:
     parties: tuple[str, ...]  # who takes part, in the contract's order: all but those that have dropped out
     on_stage: OnStage = silent
     openings: Openings | None = None  # what was opened; None: nothing is made again when a site drops out
-    keep: Callable[[str, bytes], None] = forgotten  # as the party's seat has it
+    keep: Callable[[str, bytes], None] = forgotten  # as the party's participant has it
     memory: dict[str, Any] = field(default_factory=dict)  # what a method goes on from when a site drops out
 
     @property

@@ -361,7 +361,7 @@ def groups_of(chunk: Chunk, which: Flags) -> tuple[Batch, Counts]:
 
 
 def places(starts: Counts, sizes: Counts) -> Rows:
-    """Return the numbers from each start on, as many as its size says, one stretch after the other."""
+    """Return the numbers from each start on, as many as its size says, one run after the other."""
     before = np.cumsum(sizes) - sizes
     return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
 
@@ -380,6 +380,6 @@ def _narrow(parts: NDArray[np.uint32]) -> Ints:
 
 
 def in_blocks(sizes: Counts, most: int) -> Sequence[slice]:
-    """Cut groups into stretches of about `most` records."""
+    """Cut groups into runs of about `most` records."""
     ends = np.flatnonzero(np.diff((np.cumsum(sizes) - 1) // most, append=-1)) + 1
     return [slice(first, last) for first, last in pairwise([0, *ends.tolist()])]

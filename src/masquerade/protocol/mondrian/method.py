@@ -38,7 +38,7 @@ from masquerade.privacy import GroupRequirement, without_redundant
 from masquerade.protocol.boundaries import untestable_within
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, VerticalMethod
+from masquerade.protocol.method import Assembly, Participant, Preference, Proposal, VerticalMethod
 from masquerade.protocol.sensitive.checks import refuse_remote_sensitive, remote_parts, remote_qid
 
 _WITHOUT_ACCOUNT = "many groups are bid for at once and scores stay hidden, so nobody can tell what each party gave"
@@ -150,11 +150,11 @@ class JointMondrian(VerticalMethod):
             return None
         return "by mondrian each party cuts QIDs that share attributes in its own memory; tds counts them on an engine"
 
-    def party(self, seat: Seat) -> Script[int]:
+    def party(self, participant: Participant) -> Script[int]:
         """Align, share the class, cut, hand in."""
         from masquerade.protocol.mondrian.party import party
 
-        return party(self, seat)
+        return party(self, participant)
 
     def assembler(self, assembly: Assembly) -> Script[VerifiedRelease]:
         """Join the columns, verify, shuffle."""

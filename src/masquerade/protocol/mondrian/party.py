@@ -19,7 +19,7 @@ from masquerade.protocol.boundaries import BoundaryStart, start_within_boundarie
 from masquerade.protocol.common_records import CommonRecords, find_common_records, hand_in
 from masquerade.protocol.comparing.argmax import prepare
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import Seat
+from masquerade.protocol.method import Participant
 from masquerade.protocol.mondrian.checks import CutChecks
 from masquerade.protocol.mondrian.groups import FinishedGroups
 from masquerade.protocol.mondrian.levels import SCORE_BITS, cut_together
@@ -31,15 +31,15 @@ from masquerade.protocol.sensitive.checks import prepare_checks
 from masquerade.protocol.tds.party import JointSchema
 
 
-def party(method: JointMondrian, seat: Seat) -> Script[int]:
+def party(method: JointMondrian, participant: Participant) -> Script[int]:
     """Run this party's part. Return the number of common records."""
-    name, contract, on_stage = seat.name, seat.contract, seat.on_stage
+    name, contract, on_stage = participant.name, participant.contract, participant.on_stage
     me = contract.parties.index(name)
-    common = yield from find_common_records(seat, Stage("preparing the comparisons"))
-    seat.before_showing()
+    common = yield from find_common_records(participant, Stage("preparing the comparisons"))
+    participant.before_showing()
     before = time.perf_counter()
     common, start = yield from start_within_boundaries(name, contract, common, on_stage, whole_columns=False)
-    common = common.on(seat.engine)
+    common = common.on(participant.engine)
     own = common.columns(contract, name)
     checks = yield from prepare_checks(CutChecks, me, contract, common.sensitive, own, common.n_records)
     words = BidWords(SCORE_BITS, max(1, (len(contract.qid_columns) - 1).bit_length()))
@@ -70,7 +70,7 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
             columns = finished.released()
         released |= {column.name: column for column in columns}
     used = checks.histograms_by if checks is not None else ()
-    return (yield from hand_in(seat, common, released, histograms_by=used))
+    return (yield from hand_in(participant, common, released, histograms_by=used))
 
 
 def schema_of(contract: Contract, parts: Sequence[GroupRequirement]) -> JointSchema:

@@ -23,7 +23,7 @@ from masquerade.protocol.disclosure import (
     kept_to,
     kind_of_cell,
 )
-from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Assembly, Participant, Preference, Proposal, SessionMethod
 from masquerade.protocol.providers.criterion import Criterion
 from masquerade.protocol.providers.messages import ProviderRecords, Rows
 
@@ -131,11 +131,11 @@ class Collaboration(SessionMethod):
             except ParameterError as error:
                 yield from (problem.at(key=("privacy", at)) for problem in error.problems)
 
-    def party(self, seat: Seat) -> Script[int]:
+    def party(self, participant: Participant) -> Script[int]:
         """Hand the records to a trusted third party, or play along without one."""
         from masquerade.protocol.providers.provider import provider
 
-        return provider(seat)
+        return provider(participant)
 
     def assembler(self, assembly: Assembly) -> Script[VerifiedRelease]:
         """Make the release, or put it together from what the providers labelled; verify it with its providers."""

@@ -26,7 +26,7 @@ from masquerade.privacy import Requirement
 from masquerade.progress import OnStage, Stage
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.hand_in import Received, write_columns
-from masquerade.protocol.method import ASSEMBLER, Seat
+from masquerade.protocol.method import ASSEMBLER, Participant
 from masquerade.protocol.providers import circuits
 from masquerade.protocol.providers.axes import Range, Ranks
 from masquerade.protocol.providers.criterion import Criterion
@@ -165,7 +165,7 @@ class _Qid:
         """Judge what has stood so far, with these records; return whether anything fell."""
         asked = np.flatnonzero(self.stands)
         places = self._places(left, asked)
-        told = yield from self._judge.of_rows(left).standing(places)
+        told = yield from self._judge.of_rows(left).acceptable(places)
         self.stands[asked] = told.private
         self._divisible[asked] = told.divisible
         return not bool(told.private.all())
@@ -200,15 +200,15 @@ MOST_SIZE_BITS = 40
 CUTTING_OWN = Stage("cutting", detail="its own groups")  # their number stays private
 
 
-def provider(seat: Seat) -> Script[int]:
+def provider(participant: Participant) -> Script[int]:
     """Run this provider's part. Return how many of its records are released; those that a third party gets, of one.
 
-    What `seat.on_stage` raises ends the session, too: the only way to stop a long computation
+    What `participant.on_stage` raises ends the session, too: the only way to stop a long computation
     that waits for nobody.
     """
-    contract, left_out = seat.contract, seat.left_out
-    table = agreed_table(seat.table, contract.attributes)
-    on_stage = seat.on_stage
+    contract, left_out = participant.contract, participant.left_out
+    table = agreed_table(participant.table, contract.attributes)
+    on_stage = participant.on_stage
     refuse_impossible(contract)
     if not len(table):
         raise DataError.about(table.origin.name, "no complete row is left")
@@ -219,10 +219,10 @@ def provider(seat: Seat) -> Script[int]:
     else:
         refuse_private_leaves(contract, table.schema)
         refuse_unusable(contract, table)
-        seat.before_showing()
-        handed = yield from _without_third_party(seat.name, contract, table, tuple(left_out), on_stage)
+        participant.before_showing()
+        handed = yield from _without_third_party(participant.name, contract, table, tuple(left_out), on_stage)
         released = len(table) - handed.suppressed
-    seat.before_showing()
+    participant.before_showing()
     on_stage(Stage("handing in"))
     yield Send((ASSEMBLER,), handed)
     del handed  # the assembler may take its time

@@ -256,7 +256,7 @@ class SecretJudge:
         own = self._input(self._criterion, parts)
         return self._answers(parts, (yield from self._shared.evaluate(self._private, own, "good", "more")))
 
-    def standing(self, parts: Sequence[Rows]) -> Script[Answers]:
+    def acceptable(self, parts: Sequence[Rows]) -> Script[Answers]:
         """Judge each part, opening whether it may stand and whether it may be divided, not whether it is empty."""
         own = self._input(self._criterion, parts)
         found = yield from self._shared.evaluate(self._private, own, "good", "divisible")

@@ -73,7 +73,7 @@ class CountingJudge:
         private = self._criterion.good(counts, tallies, self._wholes)
         return Answers(counts.sum(axis=1) == 0, private, private & self._criterion.divisible(counts))
 
-    def standing(self, parts: Sequence[Rows]) -> Script[Answers]:
+    def acceptable(self, parts: Sequence[Rows]) -> Script[Answers]:
         """Judge each part; what is empty and what is refused is the same."""
         told = yield from self.verdicts(parts)
         return replace(told, empty=~told.private)

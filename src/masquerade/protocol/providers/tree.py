@@ -67,8 +67,8 @@ class PartJudge(Protocol):
     def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
         """Judge each part."""
 
-    def standing(self, parts: Sequence[Rows]) -> Script[Answers]:
-        """Judge each part, without telling which of those that may not stand are empty: all of them count as such."""
+    def acceptable(self, parts: Sequence[Rows]) -> Script[Answers]:
+        """Judge each part, without showing which of the unacceptable ones are empty: all of them count as such."""
 
     def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
         """Judge parts of one provider each, whose number comes first: it can answer without the others.
@@ -276,8 +276,8 @@ class Attempt:
         return [made for each, group in enumerate(self.groups) for made in self._made(each, group)]
 
     def _made(self, number: int, group: Group) -> list[Group]:
-        parted = len(self.good) + bool(self.bad) > 1
-        live = frozenset(range(len(group.cells))) if self.cuts_providers and parted else group.live
+        split = len(self.good) + bool(self.bad) > 1
+        live = frozenset(range(len(group.cells))) if self.cuts_providers and split else group.live
         made = []
         for each in self.good:
             if (number, each) in self.answers:

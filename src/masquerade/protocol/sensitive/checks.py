@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize import PublicState, QidGroups, Split
-from masquerade.crypto import Bits, Circuit, ValuePicker, ValuePlanter, sized, to_bits
+from masquerade.crypto import Bits, Circuit, ValueReceiver, ValueSender, sized, to_bits
 from masquerade.data import Coded, Column, Taxonomy
 from masquerade.engine import Counts, Flags, renumber, value_counts
 from masquerade.errors import Bug, PeerBrokeProtocol
@@ -43,7 +43,7 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.pairs import BackEnd, Pair, prepare_pair
 from masquerade.protocol.sensitive.back_ends import blocks_satisfy
 from masquerade.protocol.sensitive.histogram import Bounds
-from masquerade.protocol.sensitive.split_counts import PublicGroups, keeps_trees, plant_values, split_rows
+from masquerade.protocol.sensitive.split_counts import PublicGroups, hide_values, keeps_trees, split_rows
 from masquerade.protocol.sensitive.verdict import blocks_of_rows_satisfy
 
 # --- remote sensitive ---------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class SensitiveChecks:
     pairs: dict[tuple[int, int], Pair]  # by holder, which garbles, and asker
     n_records: int
     most_parts: dict[int, int]  # of a group that an asker splits, by asker
-    trees: tuple[dict[int, ValuePicker | ValuePlanter], ...]  # of each check's values, by asker; none of too many
+    trees: tuple[dict[int, ValueReceiver | ValueSender], ...]  # of each check's values, by asker; none of too many
 
     @property
     def histograms_by(self) -> tuple[BackEnd, ...]:
@@ -244,13 +244,13 @@ def prepare_checks(
     wanted = {(each.holder, asker) for each in checks for asker in each.asking if me in (each.holder, asker)}
     for at, asker in sorted(wanted):
         pairs[at, asker] = yield from prepare_pair(int(me == asker), (parties[at], parties[asker]), contract.hash)
-    trees: list[dict[int, ValuePicker | ValuePlanter]] = []
+    trees: list[dict[int, ValueReceiver | ValueSender]] = []
     for check, values in zip(checks, own, strict=True):
         trees.append({})
         for asker in sorted(check.asking):
             if me in (check.holder, asker) and keeps_trees(n_records, check.n_values):
                 pair = pairs[check.holder, asker]
-                trees[-1][asker] = yield from plant_values(pair, values, n_records, check.n_values)
+                trees[-1][asker] = yield from hide_values(pair, values, n_records, check.n_values)
     return kind(me, contract, tuple(checks), tuple(own), pairs, n_records, most_parts, tuple(trees))
 
 

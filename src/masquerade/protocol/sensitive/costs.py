@@ -17,7 +17,7 @@ from masquerade.protocol.sensitive.sorted_histogram import BATCH, Sorting
 KEY_BITS = 2048
 PLAINTEXT_BITS = KEY_BITS - 1
 
-_BLOCK = 6.5e-9  # stretching and adding one block of 16 bytes
+_BLOCK = 6.5e-9  # expanding and adding one block of 16 bytes
 _LEAF = 80e-9  # growing one leaf
 _WORD = 30e-9  # one word of a masked row, made, sent and added
 _SORTED_WORD = 6e-9  # the same where a record has few leaves
@@ -68,7 +68,7 @@ def sorting_for(bounds: Bounds, sorters: Sequence[int] = (0, 1)) -> Sorting | No
 
 def transferred_count_seconds(bounds: Bounds) -> float:
     """Estimate the cost of shares of the table by transfers, unsorted: a row for each record and label."""
-    rows, columns = bounds.labels[bounds.picker], bounds.labels[1 - bounds.picker]
+    rows, columns = bounds.labels[bounds.receiver], bounds.labels[1 - bounds.receiver]
     return bounds.records * ((rows + 1) * _row(bounds, columns) + columns * _WORD)
 
 

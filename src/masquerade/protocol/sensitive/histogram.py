@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from masquerade.crypto import (
     Bits,
-    UnitPicker,
-    UnitPlanter,
+    UnitReceiver,
+    UnitSender,
     Words,
     WordType,
     as_indices,
@@ -82,7 +82,7 @@ class Bounds:
         return self.records.bit_length() + 1
 
     @property
-    def picker(self) -> int:
+    def receiver(self) -> int:
         """The party whose labels are the rows, chosen to make each record's tree cheaper."""
         lanes = 16 // self.word.itemsize
         work = [(rows + 1) * (4 + -(-columns // lanes)) for rows, columns in (self.labels, self.labels[::-1])]
@@ -99,13 +99,13 @@ class Counted:
 
 
 class TreesWanted(Message, tag="histogram-ask", frozen=True):
-    """A picker's labels of some records, hidden in transfers."""
+    """A receiver's labels of some records, hidden in transfers."""
 
     columns: bytes
 
 
-class TreesPlanted(Message, tag="histogram-trees", frozen=True):
-    """The planter's answer: all but one leaf of each tree, and the masked rows."""
+class TreesSent(Message, tag="histogram-trees", frozen=True):
+    """The sender's answer: all but one leaf of each tree, and the masked rows."""
 
     trees: bytes
     rows: bytes
@@ -151,32 +151,32 @@ def joint_histogram(pair: Pair, labels: Labels, bounds: Bounds) -> Script[Words]
     """
     own = checked_labels(labels, pair.me, bounds)
     pair.histograms_by.add("transfers")
-    picker = bounds.picker
-    rows, columns = bounds.labels[picker] + 1, bounds.labels[1 - picker]
+    receiver = bounds.receiver
+    rows, columns = bounds.labels[receiver] + 1, bounds.labels[1 - receiver]
     session = pair.fresh(b"histogram")
     batches = list(_batches(bounds.records, batch_size(rows, columns)))
-    if pair.me == picker:
-        picking = UnitPicker(session, pair.receiver, rows, columns, bounds.word)
+    if pair.me == receiver:
+        receiving = UnitReceiver(session, pair.receiver, rows, columns, bounds.word)
         for part in batches[:1]:
-            yield Send((pair.peer,), TreesWanted(picking.ask(own[part])))
+            yield Send((pair.peer,), TreesWanted(receiving.ask(own[part])))
         for at in range(len(batches)):
             for part in batches[at + 1 : at + 2]:  # one ahead, so that neither side waits
-                yield Send((pair.peer,), TreesWanted(picking.ask(own[part])))
-            answer = yield Receive(pair.peer, TreesPlanted)
+                yield Send((pair.peer,), TreesWanted(receiving.ask(own[part])))
+            answer = yield Receive(pair.peer, TreesSent)
             with blaming(pair.peer):
-                picking.receive(answer.trees, answer.rows)
-        share = picking.share()
+                receiving.receive(answer.trees, answer.rows)
+        share = receiving.share()
     else:
-        planting = UnitPlanter(session, pair.sender, rows, columns, bounds.word)
+        sending = UnitSender(session, pair.sender, rows, columns, bounds.word)
         for part in batches:
             wanted = yield Receive(pair.peer, TreesWanted)
             with blaming(pair.peer):
-                planted = planting.plant(wanted.columns, own[part])
-            yield Send((pair.peer,), TreesPlanted(*planted))
-        share = planting.share()
+                sent = sending.answer(wanted.columns, own[part])
+            yield Send((pair.peer,), TreesSent(*sent))
+        share = sending.share()
     table = np.zeros((rows, columns + 1), bounds.word)
     table[:-1, :-1] = share[:-1]
-    return table if picker == 0 else np.ascontiguousarray(table.T)
+    return table if receiver == 0 else np.ascontiguousarray(table.T)
 
 
 def looked_up(pair: Pair, table: Words, labels: Labels, bounds: Bounds) -> Script[Words]:

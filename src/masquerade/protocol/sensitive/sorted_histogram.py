@@ -33,12 +33,12 @@ from numpy.typing import NDArray
 
 from masquerade.crypto import (
     LANES,
-    BlockPicker,
-    BlockPlanter,
+    BlockReceiver,
+    BlockSender,
     Orderer,
     Owner,
-    UnitPicker,
-    UnitPlanter,
+    UnitReceiver,
+    UnitSender,
     UnitVectors,
     Words,
     WordType,
@@ -49,7 +49,7 @@ from masquerade.crypto import (
 from masquerade.errors import Bug
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import Pair, blaming
-from masquerade.protocol.sensitive.histogram import Bounds, Counted, Labels, TreesPlanted, TreesWanted, checked_labels
+from masquerade.protocol.sensitive.histogram import Bounds, Counted, Labels, TreesSent, TreesWanted, checked_labels
 
 # --- shared vectors -----------------------------------------------------------------------------------------
 # Unit vectors at places that two parties share: the messages of `crypto/unit_vectors`, a batch at a time.
@@ -166,11 +166,11 @@ class Sorting:
 
     @staticmethod
     def of(bounds: Bounds, sorter: int) -> Sorting:
-        """Choose the block for which the fewest rows are stretched."""
+        """Choose the block for which the fewest rows are expanded."""
         least = bounds.least[sorter]
         blocks = (min(bounds.records, (whole + 1) * least - 1) for whole in range(1, _MOST_WHOLE + 1))
         choices = [Sorting(sorter, max(block, 1), max(block, 1) // least) for block in blocks]
-        return min(choices, key=lambda each: each.stretched(bounds.records))
+        return min(choices, key=lambda each: each.expanded(bounds.records))
 
     @property
     def leaves(self) -> int:
@@ -185,8 +185,8 @@ class Sorting:
         """Return the rows of the table: for the whole labels of all blocks, and for those that are cut."""
         return self.blocks(records) * (self.whole + 1)
 
-    def stretched(self, records: int) -> int:
-        """Return how many rows are stretched: for the records, and to join the rows of labels that are cut."""
+    def expanded(self, records: int) -> int:
+        """Return how many rows are expanded: for the records, and to join the rows of labels that are cut."""
         return records * self.leaves + 2 * self.blocks(records) * (self.blocks(records) + 1)
 
 
@@ -209,7 +209,7 @@ def sorted_histogram(pair: Pair, labels: Labels, bounds: Bounds, sorting: Sortin
         places = yield from _own_places(pair, own, _label_word(columns))
     places = places.astype(np.uint64) & np.uint64((1 << vectors.digits) - 1)
     for part in _whole_blocks(bounds.records, sorting.block, columns):
-        yield from mine.plant(part)
+        yield from mine.exchange_trees(part)
         shares = yield from unit_vectors(pair, vectors, places[part], offers=not sorts, word=bounds.word)
         yield from mine.add(part, shares[:, :columns])
     table = np.zeros((rows + 1, columns + 1), bounds.word)
@@ -226,7 +226,7 @@ class _Sorter:
         self._columns = bounds.labels[1 - pair.me]
         self._n_blocks, self._n_rows = sorting.blocks(len(ordered)), sorting.rows(len(ordered))
         self._place(ordered.astype(np.int64), bounds.labels[pair.me])
-        self._picker = BlockPicker(
+        self._receiving = BlockReceiver(
             pair.fresh(b"blocks"), pair.receiver, sorting.leaves, self._columns, sorting.block, self._word
         )
         self._sums = np.zeros((self._n_rows + 1, self._columns), self._word)
@@ -254,12 +254,12 @@ class _Sorter:
         cuts = ~inside[label]
         self._of_cut[block[cuts], cut[cuts] - whole] = self.rows[cuts]
 
-    def plant(self, part: slice) -> Script[None]:
-        """Get these records' trees, and add up what their leaves stretch to."""
-        yield Send((self._pair.peer,), BlockLabels(self._picker.ask(self._leaf[part])))
-        planted = yield Receive(self._pair.peer, BlockTrees)
+    def exchange_trees(self, part: slice) -> Script[None]:
+        """Get these records' trees, and add up what their leaves expand to."""
+        yield Send((self._pair.peer,), BlockLabels(self._receiving.ask(self._leaf[part])))
+        sent = yield Receive(self._pair.peer, BlockTrees)
         with blaming(self._pair.peer):
-            by_leaf = self._picker.stretch(planted.trees)
+            by_leaf = self._receiving.expand(sent.trees)
         whole, first = self._sorting.whole, part.start // self._sorting.block
         blocks = slice(first * whole, (first + len(by_leaf)) * whole)
         self._sums[blocks] += by_leaf[:, :whole].reshape(-1, self._columns)
@@ -269,7 +269,7 @@ class _Sorter:
         """Add up these records' vectors by label."""
         told = yield Receive(self._pair.peer, BlockRows)
         with blaming(self._pair.peer):
-            completed = self._picker.complete(told.rows)
+            completed = self._receiving.complete(told.rows)
         rows = self.rows[part]
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
         self._sums[rows[starts]] += np.add.reduceat(completed + shares, starts, axis=0, dtype=self._word)
@@ -278,18 +278,18 @@ class _Sorter:
         """Join the other party's rows of cut labels; return this party's share of the table's rows."""
         first = self._n_blocks * self._sorting.whole
         cuts = (self._of_cut.ravel() - first).astype(np.uint64)
-        picker = UnitPicker(
+        receiving = UnitReceiver(
             self._pair.fresh(b"joined-blocks"), self._pair.receiver, self._n_blocks + 1, self._columns, self._word
         )
         parts = list(_parts(len(cuts), batch_size(self._n_blocks + 1, self._columns)))
-        yield Send((self._pair.peer,), TreesWanted(picker.ask(cuts[parts[0]])))
+        yield Send((self._pair.peer,), TreesWanted(receiving.ask(cuts[parts[0]])))
         for at in range(len(parts)):
             for part in parts[at + 1 : at + 2]:  # one ahead, so that neither side waits
-                yield Send((self._pair.peer,), TreesWanted(picker.ask(cuts[part])))
-            answer = yield Receive(self._pair.peer, TreesPlanted)
+                yield Send((self._pair.peer,), TreesWanted(receiving.ask(cuts[part])))
+            answer = yield Receive(self._pair.peer, TreesSent)
             with blaming(self._pair.peer):
-                picker.receive(answer.trees, answer.rows)
-        self._sums[first:] += picker.share()
+                receiving.receive(answer.trees, answer.rows)
+        self._sums[first:] += receiving.share()
         return self._sums[:-1]
 
 
@@ -299,36 +299,36 @@ class _Other:
     def __init__(self, pair: Pair, bounds: Bounds, sorting: Sorting) -> None:
         self._pair, self._word, self._whole = pair, bounds.word, sorting.whole
         self._columns = bounds.labels[pair.me]
-        self._planter = BlockPlanter(
+        self._sending = BlockSender(
             pair.fresh(b"blocks"), pair.sender, sorting.leaves, self._columns, sorting.block, self._word
         )
         self._blocks: list[Words] = []
 
-    def plant(self, part: slice) -> Script[None]:
-        """Plant these records' trees, and add up what their leaves stretch to."""
+    def exchange_trees(self, part: slice) -> Script[None]:
+        """Send these records' trees, and add up what their leaves expand to."""
         wanted = yield Receive(self._pair.peer, BlockLabels)
         with blaming(self._pair.peer):
-            trees = self._planter.plant(wanted.columns, part.stop - part.start)
+            trees = self._sending.answer(wanted.columns, part.stop - part.start)
         yield Send((self._pair.peer,), BlockTrees(trees))
-        self._blocks.append(self._planter.stretch())
+        self._blocks.append(self._sending.expand())
 
     def add(self, _part: slice, shares: Words) -> Script[None]:
         """Mask these records' vectors."""
-        yield Send((self._pair.peer,), BlockRows(self._planter.mask(shares)))
+        yield Send((self._pair.peer,), BlockRows(self._sending.mask(shares)))
 
     def joined(self) -> Script[Words]:
         """Mask the rows of cut labels; return this party's share of the table's rows."""
         blocks = np.concatenate(self._blocks)
         cuts = blocks[:, self._whole :].reshape(-1, self._columns)
         session = self._pair.fresh(b"joined-blocks")
-        planter = UnitPlanter(session, self._pair.sender, len(blocks) + 1, self._columns, self._word)
+        sending = UnitSender(session, self._pair.sender, len(blocks) + 1, self._columns, self._word)
         for part in _parts(len(cuts), batch_size(len(blocks) + 1, self._columns)):
             wanted = yield Receive(self._pair.peer, TreesWanted)
             with blaming(self._pair.peer):
-                planted = planter.plant_rows(wanted.columns, cuts[part])
-            yield Send((self._pair.peer,), TreesPlanted(*planted))
+                sent = sending.answer_rows(wanted.columns, cuts[part])
+            yield Send((self._pair.peer,), TreesSent(*sent))
         whole = blocks[:, : self._whole].reshape(-1, self._columns)
-        return np.concatenate((whole, planter.share()[:-1]))
+        return np.concatenate((whole, sending.share()[:-1]))
 
 
 def _places_in_order(pair: Pair, order: NDArray[np.int64], word: WordType) -> Script[Words]:

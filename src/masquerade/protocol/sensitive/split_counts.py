@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.crypto import BLOCK_BYTES, Bits, Labels, Rows, ValuePicker, ValuePlanter, Words, tree_batches
+from masquerade.crypto import BLOCK_BYTES, Bits, Labels, Rows, ValueReceiver, ValueSender, Words, tree_batches
 from masquerade.engine import Counts
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import Pair, blaming
@@ -74,36 +74,36 @@ def keeps_trees(records: int, values: int) -> bool:
     return records * max(values, 2) * BLOCK_BYTES <= _MOST_BYTES
 
 
-def plant_values(pair: Pair, values: Labels | None, records: int, n_values: int) -> Script[ValuePicker | ValuePlanter]:
+def hide_values(pair: Pair, values: Labels | None, records: int, n_values: int) -> Script[ValueReceiver | ValueSender]:
     """Prepare the splits by one column; its holder gives the values, the other party None."""
     session, leaves = pair.fresh(b"split-counts"), max(n_values, 2)
     batches = list(tree_batches(records))
     if values is not None:
-        picking = ValuePicker(session, pair.receiver, leaves, records)
+        receiving = ValueReceiver(session, pair.receiver, leaves, records)
         for part in batches:
-            yield Send((pair.peer,), ValuesHidden(picking.ask(values[part])))
+            yield Send((pair.peer,), ValuesHidden(receiving.ask(values[part])))
             answer = yield Receive(pair.peer, ValueTrees)
             with blaming(pair.peer):
-                picking.receive(answer.trees)
-        return picking
-    planting = ValuePlanter(session, pair.sender, leaves, records)
+                receiving.receive(answer.trees)
+        return receiving
+    sending = ValueSender(session, pair.sender, leaves, records)
     for part in batches:
         wanted = yield Receive(pair.peer, ValuesHidden)
         with blaming(pair.peer):
-            trees = planting.plant(wanted.columns, part.stop - part.start)
+            trees = sending.answer(wanted.columns, part.stop - part.start)
         yield Send((pair.peer,), ValueTrees(trees))
-    return planting
+    return sending
 
 
 def split_rows(
-    pair: Pair, trees: ValuePicker | ValuePlanter, groups: PublicGroups, parts: Labels | None, n_values: int
+    pair: Pair, trees: ValueReceiver | ValueSender, groups: PublicGroups, parts: Labels | None, n_values: int
 ) -> Script[Bits]:
     """Return this party's share of all parts' counts as a circuit's input, [bits of a row, rows].
 
-    The planter gives the part of each record within its group, `groups.most` where it counts nowhere.
+    The sender gives the part of each record within its group, `groups.most` where it counts nowhere.
     """
     pair.histograms_by.add("transfers")
-    if isinstance(trees, ValuePlanter):
+    if isinstance(trees, ValueSender):
         assert parts is not None
         message, share = trees.split(groups.rows, groups.starts, parts.astype(np.int64), groups.most)
         yield Send((pair.peer,), SplitGroups(message))

@@ -18,7 +18,7 @@ from masquerade.privacy import GroupRequirement
 from masquerade.protocol.boundaries import untestable_within
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Assembly, Preference, Proposal, Seat, VerticalMethod
+from masquerade.protocol.method import Assembly, Participant, Preference, Proposal, VerticalMethod
 from masquerade.protocol.sensitive.checks import refuse_remote_sensitive
 from masquerade.utility import SCORES, fixed, score_named
 
@@ -139,12 +139,12 @@ class JointSpecialization(VerticalMethod):
         """Nothing keeps it from an engine."""
         return None
 
-    def party(self, seat: Seat) -> Script[int]:
+    def party(self, participant: Participant) -> Script[int]:
         """Align, share the class, specialise, check, hand in."""
         from masquerade.protocol.tds.party import party
 
         hides_scores = self.argmax == "secure"
-        return party(seat, self.score, self.participation(seat.contract), hides_scores=hides_scores)
+        return party(participant, self.score, self.participation(participant.contract), hides_scores=hides_scores)
 
     def participation(self, contract: Contract) -> Participation:
         """Return a fresh account of who takes part in a round."""

@@ -41,7 +41,7 @@ from masquerade.protocol.common_records import CommonRecords, find_common_record
 from masquerade.protocol.comparing.argmax import ArgMax, Bid, LastWinnerFirst, Winner, plain, prepare
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.hand_in import ReportedStep
-from masquerade.protocol.method import Seat
+from masquerade.protocol.method import Participant
 from masquerade.protocol.sensitive.checks import RemoteChecks, Settled, prepare_checks, remote_qid
 from masquerade.protocol.tds.instruction_code import pack, unpack
 from masquerade.protocol.tds.method import AlwaysTakePart, Participation
@@ -211,21 +211,23 @@ def digest_of(labels: Iterable[Counts]) -> bytes:
     return digest.digest()
 
 
-def party(seat: Seat, score_name: str | None, participation: Participation, *, hides_scores: bool) -> Script[int]:
+def party(
+    participant: Participant, score_name: str | None, participation: Participation, *, hides_scores: bool
+) -> Script[int]:
     """Run this party's part. Return the number of common records.
 
-    `seat.on_step` is called with this party's own specializations as they are made.
+    `participant.on_step` is called with this party's own specializations as they are made.
     """
-    name, contract, on_stage = seat.name, seat.contract, seat.on_stage
+    name, contract, on_stage = participant.name, participant.contract, participant.on_stage
     me = contract.parties.index(name)
     common = yield from find_common_records(
-        seat, Stage("preparing the comparisons" if hides_scores else "specialising")
+        participant, Stage("preparing the comparisons" if hides_scores else "specialising")
     )
-    seat.before_showing()
+    participant.before_showing()
     before = time.perf_counter()
     common, start = yield from start_within_boundaries(name, contract, common, on_stage, whole_columns=True)
     score = score_named(score_name, contract.class_name is not None)
-    common = common.on(seat.engine)
+    common = common.on(participant.engine)
     view, state, schema = _prepared(name, contract, common, score)
     for instruction in start.instructions():
         numbers = state.specialise(instruction)
@@ -248,9 +250,9 @@ def party(seat: Seat, score_name: str | None, participation: Participation, *, h
         nonlocal made
         made += 1
         on_stage(Stage("specialising", round=made))
-        if seat.on_step is not None:
+        if participant.on_step is not None:
             for step in _reported([one], view, made - 1):
-                seat.on_step(step)
+                participant.on_step(step)
 
     rounds = yield from mashup(
         me,
@@ -271,7 +273,7 @@ def party(seat: Seat, score_name: str | None, participation: Participation, *, h
     }
     return (
         yield from hand_in(
-            seat,
+            participant,
             common,
             released,
             steps=_reported(rounds, view),

@@ -37,7 +37,7 @@ from masquerade.jobs import engine_of
 from masquerade.methods import method_of
 from masquerade.net import Agreement, Channel, Listener, PartyAddress, Script, run_script
 from masquerade.progress import Stage
-from masquerade.protocol import ASSEMBLER, Contract, OwnPart, ReportedStep, Seat, forgotten
+from masquerade.protocol import ASSEMBLER, Contract, OwnPart, Participant, ReportedStep, forgotten
 from masquerade.service.agree.arrangements import RULES, against
 from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.signing import SignedContract
@@ -279,7 +279,7 @@ class PartySession:
             self._insist_on_running()
             part.before_showing()
 
-        seat = Seat(
+        participant = Participant(
             self._settings.name,
             contract,
             part.table,
@@ -293,7 +293,7 @@ class PartySession:
             records=records,
             keep=part.keep,
         )
-        return (yield from method_of(contract).party(seat))
+        return (yield from method_of(contract).party(participant))
 
     # These are called in the script's own thread.
 

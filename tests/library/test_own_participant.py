@@ -11,7 +11,7 @@ import pytest
 import masquerade as mq
 from masquerade.errors import BadInput
 from masquerade.jobs.parties import contract_of
-from masquerade.jobs.party_process import own_seat
+from masquerade.jobs.party_process import own_participant
 from masquerade.jobs.plan import Plan
 from masquerade.jobs.session import party_headers
 from masquerade.progress import Stage
@@ -60,14 +60,14 @@ def test_the_table_is_read_in_chunks(tmp_path: Path) -> None:
     people = mq.generate_people(50, missing=0.1)
     path, contract = written(tmp_path, people)
     stages: list[Stage] = []
-    with own_seat(path, "bank", contract, stages.append) as (seat, told):
+    with own_participant(path, "bank", contract, stages.append) as (participant, told):
         assert told == "the table was read in chunks"
-        assert seat.records is not None
-        assert len(seat.table) == 0
+        assert participant.records is not None
+        assert len(participant.table) == 0
         complete = people.select(["ssn", "birth_date", "salary"]).drop_null()
-        assert [each.decode() for each in seat.identifiers] == complete["ssn"].to_pylist()
-        assert seat.records.dropped_rows == 50 - complete.num_rows > 0
-        assert seat.left_out == ("ssn", "sex")
+        assert [each.decode() for each in participant.identifiers] == complete["ssn"].to_pylist()
+        assert participant.records.dropped_rows == 50 - complete.num_rows > 0
+        assert participant.left_out == ("ssn", "sex")
     assert Stage("reading", detail="1 of 1 chunks") in stages
 
 
@@ -89,10 +89,10 @@ def test_the_table_is_read_in_chunks(tmp_path: Path) -> None:
 )
 def test_what_needs_the_whole_table_says_so(old: str, new: str, said: str, tmp_path: Path) -> None:
     path, contract = written(tmp_path, mq.generate_people(50, missing=0), JOB.replace(old, new))
-    with own_seat(path, "bank", contract) as (seat, told):
+    with own_participant(path, "bank", contract) as (participant, told):
         assert told == f"the whole table was read into one memory: {said}"
-        assert (seat.records, len(seat.table), len(seat.identifiers)) == (None, 50, 50)
-        assert seat.engine is not None
+        assert (participant.records, len(participant.table), len(participant.identifiers)) == (None, 50, 50)
+        assert participant.engine is not None
 
 
 def test_a_wrong_cell_is_named_by_its_row(tmp_path: Path) -> None:
@@ -101,5 +101,8 @@ def test_a_wrong_cell_is_named_by_its_row(tmp_path: Path) -> None:
     cells = [str(each) for each in people["salary"].to_pylist()]
     cells[11] = "plenty"
     path, contract = written(tmp_path, people.set_column(column, "salary", pa.array(cells)))
-    with pytest.raises(BadInput, match=r"bank\.parquet: row 12, column salary: "), own_seat(path, "bank", contract):
+    with (
+        pytest.raises(BadInput, match=r"bank\.parquet: row 12, column salary: "),
+        own_participant(path, "bank", contract),
+    ):
         pass

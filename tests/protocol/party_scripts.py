@@ -8,8 +8,10 @@ from typing import Any
 import masquerade as mq
 from masquerade.methods import method_of
 from masquerade.net import Script
-from masquerade.protocol import Contract, Seat
+from masquerade.protocol import Contract, Participant
 
 
-def seated(name: str, contract: Contract, table: mq.Table, ids: Sequence[bytes] = (), **hooks: Any) -> Script[int]:
-    return method_of(contract).party(Seat(name, contract, table, ids, **hooks))
+def party_script(
+    name: str, contract: Contract, table: mq.Table, ids: Sequence[bytes] = (), **hooks: Any
+) -> Script[int]:
+    return method_of(contract).party(Participant(name, contract, table, ids, **hooks))
