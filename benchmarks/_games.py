@@ -14,7 +14,7 @@ from typing import ClassVar
 from masquerade.anonymize import Candidate, LocalView, PublicState, TopDownSpecialization
 from masquerade.anonymize.method import records_of
 from masquerade.anonymize.preparation import prepare
-from masquerade.anonymize.tds.instruction import RankSplit
+from masquerade.anonymize.tds.groups import RankSplit
 from masquerade.data import Column, Outcome, Table
 from masquerade.engine import Counts
 from masquerade.errors import ParameterError, hint

@@ -17,15 +17,15 @@ import pytest
 from cli.command import here
 from golden.cases import CASES, deal
 from golden.contracts import KINDS
+from masquerade.jobs import session
 from masquerade.service import Status
-from parties_here import parties_here
 from service_house import without_log
 from structure.walks import walked
 
 # By what runs: how many files a function runs in, and how many modules are loaded, at most.
-ANONYMIZE = {"tds": (71, 106), "mondrian": (81, 119), "auto": (95, 133)}
-REQUEST = 163
-LEARN = 63
+ANONYMIZE = {"tds": (63, 95), "mondrian": (73, 109), "auto": (85, 121)}
+REQUEST = 155
+SITE = 50
 
 # One table is anonymised without what parties need: nobody is there to talk to.
 OF_PARTIES = {"crypto", "net", "protocol"}
@@ -72,13 +72,21 @@ def test_a_request_is_published_by_few_files(tmp_path: Path) -> None:
     assert len(files) <= REQUEST, sorted(files)
 
 
-def test_a_model_is_learned_by_few_files(
+@pytest.mark.system
+def test_a_site_learns_by_few_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Launcher and sites together."""
+    walks = tmp_path / "walks"
+    walks.mkdir()
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent))
+    monkeypatch.setenv("WALKED", str(walks))
+    monkeypatch.setattr(session, "_PARTY", "structure.walked_party")
     deal(CASES["logistic-two-sites"], tmp_path)
-    with parties_here(), walked() as files:
-        done = here(capsys, "learn", "job.toml", "--json")
+    done = here(capsys, "learn", "job.toml", "--json")
     assert done.code == 0, done.err
-    assert len(files) <= LEARN, sorted(files)
+    sites = [path.read_text().splitlines() for path in walks.iterdir()]
+    assert len(sites) == 2
+    for files in sites:
+        assert "protocol/learn/site.py" in files
+        assert len(files) <= SITE, files

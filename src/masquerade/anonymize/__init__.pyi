@@ -81,10 +81,11 @@ from .release import (
     shuffled as shuffled,
 )
 from .rollup import CertainRecords as CertainRecords, roll_up as roll_up, with_marks as with_marks
-from .tds.groups import PublicState as PublicState, QidGroups as QidGroups
-from .tds.instruction import (
+from .tds.groups import (
     Children as Children,
     Instruction as Instruction,
+    PublicState as PublicState,
+    QidGroups as QidGroups,
     Split as Split,
     child_numbers as child_numbers,
 )

@@ -16,13 +16,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.blocks import blocks
 from masquerade.anonymize.cheapest_box.groups import NONE, join_cheapest, merged_by_cells, with_everybody
 from masquerade.anonymize.cheapest_box.method import refuse_not_monotone
 from masquerade.anonymize.cheapest_box.space import ONE, DistinctRecords, GridLevels, Levels, TreeLevels
 from masquerade.anonymize.method import TableMethod, WholeTableMethod
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, judge_of
-from masquerade.anonymize.mondrian.partition import released_column
+from masquerade.anonymize.mondrian.partition import blocks, released_column
 from masquerade.anonymize.preparation import Prepared, prepare
 from masquerade.data import Coded, Column, Continuum, OnStep, Outcome, Schema, Table, Taxonomy
 from masquerade.engine import Counts, Flags, Ints, Rows, renumber, value_counts, which_occur

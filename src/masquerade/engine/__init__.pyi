@@ -1,10 +1,14 @@
 from .chunks import (
+    LEAST_MEMORY as LEAST_MEMORY,
     Arrays as Arrays,
     Chunk as Chunk,
     Chunks as Chunks,
     Engine as Engine,
+    Here as Here,
     Kernel as Kernel,
     SparseCounts as SparseCounts,
+    read_size as read_size,
+    size_text as size_text,
     summed as summed,
 )
 from .cluster import DaskEngine as DaskEngine
@@ -26,11 +30,5 @@ from .counts import (
     weighted_counts as weighted_counts,
     which_occur as which_occur,
 )
-from .here import Here as Here
-from .local import (
-    LEAST_MEMORY as LEAST_MEMORY,
-    LocalEngine as LocalEngine,
-    read_size as read_size,
-    size_text as size_text,
-)
+from .local import LocalEngine as LocalEngine
 from .shares import counted_keys as counted_keys, counted_shares as counted_shares

@@ -10,8 +10,8 @@ adds up over chunks (`total`), something small for each chunk (`each`), or array
                                └──┴─change(kernel): group labels by an instruction
 
 Loaders and kernels are picklable and give the same answer whenever they are run, so a chunk that was lost with its
-machine is made again from its loader and the changes since. `local.py` runs them on the threads of this machine,
-`cluster.py` on the workers of a Dask cluster.
+machine is made again from its loader and the changes since. `Here` runs them at once on a table in memory, `local.py`
+on the threads of this machine, `cluster.py` on the workers of a Dask cluster.
 """
 
 from __future__ import annotations
@@ -178,3 +178,115 @@ def summed(results: Sequence[Any]) -> Any:
 def one_for_each(kernel: Any, n_chunks: int) -> Sequence[Any]:
     """Return a kernel for every chunk."""
     return kernel if isinstance(kernel, Sequence) else [kernel] * n_chunks
+
+
+# --- here ---------------------------------------------------------------------------------------------------
+# A table in memory as one chunk: kernels run at once, where they are called, and arrays are kept as they are. There are
+# no threads, no memory to keep within, and nothing is copied: what a kernel gives is what the chunk has.
+
+_NO_BOUND = 1 << 60  # rows, or bytes: the table is in memory already, with whatever is made of it
+
+
+class Here(Engine):
+    """This thread, on arrays that somebody holds anyway."""
+
+    name = "here"
+    summing_memory = _NO_BOUND
+
+    def load(self, loaders: Sequence[Loader[Result]]) -> tuple[HereChunks, list[Result]]:
+        """Load chunks, as a rule one."""
+        loaded = [loader() for loader in loaders]
+        return HereChunks([arrays for arrays, _ in loaded]), [told for _, told in loaded]
+
+    def hold(self, arrays: Arrays) -> HereChunks:
+        """Return one chunk of these arrays."""
+        return HereChunks([dict(arrays)])
+
+    def run(self, tasks: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Run the tasks one after the other."""
+        return [task() for task in tasks]
+
+    def rows_at_once(self, bytes_per_row: int) -> int:
+        """Return a number that no table exceeds: all rows are here."""
+        return _NO_BOUND
+
+
+class HereChunks(Chunks):
+    """Chunks of whoever asks: as a rule one, all rows of a table."""
+
+    def __init__(self, chunks: Sequence[Arrays]) -> None:
+        self._chunks = list(chunks)
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def each(self, kernel: Kernel[Result] | Sequence[Kernel[Result]]) -> list[Result]:
+        """Run the kernel on every chunk."""
+        kernels = one_for_each(kernel, len(self))
+        return [each(chunk) for each, chunk in zip(kernels, self._chunks, strict=True)]
+
+    def only(self, at: int, kernel: Kernel[Result]) -> Result:
+        """Run the kernel on one chunk."""
+        return kernel(self._chunks[at])
+
+    def total(self, kernel: Kernel[Result]) -> Result:
+        """Add up what the kernel gives; of one chunk that is the sum."""
+        if len(self._chunks) == 1:
+            return kernel(self._chunks[0])
+        return summed(self.each(kernel))  # type: ignore[no-any-return]
+
+    def change(self, kernel: Kernel[Arrays] | Sequence[Kernel[Arrays]]) -> None:
+        """Run the kernel on every chunk and keep what it makes."""
+        for each, chunk in zip(one_for_each(kernel, len(self)), self._chunks, strict=True):
+            chunk.update(each(chunk))
+
+    def derive(self, kernel: Kernel[Arrays]) -> HereChunks:
+        """Run the kernel on every chunk, and keep what it makes beside them."""
+        return HereChunks([dict(kernel(chunk)) for chunk in self._chunks])
+
+    def exchange(self, kernels: Sequence[Kernel[list[Arrays]]], n_chunks: int) -> HereChunks:
+        """Put the pieces of each new chunk together; one piece is a chunk as it is."""
+        pieces = [kernel(chunk) for kernel, chunk in zip(kernels, self._chunks, strict=True)]
+        if len(pieces) == 1:
+            return HereChunks(pieces[0])
+        return HereChunks([concatenated([each[at] for each in pieces]) for at in range(n_chunks)])
+
+    def join(self, other: Chunks, kernel: Callable[[Chunk, Chunk], Arrays]) -> None:
+        """Run the kernel on the chunks of both."""
+        assert isinstance(other, HereChunks)
+        for mine, theirs in zip(self._chunks, other._chunks, strict=True):
+            mine.update(kernel(mine, theirs))
+
+    def drop(self) -> None:
+        """Let go of all arrays."""
+        self._chunks.clear()
+
+
+# --- memory size --------------------------------------------------------------------------------------------
+# Sizes of memory as a job file writes them, and the least that an engine takes.
+
+LEAST_MEMORY = 512 << 20  # Python, Arrow and numpy take a third of that before any row is read
+_UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+
+
+def size_text(size: int, *, whole: bool = False) -> str:
+    """Write a number of bytes as a job file does: `512MB`, `8GB`; with `whole`, the next larger one in few digits."""
+    if whole:
+        parts = 1024 if size < 1 << 30 else 10
+        size = -(-size * parts // (1 << 30)) * (1 << 30) // parts
+    for unit, value in reversed(_UNITS.items()):
+        if size >= value:
+            return f"{size // value}{unit}" if size % value == 0 else f"{size / value:.1f}{unit}"
+    return f"{size}B"
+
+
+def read_size(text: str) -> int:
+    """Read `512MB` or `1.5 GB`; raise ValueError if it is no size."""
+    written = text.strip().upper()
+    for unit, value in _UNITS.items():
+        if written.endswith(unit):
+            number = float(written.removesuffix(unit))
+            if not 0 < number < 1 << 40:
+                raise ValueError(text)
+            return int(number * value)
+    raise ValueError(text)

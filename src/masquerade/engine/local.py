@@ -22,7 +22,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.engine.chunks import Arrays, Chunk, Chunks, Engine, Kernel, Loader, concatenated, one_for_each, summed
+from masquerade.engine.chunks import (
+    LEAST_MEMORY,
+    Arrays,
+    Chunk,
+    Chunks,
+    Engine,
+    Kernel,
+    Loader,
+    concatenated,
+    one_for_each,
+    size_text,
+    summed,
+)
 from masquerade.errors import ParameterError, Problem
 
 # --- allocation ---------------------------------------------------------------------------------------------
@@ -51,36 +63,6 @@ def _trim() -> Callable[[int], object]:
         return ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError):  # not the GNU C library; others return memory by themselves
         return lambda _: None
-
-
-# --- memory size --------------------------------------------------------------------------------------------
-# Sizes of memory as a job file writes them, and the least that an engine takes.
-
-LEAST_MEMORY = 512 << 20  # Python, Arrow and numpy take a third of that before any row is read
-_UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-
-
-def size_text(size: int, *, whole: bool = False) -> str:
-    """Write a number of bytes as a job file does: `512MB`, `8GB`; with `whole`, the next larger one in few digits."""
-    if whole:
-        parts = 1024 if size < 1 << 30 else 10
-        size = -(-size * parts // (1 << 30)) * (1 << 30) // parts
-    for unit, value in reversed(_UNITS.items()):
-        if size >= value:
-            return f"{size // value}{unit}" if size % value == 0 else f"{size / value:.1f}{unit}"
-    return f"{size}B"
-
-
-def read_size(text: str) -> int:
-    """Read `512MB` or `1.5 GB`; raise ValueError if it is no size."""
-    written = text.strip().upper()
-    for unit, value in _UNITS.items():
-        if written.endswith(unit):
-            number = float(written.removesuffix(unit))
-            if not 0 < number < 1 << 40:
-                raise ValueError(text)
-            return int(number * value)
-    raise ValueError(text)
 
 
 # --- local --------------------------------------------------------------------------------------------------

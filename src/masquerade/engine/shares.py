@@ -13,9 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from masquerade.engine.chunks import Chunk, Chunks, Engine, Kernel, SparseCounts
+from masquerade.engine.chunks import Chunk, Chunks, Engine, Here, Kernel, SparseCounts
 from masquerade.engine.counts import Counts
-from masquerade.engine.here import Here
 
 _BYTES_PER_KEY = 64  # while counts of chunks are added up
 _SAMPLED = 1 << 12  # keys by which ranges are cut

@@ -34,7 +34,7 @@ from masquerade.data import (
     read_date,
     read_taxonomy,
 )
-from masquerade.engine import LEAST_MEMORY, Engine, LocalEngine, read_size, size_text
+from masquerade.engine import LEAST_MEMORY, Engine, read_size, size_text
 from masquerade.errors import JobError, Key, ParameterError, Problem
 from masquerade.forms import Form, Problems, key, shown_value as shown
 from masquerade.privacy import GroupRequirement
@@ -371,6 +371,8 @@ def engine_of(section: EngineSection) -> Engine:
 
         assert section.address is not None
         return DaskEngine(section.address)
+    from masquerade.engine import LocalEngine
+
     return LocalEngine(section.memory_bytes)
 
 

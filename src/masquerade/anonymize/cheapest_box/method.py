@@ -17,7 +17,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from masquerade.anonymize.blocks import blocks
 from masquerade.anonymize.cheapest_box.groups import NONE, with_everybody
 from masquerade.anonymize.cheapest_box.space import (
     ONE,
@@ -32,7 +31,7 @@ from masquerade.anonymize.cheapest_box.space import (
 )
 from masquerade.anonymize.method import WholeTableMethod
 from masquerade.anonymize.mondrian.judge import Judge, judge_of
-from masquerade.anonymize.mondrian.partition import released_column
+from masquerade.anonymize.mondrian.partition import blocks, released_column
 from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.preparation import Prepared, prepare
 from masquerade.data import Coded, Column, Generalised, OnStep, Outcome, Schema, Table

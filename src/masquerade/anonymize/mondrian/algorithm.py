@@ -108,11 +108,11 @@ class Mondrian(MondrianVariant):
     def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
         """Return the provider-aware variant where the requirement names providers and allows cuts between them."""
         named = any(part.provider_column is not None for part in parts)
-        if self._has_purpose:  # by value alone: a cut between providers serves no purpose of the release
+        if self._has_purpose or not named:  # by value alone: a cut between providers serves no purpose of the release
             return self
         # Between providers there is no "widest": who asks for it without more has the cuts by value alone.
         possible = self.choose != "widest" and may_cut_providers(parts)
-        if named and (self.provider_aware or (self.provider_aware is None and possible)):
+        if self.provider_aware or (self.provider_aware is None and possible):
             return ProviderAwareMondrian(self.target, self.choose, self.strict, merge=self.merge)
         return self
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from masquerade.anonymize.boundaries import start_groups
-from masquerade.anonymize.mondrian.axes import Axis, Batch, Cells, ContinuousAxis, TaxonomyAxis
+from masquerade.anonymize.boundaries import rows_by_boundary, rows_by_label, start_groups
+from masquerade.anonymize.mondrian.axes import Axis, Batch, Cells, ContinuousAxis, TaxonomyAxis, axes_of
 from masquerade.anonymize.mondrian.cuts import (
     CandidateCuts,
     Choice,
@@ -21,10 +21,13 @@ from masquerade.anonymize.mondrian.cuts import (
     candidates_along,
     taxonomy_candidates,
 )
-from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.judge import Judge, judge_of
+from masquerade.anonymize.mondrian.method import by_certainty
 from masquerade.anonymize.mondrian.tally import JoinedTaxonomies, Tally
+from masquerade.anonymize.preparation import Prepared
 from masquerade.data import Column, Generalised
-from masquerade.engine import Counts, Flags, renumber, rows_by_rank, value_counts
+from masquerade.engine import Counts, Flags, Rows, renumber, rows_by_rank, value_counts
+from masquerade.privacy import GroupRequirement, KAnonymity
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +210,20 @@ def partition(axes: Sequence[Axis], judge: Judge, choice: Choice, n_rows: int, s
     cutter, done = Cutter(axes, judge, choice, strict), Done(n_rows)
     cutter.cut([cutter.tallied(cutter.start(n_rows))], done)
     return done.partition(axes)
+
+
+def blocks(columns: Sequence[Column], parts: Sequence[GroupRequirement], task: Prepared, least: int) -> list[Rows]:
+    """Return blocks of records that are recoded apart from each other: within the same boundaries, and not too many.
+
+    A table of at least twice `least` rows is cut by Mondrian, unless a requirement is not monotone; then every block
+    that is cut off satisfies, and has at least so many.
+    """
+    if task.n_rows < 2 * least or not all(part.monotone for part in parts):
+        return rows_by_boundary(columns, task.n_rows)
+    large = KAnonymity([column.name for column in columns], least)
+    judge = judge_of([*parts, large], task.sensitive, task.n_rows)
+    cut = partition(axes_of(columns), judge, by_certainty, task.n_rows, False)
+    return rows_by_label(cut.labels, cut.cells.shape[2])
 
 
 def _cut(cutter: Cutter, groups: Open, done: Done) -> Open | None:

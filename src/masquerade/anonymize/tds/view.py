@@ -14,8 +14,7 @@ from itertools import compress, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.tds.groups import PublicState
-from masquerade.anonymize.tds.instruction import RankSplit, Split, child_numbers
+from masquerade.anonymize.tds.groups import PublicState, RankSplit, Split, child_numbers
 from masquerade.data import Column, Generalised, Step
 from masquerade.engine import Counts
 from masquerade.utility import FIXED_ONE, Penalties, Score, certainty_penalties, guiding_penalties
