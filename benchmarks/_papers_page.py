@@ -21,7 +21,8 @@ _TEMPLATE = Path(__file__).with_name("_papers_page.html")
 
 def write_page(seen: Sequence[Seen], folder: Path, real: bool, seconds: float) -> None:
     """Write papers.html into the folder, with the charts that the experiments saved there."""
-    template = pages().overlay(finalize=None).from_string(_TEMPLATE.read_text(encoding="utf-8"))  # no text is cut
+    whole = pages().overlay(finalize=None, bytecode_cache=None)  # no text is cut: compiled otherwise than a report's
+    template = whole.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     papers: dict[str, list[dict[str, Any]]] = {}
     for each in seen:
         papers.setdefault(each.paper.title, []).append(_shown(each, folder))

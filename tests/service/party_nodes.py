@@ -119,7 +119,7 @@ class Folder:
         write(self.path / "bank" / "customers.csv", "\n".join(["ssn,job,salary,income,remark", *customers]) + "\n")
         write(self.path / "clinic" / "patients.csv", "\n".join(["ssn,age,town,disease", *patients]) + "\n")
 
-    def write_conf(self, name: str, *, extra: str = "", **policy: Any) -> Path:
+    def write_conf(self, name: str, *, extra: str = "", start: int = 900, **policy: Any) -> Path:
         self.policies[name] |= policy
         dataset = DATASETS[name]
         columns = {
@@ -134,7 +134,7 @@ class Folder:
             self.conf(name),
             f'name = "{name}"\naddress = "127.0.0.1:0"\n{extra}\n'
             f'[coordinator]\naddress = "{self.coordinator}"\n'
-            f"[timings]\nconnect = 900\nsilence = 900\nwatch = 0.2\nstart = 900\n"
+            f"[timings]\nconnect = 900\nsilence = 900\nwatch = 0.2\nstart = {start}\n"
             f'[datasets.{dataset}]\nsource = "{dataset}.csv"\nid = "ssn"\n{roles}\n'
             f"{columns}[datasets.{dataset}.policy]\n{rules}\n",
         )

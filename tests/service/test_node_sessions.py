@@ -340,6 +340,7 @@ def test_so_many_sessions_at_once(folder: Folder) -> None:
 
 
 def test_a_session_that_nobody_starts_is_dropped(folder: Folder) -> None:
+    folder.write_conf("bank", start=180)
     clock = folder.clock = FakeClock(datetime.now(UTC))
 
     async def part() -> None:

@@ -122,8 +122,8 @@ def test_peers_must_be_told_a_host_that_they_can_reach(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("start = 180", "start = true", "timings.start: must be a number of seconds above 0; got true"),
-        ("start = 180", 'start = "9"', 'timings.start: must be a number of seconds above 0; got "9"'),
+        ("start = 900", "start = true", "timings.start: must be a number of seconds above 0; got true"),
+        ("start = 900", 'start = "9"', 'timings.start: must be a number of seconds above 0; got "9"'),
         ('"127.0.0.1:0"', '"::1"', "address: must be an address host:port"),
         (
             '"127.0.0.1:0"',

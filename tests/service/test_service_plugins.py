@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from masquerade import methods as registry
+from masquerade.methods import registry
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol import Assembly, Participant
 from masquerade.protocol.hand_in import Columns
