@@ -14,7 +14,8 @@ out are left in their chunks, and the method gets chunks of the others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,7 +136,9 @@ def start_labels(table: Records, columns: Sequence[Column], label: str, *, whole
 def start_cells(table: Records, columns: Sequence[Column], label: str, sizes: Counts) -> NDArray[np.int64]:
     """Return the cells `[lo, hi)` of those groups, by column: the most general values that their records may have."""
     bounded = [column for column in columns if column.boundary is not None]
-    sums = table.chunks.total(_CodeSums(_at_boundaries(bounded, False), label, sizes.size))
+    sums = table.chunks.total(
+        partial(_code_sums, outcome=_at_boundaries(bounded, False), label=label, n_groups=sizes.size)
+    )
     code_of_group = {
         column.name: np.rint(total / sizes).astype(np.int64) for column, total in zip(bounded, sums, strict=True)
     }
@@ -163,13 +166,13 @@ def reachable(
         )
         for qid in qids
     }
-    table.chunks.change(_Everybody(ranks_of(columns[0].name)))
+    table.chunks.change(partial(_everybody, like=ranks_of(columns[0].name)))
     left = len(table)
     while left:
         good = {qid: np.ones(sizes[qid].size, bool) for qid in qids}
         for part in parts:
             good[part.qid] &= _satisfying(table, part, sizes[part.qid].size, left)
-        table.chunks.change(_Leave({_label(qid): flags for qid, flags in good.items()}))
+        table.chunks.change(partial(_leave_groups, good={_label(qid): flags for qid, flags in good.items()}))
         before, left = left, int(table.chunks.total(_count_staying))
         if left == before:
             break
@@ -194,11 +197,21 @@ def _satisfying(table: Records, part: GroupRequirement, n_groups: int, left: int
     """Return which groups satisfy by the records that are left; groups without any do."""
     good = np.ones(n_groups, bool)
     if part.sensitive is None:
-        counted = counted_keys(table.chunks, _CountStaying(_label(part.qid), n_groups), table.engine)
+        counted = counted_keys(
+            table.chunks, partial(_staying_of_chunk, label=_label(part.qid), n_groups=n_groups), table.engine
+        )
         good[counted.keys] = part.holds(counted.counts.reshape(-1, 1), np.array([[left]]), ())
         return good
     n_values = len(table.coded[part.sensitive].labels)
-    counted = table.chunks.total(_CountStaying(_label(part.qid), n_groups, codes_of(part.sensitive), n_values))
+    counted = table.chunks.total(
+        partial(
+            _staying_of_chunk,
+            label=_label(part.qid),
+            n_groups=n_groups,
+            codes=codes_of(part.sensitive),
+            n_values=n_values,
+        )
+    )
     groups, values = np.divmod(counted.keys, n_values)
     there = np.flatnonzero(value_counts(groups, n_groups))
     histogram = np.zeros((there.size, n_values), np.int64)
@@ -220,55 +233,33 @@ def _at_boundaries(columns: Sequence[Column], whole_columns: bool) -> Outcome:
     return Outcome(tuple(released), codes=codes)
 
 
-@dataclass(frozen=True)
-class _Everybody:
-    like: str
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {_STAYS: np.ones(chunk[self.like].size, np.uint8)}
+def _everybody(chunk: Chunk, *, like: str) -> Arrays:
+    return {_STAYS: np.ones(chunk[like].size, np.uint8)}
 
 
-@dataclass(frozen=True, eq=False)
-class _CodeSums:
-    """Adds up the boundary codes of each group's records: all are the same, so the mean is the code."""
-
-    outcome: Outcome
-    label: str
-    n_groups: int
-
-    def __call__(self, chunk: Chunk) -> tuple[NDArray[np.float64], ...]:
-        labels = chunk[self.label]
-        return tuple(weighted_counts(labels, codes(chunk), self.n_groups) for codes in self.outcome.codes.values())
+def _code_sums(chunk: Chunk, *, outcome: Outcome, label: str, n_groups: int) -> tuple[NDArray[np.float64], ...]:
+    """Add up the boundary codes of each group's records: all are the same, so the mean is the code."""
+    labels = chunk[label]
+    return tuple(weighted_counts(labels, codes(chunk), n_groups) for codes in outcome.codes.values())
 
 
-@dataclass(frozen=True)
-class _CountStaying:
-    """Counts the records that are left, by group and if asked by sensitive value."""
-
-    label: str
-    n_groups: int
-    codes: str | None = None
-    n_values: int = 1
-
-    def __call__(self, chunk: Chunk) -> SparseCounts:
-        rows = np.flatnonzero(chunk[_STAYS])
-        keys = chunk[self.label].take(rows).astype(np.int64)
-        if self.codes is not None:
-            keys = keys * self.n_values + chunk[self.codes].take(rows)
-        return SparseCounts.of(keys, self.n_groups * self.n_values)
+def _staying_of_chunk(
+    chunk: Chunk, *, label: str, n_groups: int, codes: str | None = None, n_values: int = 1
+) -> SparseCounts:
+    """Count the records that are left, by group and if asked by sensitive value."""
+    rows = np.flatnonzero(chunk[_STAYS])
+    keys = chunk[label].take(rows).astype(np.int64)
+    if codes is not None:
+        keys = keys * n_values + chunk[codes].take(rows)
+    return SparseCounts.of(keys, n_groups * n_values)
 
 
-@dataclass(frozen=True, eq=False)
-class _Leave:
-    """Takes note of the records whose groups violate."""
-
-    good: dict[str, Flags]
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        stays = chunk[_STAYS].astype(bool)
-        for label, flags in self.good.items():
-            stays &= flags.take(chunk[label])
-        return {_STAYS: stays.astype(np.uint8)}
+def _leave_groups(chunk: Chunk, *, good: dict[str, Flags]) -> Arrays:
+    """Take note of the records whose groups violate."""
+    stays = chunk[_STAYS].astype(bool)
+    for label, flags in good.items():
+        stays &= flags.take(chunk[label])
+    return {_STAYS: stays.astype(np.uint8)}
 
 
 def _count_staying(chunk: Chunk) -> int:

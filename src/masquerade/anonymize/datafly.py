@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -186,12 +187,22 @@ class Combinations:
                 'leave attributes out of the QID, or use "tds" or "mondrian"',
             )
         ranked = tuple(
-            replace(column, ranks=_mean(table.chunks.total(_RankSums(ranks_of(column.name), times.size)), times))
+            replace(
+                column,
+                ranks=_mean(
+                    table.chunks.total(partial(_rank_sums, name=ranks_of(column.name), n_combinations=times.size)),
+                    times,
+                ),
+            )
             for column in columns
         )
         labels = {name: table.coded[name].labels for name in dict.fromkeys(sensitive)}
         values = {
-            name: counted_keys(table.chunks, _CountValues(codes_of(name), len(known), times.size), table.engine)
+            name: counted_keys(
+                table.chunks,
+                partial(_count_values, codes=codes_of(name), n_values=len(known), n_combinations=times.size),
+                table.engine,
+            )
             for name, known in labels.items()
         }
         return cls(task, ranked, times, values, table.whole, labels)
@@ -220,7 +231,7 @@ class Combinations:
             return self.task.outcome(columns, codes=codes)
         kept = np.zeros(self.times.size, np.uint8)
         kept[rows] = 1
-        self.task.records.chunks.change(_Keep(kept))
+        self.task.records.chunks.change(partial(_keep_rows, kept=kept))
         return self.task.outcome(columns, codes=codes, released=_RELEASED)
 
 
@@ -236,34 +247,18 @@ def _mean(sums: NDArray[np.float64], times: Counts) -> NDArray[np.int32]:
     return np.rint(sums, out=sums).astype(np.int32)
 
 
-@dataclass(frozen=True)
-class _RankSums:
-    """Adds up the ranks of each combination's records: all are the same, so the mean is the rank."""
-
-    name: str
-    n_combinations: int
-
-    def __call__(self, chunk: Chunk) -> NDArray[np.float64]:
-        return weighted_counts(chunk[_NUMBER], chunk[self.name], self.n_combinations)
+def _rank_sums(chunk: Chunk, *, name: str, n_combinations: int) -> NDArray[np.float64]:
+    """Add up the ranks of each combination's records: all are the same, so the mean is the rank."""
+    return weighted_counts(chunk[_NUMBER], chunk[name], n_combinations)
 
 
-@dataclass(frozen=True)
-class _CountValues:
-    codes: str
-    n_values: int
-    n_combinations: int
-
-    def __call__(self, chunk: Chunk) -> SparseCounts:
-        keys = chunk[_NUMBER].astype(np.int64) * self.n_values + chunk[self.codes]
-        return SparseCounts.of(keys, self.n_values * self.n_combinations)
+def _count_values(chunk: Chunk, *, codes: str, n_values: int, n_combinations: int) -> SparseCounts:
+    keys = chunk[_NUMBER].astype(np.int64) * n_values + chunk[codes]
+    return SparseCounts.of(keys, n_values * n_combinations)
 
 
-@dataclass(frozen=True, eq=False)
-class _Keep:
-    kept: NDArray[np.uint8]
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {_RELEASED: self.kept.take(chunk[_NUMBER])}
+def _keep_rows(chunk: Chunk, *, kept: NDArray[np.uint8]) -> Arrays:
+    return {_RELEASED: kept.take(chunk[_NUMBER])}
 
 
 # --- datafly ------------------------------------------------------------------------------------------------

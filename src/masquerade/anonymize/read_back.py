@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -47,9 +48,12 @@ def read_release_back(
     domains = {name: table.columns[name].domain for name in qid}
     same = tuple(name for name in unchanged if name in release.columns)
     pieces = _pieces(release, table.sizes)
-    kernels = [_ReadBack(part, table.wanted, own, domains, same) for part, own in zip(table.parts, pieces, strict=True)]
+    kernels = [
+        partial(_read_back, part=part, wanted=table.wanted, pieces=own, domains=domains, unchanged=same)
+        for part, own in zip(table.parts, pieces, strict=True)
+    ]
     table.chunks.change(kernels)
-    found = table.chunks.each(_Cells(tuple(qid)))
+    found = table.chunks.each(partial(_cells, names=tuple(qid)))
     columns, tables = [], {}
     for at, name in enumerate(qid):
         cells, _ = distinct_rows(np.concatenate([each[at] for each in found]))
@@ -57,7 +61,9 @@ def read_release_back(
         labels = tuple(map(domains[name].label, lo.tolist(), hi.tolist()))
         columns.append(Generalised(name, np.empty(0, np.int32), labels, lo, hi, domains[name]))
         tables[name] = lo * (domains[name].size + 1) + hi  # in ascending order
-    table.chunks.change(_Number(tables, {name: domain.size + 1 for name, domain in domains.items()}))
+    table.chunks.change(
+        partial(_number_rows, found=tables, widths={name: domain.size + 1 for name, domain in domains.items()})
+    )
     return Outcome(tuple(columns), codes={name: ReleasedCodes(_codes(name)) for name in qid})
 
 
@@ -86,63 +92,56 @@ def _pieces(release: PartitionedFiles, sizes: Sequence[int]) -> list[tuple[_Piec
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _ReadBack:
-    """Gives each row the code of its released cell, among those of its chunk, and the chunk the ranges of the codes."""
+def _read_back(
+    chunk: Chunk,
+    *,
+    part: TablePart,
+    wanted: Wanted,
+    pieces: tuple[_Piece, ...],
+    domains: dict[str, Domain],
+    unchanged: tuple[str, ...],
+) -> Arrays:
+    """Give each row the code of its released cell, among those of its chunk, and the chunk the ranges of the codes."""
+    names = (*domains, *unchanged)
+    original = complete_rows(part, wanted) if unchanged and pieces else None
+    codes: dict[str, list[Ints]] = {name: [np.empty(0, np.int32)] for name in domains}
+    ends: dict[str, list[Counts]] = {name: [np.empty((0, 2), np.int64)] for name in domains}
+    first = 0
+    for piece in pieces:
+        rows = np.arange(first, first + piece.rows)
+        cells = piece.part.read(names, names).slice(piece.first, piece.rows)
+        origin = piece.part.origin(wanted.missing_values)
+        release = Table(cells, origin=replace(origin, first_row=origin.first_row + piece.first))
+        for name, domain in domains.items():
+            ranks = chunk[ranks_of(name)][rows].astype(np.int32)
+            made = read_back(Column(name, ranks, domain), release)
+            codes[name].append(made.codes + sum(each.shape[0] for each in ends[name]))
+            ends[name].append(np.stack([made.lo, made.hi], axis=1))
+        if original is not None:
+            refuse_other_order(original.take(rows), release, unchanged)
+        first += piece.rows
+    return {
+        **{_codes(name): np.concatenate(each) for name, each in codes.items()},
+        **{_ends(name): np.concatenate(each) for name, each in ends.items()},
+    }
 
-    part: TablePart
-    wanted: Wanted
-    pieces: tuple[_Piece, ...]
-    domains: dict[str, Domain]
-    unchanged: tuple[str, ...]
 
-    def __call__(self, chunk: Chunk) -> Arrays:
-        names = (*self.domains, *self.unchanged)
-        original = complete_rows(self.part, self.wanted) if self.unchanged and self.pieces else None
-        codes: dict[str, list[Ints]] = {name: [np.empty(0, np.int32)] for name in self.domains}
-        ends: dict[str, list[Counts]] = {name: [np.empty((0, 2), np.int64)] for name in self.domains}
-        first = 0
-        for piece in self.pieces:
-            rows = np.arange(first, first + piece.rows)
-            cells = piece.part.read(names, names).slice(piece.first, piece.rows)
-            origin = piece.part.origin(self.wanted.missing_values)
-            release = Table(cells, origin=replace(origin, first_row=origin.first_row + piece.first))
-            for name, domain in self.domains.items():
-                ranks = chunk[ranks_of(name)][rows].astype(np.int32)
-                made = read_back(Column(name, ranks, domain), release)
-                codes[name].append(made.codes + sum(each.shape[0] for each in ends[name]))
-                ends[name].append(np.stack([made.lo, made.hi], axis=1))
-            if original is not None:
-                refuse_other_order(original.take(rows), release, self.unchanged)
-            first += piece.rows
-        return {
-            **{_codes(name): np.concatenate(each) for name, each in codes.items()},
-            **{_ends(name): np.concatenate(each) for name, each in ends.items()},
-        }
-
-
-@dataclass(frozen=True)
-class _Cells:
+def _cells(chunk: Chunk, *, names: tuple[str, ...]) -> list[Counts]:
     """The ranges of a chunk's cells, of each column."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, chunk: Chunk) -> list[Counts]:
-        return [distinct_rows(chunk[_ends(name)])[0] for name in self.names]
+    return [distinct_rows(chunk[_ends(name)])[0] for name in names]
 
 
-@dataclass(frozen=True, eq=False)
-class _Number:
-    """Gives codes the numbers that they have in the whole release."""
-
-    found: dict[str, Counts]  # the ranges of all chunks, as one number each, in ascending order
-    widths: dict[str, int]
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        made = {}
-        for name, found in self.found.items():
-            lo, hi = chunk[_ends(name)].T
-            keys = lo * self.widths[name] + hi
-            numbers = look_up(keys, found, np.arange(found.size), self.widths[name] ** 2)
-            made[_codes(name)] = numbers.take(chunk[_codes(name)]).astype(np.int32)
-        return made
+def _number_rows(
+    chunk: Chunk,
+    *,
+    found: dict[str, Counts],  # the ranges of all chunks, as one number each, in ascending order
+    widths: dict[str, int],
+) -> Arrays:
+    """Give codes the numbers that they have in the whole release."""
+    made = {}
+    for name, occurring in found.items():
+        lo, hi = chunk[_ends(name)].T
+        keys = lo * widths[name] + hi
+        numbers = look_up(keys, occurring, np.arange(occurring.size), widths[name] ** 2)
+        made[_codes(name)] = numbers.take(chunk[_codes(name)]).astype(np.int32)
+    return made

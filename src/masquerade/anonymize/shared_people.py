@@ -14,6 +14,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -67,36 +68,39 @@ def shared_people(
     if identifier is None or provider is None:
         return None
     secret = secrets.randbits(64)
-    loaders = [_ReadPeople(part, identifier, provider, tuple(missing_values), secret) for part in parts]
+    loaders = [
+        partial(
+            _read_people,
+            part=part,
+            identifier=identifier,
+            provider=provider,
+            missing_values=tuple(missing_values),
+            secret=secret,
+        )
+        for part in parts
+    ]
     chunks, sizes = engine.load(loaders)
     memory = getattr(engine, "memory", _DRIVER_MEMORY) // 8
     shares = max(1, -(-sum(sizes) * _BYTES_PER_PERSON // memory))
     people = 0
     for share in range(shares):
-        seen = chunks.total(_See(share, shares))
+        seen = chunks.total(partial(_seen_in, share=share, shares=shares))
         people += int(np.count_nonzero(seen.least != seen.most))
     return SharedPeople(people, identifier)
 
 
-@dataclass(frozen=True)
-class _ReadPeople:
+def _read_people(
+    part: Readable, identifier: str, provider: str, missing_values: tuple[str, ...], secret: int
+) -> tuple[Arrays, int]:
     """The loader of a chunk: who each record with an identifier is about, and who provided it."""
-
-    part: Readable
-    identifier: str
-    provider: str
-    missing_values: tuple[str, ...]
-    secret: int
-
-    def __call__(self) -> tuple[Arrays, int]:
-        table = self.part.read([self.identifier, self.provider], {self.identifier, self.provider})
-        absent = missing_rows(table[self.identifier], self.missing_values)
-        rows = slice(None) if absent is None else np.flatnonzero(~absent)
-        made = {
-            _PERSON: mixed(fingerprints(table[self.identifier], self.secret)[rows]),
-            _PROVIDER: fingerprints(table[self.provider], self.secret)[rows],
-        }
-        return made, made[_PERSON].size
+    table = part.read([identifier, provider], {identifier, provider})
+    absent = missing_rows(table[identifier], missing_values)
+    rows = slice(None) if absent is None else np.flatnonzero(~absent)
+    made = {
+        _PERSON: mixed(fingerprints(table[identifier], secret)[rows]),
+        _PROVIDER: fingerprints(table[provider], secret)[rows],
+    }
+    return made, made[_PERSON].size
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,15 +129,9 @@ class _Seen:
         )
 
 
-@dataclass(frozen=True)
-class _See:
-    """Looks at the people of one share."""
-
-    share: int
-    shares: int
-
-    def __call__(self, chunk: Chunk) -> _Seen:
-        people, providers = chunk[_PERSON], chunk[_PROVIDER]
-        rows = np.flatnonzero(people % np.uint64(self.shares) == self.share)
-        people, providers = people.take(rows), providers.take(rows)
-        return _Seen.of(people, providers, providers)
+def _seen_in(chunk: Chunk, *, share: int, shares: int) -> _Seen:
+    """Look at the people of one share."""
+    people, providers = chunk[_PERSON], chunk[_PROVIDER]
+    rows = np.flatnonzero(people % np.uint64(shares) == share)
+    people, providers = people.take(rows), providers.take(rows)
+    return _Seen.of(people, providers, providers)

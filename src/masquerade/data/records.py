@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -419,13 +420,13 @@ def _with_product(table: Records, name: ProductColumn) -> Records:
     if keys.bound > _LARGEST_KEY:
         text = f"{name} has more than 2^62 possible combinations of values; name fewer sensitive columns"
         raise DataError.about(table.name, text)
-    counted = table.chunks.total(_Count(keys))
+    counted = table.chunks.total(partial(_count, keys=keys))
     places = np.unravel_index(counted.keys, [bound for _, bound in keys.columns])
     labels = tuple(
         Combination([each.labels[place] for each, place in zip(members, row, strict=True)], row)
         for row in zip(*(each.tolist() for each in places), strict=True)
     )
-    table.chunks.change(_Number(keys, counted.keys, codes_of(name)))
+    table.chunks.change(partial(_number_rows, keys=keys, found=counted.keys, name=codes_of(name)))
     return replace(
         table,
         coded={**table.coded, name: Coded(name, np.empty(0, np.int32), labels)},
@@ -451,23 +452,13 @@ class _Combine:
         return keys
 
 
-@dataclass(frozen=True)
-class _Count:
-    keys: _Combine
-
-    def __call__(self, chunk: Chunk) -> SparseCounts:
-        return SparseCounts.of(self.keys(chunk), self.keys.bound)
+def _count(chunk: Chunk, *, keys: _Combine) -> SparseCounts:
+    return SparseCounts.of(keys(chunk), keys.bound)
 
 
-@dataclass(frozen=True, eq=False)
-class _Number:
-    keys: _Combine
-    found: Counts
-    name: str
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        numbers = look_up(self.keys(chunk), self.found, np.arange(self.found.size), self.keys.bound)
-        return {self.name: numbers.astype(np.int32)}
+def _number_rows(chunk: Chunk, *, keys: _Combine, found: Counts, name: str) -> Arrays:
+    numbers = look_up(keys(chunk), found, np.arange(found.size), keys.bound)
+    return {name: numbers.astype(np.int32)}
 
 
 def packed(sizes: Counts, most_rows: int) -> Counts:
@@ -484,8 +475,11 @@ def gathered(table: Records, label: str, bin_of_group: Counts, names: Sequence[s
     """
     n_bins = int(bin_of_group.max()) + 1
     if len(table.chunks) == n_bins == 1 and not bin_of_group.any():
-        return table.chunks.derive(_Pick(tuple(names)))
-    kernels = [_Send(at, label, bin_of_group, n_bins, tuple(names)) for at in range(len(table.chunks))]
+        return table.chunks.derive(partial(_pick_rows, names=tuple(names)))
+    kernels = [
+        partial(_pieces_sent, at=at, label=label, bin_of_group=bin_of_group, n_bins=n_bins, names=tuple(names))
+        for at in range(len(table.chunks))
+    ]
     return table.chunks.exchange(kernels, n_bins)
 
 
@@ -494,80 +488,60 @@ def sent_back(table: Records, groups: Chunks, firsts: Sequence[Sequence[int]], n
 
     `firsts` has for each gathered chunk, by name, what is added to its numbers.
     """
-    kernels = [_SendBack(dict(zip(names, each, strict=True)), len(table.chunks)) for each in firsts]
+    kernels = [
+        partial(_send_back, firsts=dict(zip(names, each, strict=True)), n_chunks=len(table.chunks)) for each in firsts
+    ]
     return groups.exchange(kernels, len(table.chunks))
 
 
 def placed(table: Records, back: Chunks, others: Callable[[Chunk], Arrays]) -> None:
     """Put the numbers that came back beside their records; `others` gives the arrays for all other records."""
-    table.chunks.join(back, _Place(others))
+    table.chunks.join(back, partial(_place_rows, others=others))
 
 
-@dataclass(frozen=True)
-class _Pick:
+def _pick_rows(chunk: Chunk, *, names: tuple[str, ...]) -> Arrays:
     """Some arrays of a chunk, as they are."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {name: chunk[name] for name in self.names}
+    return {name: chunk[name] for name in names}
 
 
-@dataclass(frozen=True, eq=False)
-class _Send:
-    """Sends the records of each group to the chunk that will hold all of it."""
-
-    at: int
-    label: str
-    bin_of_group: Counts
-    n_bins: int
-    names: tuple[str, ...]
-
-    def __call__(self, chunk: Chunk) -> list[Arrays]:
-        bins = self.bin_of_group.take(chunk[self.label])
-        order = np.argsort(bins, kind="stable")
-        ends = np.cumsum(value_counts(bins + 1, self.n_bins + 1))
-        pieces = []
-        for first, last in pairwise(ends):
-            rows = order[first:last]
-            piece = {name: chunk[name].take(rows) for name in self.names}
-            piece[_ROW] = rows.astype(np.int32)
-            piece[_CHUNK] = np.full(rows.size, self.at, np.int32)
-            pieces.append(piece)
-        return pieces
+def _pieces_sent(
+    chunk: Chunk, *, at: int, label: str, bin_of_group: Counts, n_bins: int, names: tuple[str, ...]
+) -> list[Arrays]:
+    """Send the records of each group to the chunk that will hold all of it."""
+    bins = bin_of_group.take(chunk[label])
+    order = np.argsort(bins, kind="stable")
+    ends = np.cumsum(value_counts(bins + 1, n_bins + 1))
+    pieces = []
+    for first, last in pairwise(ends):
+        rows = order[first:last]
+        piece = {name: chunk[name].take(rows) for name in names}
+        piece[_ROW] = rows.astype(np.int32)
+        piece[_CHUNK] = np.full(rows.size, at, np.int32)
+        pieces.append(piece)
+    return pieces
 
 
-@dataclass(frozen=True)
-class _SendBack:
-    """Sends the numbers of each record to where the record came from."""
-
-    firsts: dict[str, int]
-    n_chunks: int
-
-    def __call__(self, chunk: Chunk) -> list[Arrays]:
-        numbers = {name: chunk[name] + np.int32(first) for name, first in self.firsts.items()}
-        if _CHUNK not in chunk:  # all came from one chunk, and in its order
-            return [numbers]
-        source = chunk[_CHUNK]
-        order = np.argsort(source, kind="stable")
-        ends = np.concatenate([[0], np.cumsum(value_counts(source, self.n_chunks))])
-        return [
-            {
-                _ROW: chunk[_ROW].take(order[first:last]),
-                **{name: each.take(order[first:last]) for name, each in numbers.items()},
-            }
-            for first, last in pairwise(ends)
-        ]
+def _send_back(chunk: Chunk, *, firsts: dict[str, int], n_chunks: int) -> list[Arrays]:
+    """Send the numbers of each record to where the record came from."""
+    numbers = {name: chunk[name] + np.int32(first) for name, first in firsts.items()}
+    if _CHUNK not in chunk:  # all came from one chunk, and in its order
+        return [numbers]
+    source = chunk[_CHUNK]
+    order = np.argsort(source, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(value_counts(source, n_chunks))])
+    return [
+        {
+            _ROW: chunk[_ROW].take(order[first:last]),
+            **{name: each.take(order[first:last]) for name, each in numbers.items()},
+        }
+        for first, last in pairwise(ends)
+    ]
 
 
-@dataclass(frozen=True, eq=False)
-class _Place:
-    others: Callable[[Chunk], Arrays]
-
-    def __call__(self, chunk: Chunk, back: Chunk) -> Arrays:
-        if _ROW not in back:
-            return dict(back)
-        arrays = self.others(chunk)
-        for name, numbers in arrays.items():
-            numbers[back[_ROW]] = back[name]
-        return arrays
+def _place_rows(chunk: Chunk, back: Chunk, *, others: Callable[[Chunk], Arrays]) -> Arrays:
+    if _ROW not in back:
+        return dict(back)
+    arrays = others(chunk)
+    for name, numbers in arrays.items():
+        numbers[back[_ROW]] = back[name]
+    return arrays

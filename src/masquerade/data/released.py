@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,7 @@ class Outcome:
         if self.kept is not None:
             arrays[_RELEASED] = np.zeros(len(records), np.uint8)
             arrays[_RELEASED][self.kept] = 1
-        records.chunks.change(_Hold(arrays))
+        records.chunks.change(partial(_hold, arrays=arrays))
         return Outcome(
             tuple(replace(column, codes=_NOBODY) for column in self.columns),
             self.steps,
@@ -186,12 +187,8 @@ def _codes_of(column: Generalised) -> str:
     return f"released {column.name}"
 
 
-@dataclass(frozen=True, eq=False)
-class _Hold:
-    arrays: Arrays
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return self.arrays
+def _hold(chunk: Chunk, *, arrays: Arrays) -> Arrays:
+    return arrays
 
 
 def by_cut(column: Generalised) -> ReleasedCodes:

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -83,20 +84,29 @@ def write_release(
     kernels = [_Cells(part, at, (*published, *hidden), outcome, marked) for at, part in enumerate(table.parts)]
     names = [str(folder / part_name(at)) for at in range(len(kernels))]
     if not shuffle:
-        return table.chunks.each([_Write(cells, name, hidden) for cells, name in zip(kernels, names, strict=True)])
+        return table.chunks.each(
+            [
+                partial(_write_chunk, cells=cells, path=name, withheld=hidden)
+                for cells, name in zip(kernels, names, strict=True)
+            ]
+        )
     n_files = len(kernels)
     scattered = [str(folder / f".scattered-{at:05}.arrow") for at in range(n_files)]
     ends = table.chunks.each(
-        [_Scatter(cells, name, n_files, secret) for cells, name in zip(kernels, scattered, strict=True)]
+        [
+            partial(_scatter, cells=cells, path=name, n_files=n_files, secret=secret)
+            for cells, name in zip(kernels, scattered, strict=True)
+        ]
     )
     written = table.engine.run(
         [
-            _Gather(
-                tuple((file, own[at], own[at + 1]) for file, own in zip(scattered, ends, strict=True)),
-                at,
-                secret,
-                name,
-                hidden,
+            partial(
+                _gather,
+                pieces=tuple((file, own[at], own[at + 1]) for file, own in zip(scattered, ends, strict=True)),
+                at=at,
+                secret=secret,
+                path=name,
+                withheld=hidden,
             )
             for at, name in enumerate(names)
         ]
@@ -175,66 +185,48 @@ class _Cells:
         return pa.table(cells)
 
 
-@dataclass(frozen=True, eq=False)
-class _Write:
-    """Writes a chunk's cells in the order of its rows."""
-
-    cells: _Cells
-    path: str
-    withheld: tuple[str, ...]
-
-    def __call__(self, chunk: Chunk) -> WrittenFile:
-        return _written(self.cells(chunk), self.path, self.withheld)
+def _write_chunk(chunk: Chunk, *, cells: _Cells, path: str, withheld: tuple[str, ...]) -> WrittenFile:
+    """Write a chunk's cells in the order of its rows."""
+    return _written(cells(chunk), path, withheld)
 
 
-@dataclass(frozen=True, eq=False)
-class _Scatter:
-    """Writes a chunk's cells in as many pieces as there will be files, each row into one at random.
+def _scatter(chunk: Chunk, *, cells: _Cells, path: str, n_files: int, secret: bytes) -> list[int]:
+    """Write a chunk's cells in as many pieces as there will be files, each row into one at random.
 
     Each piece has dictionaries of its own: whoever reads it reads no more. Returns where each begins, and the end.
     """
-
-    cells: _Cells
-    path: str
-    n_files: int
-    secret: bytes
-
-    def __call__(self, chunk: Chunk) -> list[int]:
-        cells = self.cells(chunk)
-        numbers = expanded(self.secret, _TO_FILES, self.cells.at, cells.num_rows)
-        order = np.argsort(numbers)
-        ends = (np.arange(1, self.n_files, dtype=object) * (1 << 64) // self.n_files).astype(np.uint64)
-        cuts = [0, *np.searchsorted(numbers[order], ends).tolist(), cells.num_rows]
-        mixed = cells.take(pa.array(order)).combine_chunks()
-        places = [0]
-        with _whole(self.path) as unfinished, pa.OSFile(unfinished, "wb") as file:
-            for start, stop in pairwise(cuts):
-                piece = _without_unused(mixed.slice(start, stop - start))
-                with pa.ipc.new_stream(file, piece.schema) as writer:
-                    writer.write_table(piece)
-                places.append(file.tell())
-        return places
+    rows = cells(chunk)
+    numbers = expanded(secret, _TO_FILES, cells.at, rows.num_rows)
+    order = np.argsort(numbers)
+    ends = (np.arange(1, n_files, dtype=object) * (1 << 64) // n_files).astype(np.uint64)
+    cuts = [0, *np.searchsorted(numbers[order], ends).tolist(), rows.num_rows]
+    mixed = rows.take(pa.array(order)).combine_chunks()
+    places = [0]
+    with _whole(path) as unfinished, pa.OSFile(unfinished, "wb") as file:
+        for start, stop in pairwise(cuts):
+            piece = _without_unused(mixed.slice(start, stop - start))
+            with pa.ipc.new_stream(file, piece.schema) as writer:
+                writer.write_table(piece)
+            places.append(file.tell())
+    return places
 
 
-@dataclass(frozen=True)
-class _Gather:
-    """Makes one file of the pieces that all chunks wrote for it, in random order."""
-
-    pieces: tuple[tuple[str, int, int], ...]  # the file of each, where it begins, and where it ends
-    at: int
-    secret: bytes
-    path: str
-    withheld: tuple[str, ...]
-
-    def __call__(self) -> WrittenFile:
-        pieces = []
-        for name, start, stop in self.pieces:
-            with pa.OSFile(name, "rb") as file:
-                file.seek(start)
-                pieces.append(pa.ipc.open_stream(file.read_buffer(stop - start)).read_all())
-        cells = pa.concat_tables(pieces).unify_dictionaries()
-        numbers = expanded(self.secret, _WITHIN_FILE, self.at, cells.num_rows)
-        return _written(cells.take(pa.array(np.argsort(numbers))), self.path, self.withheld)
+def _gather(
+    pieces: tuple[tuple[str, int, int], ...],  # the file of each, where it begins, and where it ends
+    at: int,
+    secret: bytes,
+    path: str,
+    withheld: tuple[str, ...],
+) -> WrittenFile:
+    """Make one file of the pieces that all chunks wrote for it, in random order."""
+    read = []
+    for name, start, stop in pieces:
+        with pa.OSFile(name, "rb") as file:
+            file.seek(start)
+            read.append(pa.ipc.open_stream(file.read_buffer(stop - start)).read_all())
+    cells = pa.concat_tables(read).unify_dictionaries()
+    numbers = expanded(secret, _WITHIN_FILE, at, cells.num_rows)
+    return _written(cells.take(pa.array(np.argsort(numbers))), path, withheld)
 
 
 def _written(cells: pa.Table, path: str, withheld: tuple[str, ...]) -> WrittenFile:

@@ -8,7 +8,7 @@ about as many; they are in ascending order, and so is what they give together.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -30,7 +30,7 @@ def counted_shares(
     if isinstance(engine, Here):  # the rows are in memory, and so are their keys
         yield chunks.total(kernel)
         return
-    n_keys, some = chunks.only(0, _Outline(kernel))
+    n_keys, some = chunks.only(0, partial(_outline, kernel=kernel))
     shares = -(-n_keys * len(chunks) * _BYTES_PER_KEY // engine.summing_memory)
     if shares <= 1:
         yield chunks.total(kernel)
@@ -38,7 +38,7 @@ def counted_shares(
     places = np.arange(1, shares) * some.size // shares
     ends = np.unique(some[places] // unit) * unit
     for lo, hi in pairwise([0, *ends.tolist(), _WHOLE]):
-        yield chunks.total(_Within(kernel, lo, hi))
+        yield chunks.total(partial(_within, kernel=kernel, lo=lo, hi=hi))
 
 
 def counted_keys(chunks: Chunks, kernel: Kernel[SparseCounts], engine: Engine) -> SparseCounts:
@@ -51,26 +51,14 @@ def counted_keys(chunks: Chunks, kernel: Kernel[SparseCounts], engine: Engine) -
     return SparseCounts(keys, np.concatenate([empty, *(each.counts for each in parts)]))
 
 
-@dataclass(frozen=True, eq=False)
-class _Outline:
-    """Tells how many keys a chunk has, and some of them, evenly spread."""
-
-    kernel: Kernel[SparseCounts]
-
-    def __call__(self, chunk: Chunk) -> tuple[int, Counts]:
-        keys = self.kernel(chunk).keys
-        return keys.size, keys[:: max(keys.size // _SAMPLED, 1)].copy()
+def _outline(chunk: Chunk, *, kernel: Kernel[SparseCounts]) -> tuple[int, Counts]:
+    """Tell how many keys a chunk has, and some of them, evenly spread."""
+    keys = kernel(chunk).keys
+    return keys.size, keys[:: max(keys.size // _SAMPLED, 1)].copy()
 
 
-@dataclass(frozen=True, eq=False)
-class _Within:
-    """Counts the keys of one range."""
-
-    kernel: Kernel[SparseCounts]
-    lo: int
-    hi: int
-
-    def __call__(self, chunk: Chunk) -> SparseCounts:
-        counted = self.kernel(chunk)
-        first, last = np.searchsorted(counted.keys, [self.lo, self.hi])
-        return SparseCounts(counted.keys[first:last].copy(), counted.counts[first:last].copy())
+def _within(chunk: Chunk, *, kernel: Kernel[SparseCounts], lo: int, hi: int) -> SparseCounts:
+    """Count the keys of one range."""
+    counted = kernel(chunk)
+    first, last = np.searchsorted(counted.keys, [lo, hi])
+    return SparseCounts(counted.keys[first:last].copy(), counted.counts[first:last].copy())

@@ -12,6 +12,7 @@ import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Any, Protocol
 
@@ -691,7 +692,10 @@ class _Counting:
         while done < len(self._parts):
             some = range(done, min(done + at_once, len(self._parts)))
             counted = self._engine.run(
-                [_CountRows(self._parts[each], columns, self._starts[each], share) for each in some]
+                [
+                    partial(_count_rows, part=self._parts[each], columns=columns, start=self._starts[each], share=share)
+                    for each in some
+                ]
             )
             done = some.stop
             found = [_Rows.sum_of([*found, *counted])]
@@ -713,23 +717,20 @@ class _Counting:
         return WholeTable(sum(self._sizes), values)
 
 
-@dataclass(frozen=True)
-class _CountRows:
-    """Counts the different rows of a part."""
-
-    part: ReleasePart
-    columns: tuple[str, ...]
-    start: int  # where the part begins in the release
-    share: _Share | None = None
-
-    def __call__(self) -> _Rows:
-        read = self.part.read(self.columns, self.columns)
-        cells = pa.table({name: _encoded(read.column(name)) for name in self.columns})
-        firsts = np.arange(self.start, self.start + cells.num_rows)
-        if self.share is not None:
-            rows = self.share.rows(cells)
-            cells, firsts = cells.take(pa.array(rows)), firsts.take(rows)
-        return _Rows.of(cells, np.ones(cells.num_rows, np.int64), firsts)
+def _count_rows(
+    part: ReleasePart,
+    columns: tuple[str, ...],
+    start: int,  # where the part begins in the release
+    share: _Share | None = None,
+) -> _Rows:
+    """Count the different rows of a part."""
+    read = part.read(columns, columns)
+    cells = pa.table({name: _encoded(read.column(name)) for name in columns})
+    firsts = np.arange(start, start + cells.num_rows)
+    if share is not None:
+        rows = share.rows(cells)
+        cells, firsts = cells.take(pa.array(rows)), firsts.take(rows)
+    return _Rows.of(cells, np.ones(cells.num_rows, np.int64), firsts)
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:

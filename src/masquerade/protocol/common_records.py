@@ -14,7 +14,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic
 
 import numpy as np
@@ -207,7 +207,7 @@ class CommonRecords:
             return self
         classes = self.classes.of_rows(rows) if self.classes is not None else None
         sensitive = {name: coded.of_rows(rows) for name, coded in self.sensitive.items()}
-        chunks = self.everybody.chunks.derive(_Rows(rows))
+        chunks = self.everybody.chunks.derive(partial(_rows_of, rows=rows))
         counted = {**sensitive, **({classes.name: classes} if classes is not None else {})}
         left = replace(
             self.everybody,
@@ -232,7 +232,7 @@ class CommonRecords:
             return records.table
         columns = {}
         for name, values in records.cells.items():
-            numbers = collected(records, _Array(cells_of(name)))
+            numbers = collected(records, partial(_array_of, name=cells_of(name)))
             columns[name] = pa.chunked_array([values.take(pa.array(numbers))])
         return Table(pa.table(columns), records.schema)
 
@@ -251,9 +251,12 @@ class CommonRecords:
         queries = queries_of_holder(comparison)
         if queries is None:
             return None
-        true = self.everybody.chunks.each(_TrueAnswers(queries, comparison.originals))
+        true = self.everybody.chunks.each(partial(_true_answers, queries=queries, originals=comparison.originals))
         estimated = self.records.chunks.each(
-            [_Estimates(queries, codes) for codes in _sliced(comparison.released, self.records.sizes)]
+            [
+                partial(_estimates, queries=queries, released=codes)
+                for codes in _sliced(comparison.released, self.records.sizes)
+            ]
         )
         return error_of_holder(np.sum(true, axis=0), np.sum(estimated, axis=0), comparison.rows)
 
@@ -350,7 +353,11 @@ def on_engine(records: Records, engine: Engine) -> Records:
     arrays = records.chunks.only(0, dict)
     rows = engine.rows_at_once(_BYTES_PER_CELL * max(len(arrays), 1))
     loaders = [
-        _Piece({name: array[at : at + rows] for name, array in arrays.items()}, min(rows, len(records) - at))
+        partial(
+            _read_piece,
+            arrays={name: array[at : at + rows] for name, array in arrays.items()},
+            rows=min(rows, len(records) - at),
+        )
         for at in range(0, len(records), rows)
     ]
     chunks, sizes = engine.load(loaders)
@@ -452,7 +459,7 @@ def handed_in(name: str, contract: Contract, own: Table, released: Mapping[str, 
 
 def with_codes(records: Records, name: str) -> Coded:
     """Fetch the codes of a column."""
-    return replace(records.coded[name], codes=collected(records, _Array(codes_of(name))))
+    return replace(records.coded[name], codes=collected(records, partial(_array_of, name=codes_of(name))))
 
 
 def with_classes(records: Records, classes: Coded) -> Records:
@@ -460,7 +467,7 @@ def with_classes(records: Records, classes: Coded) -> Records:
     ends = np.cumsum(records.sizes)
     records.chunks.change(
         [
-            _Put(codes_of(classes.name), classes.codes[end - size : end])
+            partial(_put, name=codes_of(classes.name), values=classes.codes[end - size : end])
             for size, end in zip(records.sizes, ends.tolist(), strict=True)
         ]
     )
@@ -489,43 +496,23 @@ def _sliced(released: Sequence[Generalised], sizes: Sequence[int]) -> list[tuple
     ]
 
 
-@dataclass(frozen=True, eq=False)
-class _Piece:
+def _read_piece(arrays: Arrays, rows: int) -> tuple[Arrays, int]:
     """The loader of some rows of a chunk."""
-
-    arrays: Arrays
-    rows: int
-
-    def __call__(self) -> tuple[Arrays, int]:
-        return self.arrays, self.rows
+    return arrays, rows
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
+def _rows_of(chunk: Chunk, *, rows: Rows) -> Arrays:
     """Some rows of a chunk, in this order."""
-
-    rows: Rows
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {name: array.take(self.rows) for name, array in chunk.items()}
+    return {name: array.take(rows) for name, array in chunk.items()}
 
 
-@dataclass(frozen=True)
-class _Array:
-    name: str
-
-    def __call__(self, chunk: Chunk) -> Ints:
-        found: Ints = chunk[self.name]
-        return found
+def _array_of(chunk: Chunk, *, name: str) -> Ints:
+    found: Ints = chunk[name]
+    return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Put:
-    name: str
-    values: Ints
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {self.name: self.values}
+def _put(chunk: Chunk, *, name: str, values: Ints) -> Arrays:
+    return {name: values}
 
 
 @dataclass(frozen=True, eq=False)
@@ -559,24 +546,12 @@ class _InChunk:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class _TrueAnswers:
+def _true_answers(chunk: Chunk, *, queries: Sequence[Query], originals: tuple[Column, ...]) -> NDArray[np.float64]:
     """Answers queries about a chunk's records."""
-
-    queries: Sequence[Query]
-    originals: tuple[Column, ...]
-
-    def __call__(self, chunk: Chunk) -> NDArray[np.float64]:
-        originals = tuple(replace(each, ranks=chunk[ranks_of(each.name)]) for each in self.originals)
-        return true_answers(Comparison(originals, (), None, None, {}), self.queries)
+    with_ranks = tuple(replace(each, ranks=chunk[ranks_of(each.name)]) for each in originals)
+    return true_answers(Comparison(with_ranks, (), None, None, {}), queries)
 
 
-@dataclass(frozen=True, eq=False)
-class _Estimates:
+def _estimates(chunk: Chunk, *, queries: Sequence[Query], released: tuple[Generalised, ...]) -> NDArray[np.float64]:
     """Answers queries about a chunk's records by their released values."""
-
-    queries: Sequence[Query]
-    released: tuple[Generalised, ...]
-
-    def __call__(self, chunk: Chunk) -> NDArray[np.float64]:
-        return estimated_answers(Comparison((), self.released, None, None, {}), self.queries)
+    return estimated_answers(Comparison((), released, None, None, {}), queries)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -96,7 +97,7 @@ def read_own_records(
 ) -> tuple[Records, Identifiers]:
     """Read the parts of a party's table into an engine's chunks; return them, and each row's identifier."""
     parts = parts_for(files, wanted, engine)
-    chunks, told = engine.load([_ReadOwnPart(part, wanted, how) for part in parts])
+    chunks, told = engine.load([partial(_read_own_part, part=part, wanted=wanted, how=how) for part in parts])
     table = joined_chunks(files.name, wanted, engine, parts, chunks, [each.told for each in told])
     if not len(table):
         raise DataError.about(files.name, "no complete row is left")
@@ -104,7 +105,9 @@ def read_own_records(
     for name in how.released:
         found = [each.cells[name] for each in told]
         cells[name] = pa.concat_arrays(found).unique()
-        chunks.change([_Number(cells_of(name), _numbers(each, cells[name])) for each in found])
+        chunks.change(
+            [partial(_number_rows, name=cells_of(name), numbers=_numbers(each, cells[name])) for each in found]
+        )
     ids = Identifiers.joined([each.identifiers for each in told])
     _refuse_doubled(ids, [(each.rows, part, wanted) for each, part in zip(told, parts, strict=True)], how)
     return replace(table, cells=cells), ids
@@ -118,27 +121,20 @@ class _ToldOwn:
     rows: NDArray[np.intp] | None  # of the part that are complete; None for all
 
 
-@dataclass(frozen=True)
-class _ReadOwnPart:
+def _read_own_part(part: TablePart, wanted: Wanted, how: Identified) -> tuple[Arrays, _ToldOwn]:
     """The loader of a chunk."""
-
-    part: TablePart
-    wanted: Wanted
-    how: Identified
-
-    def __call__(self) -> tuple[Arrays, _ToldOwn]:
-        complete = complete_rows(self.part, self.wanted)
-        ids = identifiers(complete, self.how.column, self.how.normalize)
-        arrays, told = encoded(complete, self.wanted)
-        cells = {}
-        for name in self.how.released:
-            column = complete.cells(name)
-            plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-            found = plain.combine_chunks().dictionary_encode(null_encoding="encode")
-            arrays[cells_of(name)] = found.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-            cells[name] = found.dictionary
-        arrays[_PLACE] = np.zeros(len(complete), np.uint8)  # even of a party that has nothing but identifiers
-        return arrays, _ToldOwn(told, cells, ids, complete.source_rows)
+    complete = complete_rows(part, wanted)
+    ids = identifiers(complete, how.column, how.normalize)
+    arrays, told = encoded(complete, wanted)
+    cells = {}
+    for name in how.released:
+        column = complete.cells(name)
+        plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        found = plain.combine_chunks().dictionary_encode(null_encoding="encode")
+        arrays[cells_of(name)] = found.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+        cells[name] = found.dictionary
+    arrays[_PLACE] = np.zeros(len(complete), np.uint8)  # even of a party that has nothing but identifiers
+    return arrays, _ToldOwn(told, cells, ids, complete.source_rows)
 
 
 def _numbers(some: pa.Array, everything: pa.Array) -> Counts:
@@ -146,15 +142,9 @@ def _numbers(some: pa.Array, everything: pa.Array) -> Counts:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Number:
-    """Gives cells the numbers that they have in the whole table."""
-
-    name: str
-    numbers: Counts
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {self.name: self.numbers.take(chunk[self.name]).astype(np.int32)}
+def _number_rows(chunk: Chunk, *, name: str, numbers: Counts) -> Arrays:
+    """Give cells the numbers that they have in the whole table."""
+    return {name: numbers.take(chunk[name]).astype(np.int32)}
 
 
 def _refuse_doubled(
@@ -195,19 +185,20 @@ def in_common_order(table: Records, rows: Rows) -> Records:
     ends = np.cumsum(table.sizes)
     chunks = table.chunks.exchange(
         [
-            _Deal(place[end - size : end], per, n_chunks, names)
+            partial(_deal, place=place[end - size : end], per=per, n_chunks=n_chunks, names=names)
             for size, end in zip(table.sizes, ends.tolist(), strict=True)
         ],
         n_chunks,
     )
-    chunks.change(_InOrder(names))
+    chunks.change(partial(_in_order, names=names))
     table.chunks.drop()
     present = chunks.total(
-        _Present(
-            {
+        partial(
+            _present_rows,
+            sizes={
                 **{ranks_of(each.name): each.domain.size for each in table.columns.values()},
                 **{codes_of(each.name): len(each.labels) for each in table.coded.values()},
-            }
+            },
         )
     )
     counts = dict(zip((*map(ranks_of, table.columns), *map(codes_of, table.coded)), present, strict=True))
@@ -224,7 +215,7 @@ def in_common_order(table: Records, rows: Rows) -> Records:
         coded[name] = Coded(name, _NOBODY, labels)
         whole[name] = np.array([[had[label] for label in labels]], np.int64)
         numbers[codes_of(name)] = np.array([number.get(label, 0) for label in each.labels], np.int64)
-    chunks.change(_Renumbered(numbers))
+    chunks.change(partial(_renumbered, numbers=numbers))
     sizes = [min(per, rows.size - at) for at in range(0, max(rows.size, 1), per)]
     return replace(
         table,
@@ -239,59 +230,38 @@ def in_common_order(table: Records, rows: Rows) -> Records:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Deal:
-    """Sends each common record of a chunk to the chunk where its place is."""
-
-    place: Ints
-    per: int
-    n_chunks: int
-    names: tuple[str, ...]
-
-    def __call__(self, chunk: Chunk) -> list[Arrays]:
-        rows = np.flatnonzero(self.place >= 0)
-        place = self.place[rows]
-        target = place // self.per
-        order = rows_by_rank(target, self.n_chunks)
-        ends = np.cumsum(value_counts(target, self.n_chunks))
-        pieces = []
-        for at, end in enumerate(ends.tolist()):
-            some = order[ends[at - 1] if at else 0 : end]
-            piece = {name: chunk[name].take(rows[some]) for name in self.names}
-            piece[_PLACE] = (place[some] - at * self.per).astype(np.int32)
-            pieces.append(piece)
-        return pieces
+def _deal(chunk: Chunk, *, place: Ints, per: int, n_chunks: int, names: tuple[str, ...]) -> list[Arrays]:
+    """Send each common record of a chunk to the chunk where its place is."""
+    rows = np.flatnonzero(place >= 0)
+    places = place[rows]
+    target = places // per
+    order = rows_by_rank(target, n_chunks)
+    ends = np.cumsum(value_counts(target, n_chunks))
+    pieces = []
+    for at, end in enumerate(ends.tolist()):
+        some = order[ends[at - 1] if at else 0 : end]
+        piece = {name: chunk[name].take(rows[some]) for name in names}
+        piece[_PLACE] = (places[some] - at * per).astype(np.int32)
+        pieces.append(piece)
+    return pieces
 
 
-@dataclass(frozen=True)
-class _InOrder:
-    """Puts the records of a chunk in their order."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        place = chunk[_PLACE]
-        made = {_PLACE: np.zeros(place.size, np.uint8)}
-        for name in self.names:
-            made[name] = np.empty(place.size, chunk[name].dtype)
-            made[name][place] = chunk[name]
-        return made
+def _in_order(chunk: Chunk, *, names: tuple[str, ...]) -> Arrays:
+    """Put the records of a chunk in their order."""
+    place = chunk[_PLACE]
+    made = {_PLACE: np.zeros(place.size, np.uint8)}
+    for name in names:
+        made[name] = np.empty(place.size, chunk[name].dtype)
+        made[name][place] = chunk[name]
+    return made
 
 
-@dataclass(frozen=True)
-class _Present:
-    sizes: Mapping[str, int]
-
-    def __call__(self, chunk: Chunk) -> tuple[Counts, ...]:
-        return tuple(value_counts(chunk[name], size) for name, size in self.sizes.items())
+def _present_rows(chunk: Chunk, *, sizes: Mapping[str, int]) -> tuple[Counts, ...]:
+    return tuple(value_counts(chunk[name], size) for name, size in sizes.items())
 
 
-@dataclass(frozen=True, eq=False)
-class _Renumbered:
-    numbers: Mapping[str, Counts]
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {
-            name: table.astype(np.min_scalar_type(int(table.max(initial=0)))).take(chunk[name])
-            for name, table in self.numbers.items()
-        }
+def _renumbered(chunk: Chunk, *, numbers: Mapping[str, Counts]) -> Arrays:
+    return {
+        name: table.astype(np.min_scalar_type(int(table.max(initial=0)))).take(chunk[name])
+        for name, table in numbers.items()
+    }

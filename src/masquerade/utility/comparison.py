@@ -512,14 +512,16 @@ def groups_by_value(records: Records, outcome: Released, coded: Coded | None) ->
     """
     n_values = _number_of(coded)
     kernel, _ = _group_keys(records, outcome, n_values)
-    counting = _CountKeys(kernel, codes_of(coded.name) if coded is not None else None, n_values)
+    counting = partial(
+        _count_keys, keys=kernel, values=codes_of(coded.name) if coded is not None else None, n_values=n_values
+    )
     yield from counted_shares(records.chunks, counting, records.engine, n_values)
 
 
 def codes_of_groups(records: Records, outcome: Released) -> tuple[Ints, ...]:
     """Return for each released column the code that every group has, in the order of `groups_by_value`."""
     kernel, numbered = _group_keys(records, outcome, 1)
-    keys = counted_keys(records.chunks, _CountKeys(kernel), records.engine).keys
+    keys = counted_keys(records.chunks, partial(_count_keys, keys=kernel), records.engine).keys
     codes: list[Ints] = []
     for at in range(len(outcome.columns) - 1, -1, -1):
         size = max(len(outcome.columns[at].labels), 1)
@@ -533,12 +535,12 @@ def codes_of_groups(records: Records, outcome: Released) -> tuple[Ints, ...]:
 def number_groups(records: Records, outcome: Released, name: str, most: int) -> Counts:
     """Number the groups of a release over all chunks; return their sizes. More than the most get no numbers."""
     kernel, _ = _group_keys(records, outcome, 1)
-    counted = counted_keys(records.chunks, _CountKeys(kernel), records.engine)
+    counted = counted_keys(records.chunks, partial(_count_keys, keys=kernel), records.engine)
     if counted.keys.size <= most:
         records.engine.insist_on_summing(
             _BYTES_PER_GROUP * counted.keys.size, f"{counted.keys.size:,} combinations of values"
         )
-        records.chunks.change(_NumberKeys(kernel, counted.keys, name))
+        records.chunks.change(partial(_number_keys, keys=kernel, found=counted.keys, name=name))
     return counted.counts
 
 
@@ -551,8 +553,8 @@ def _group_keys(records: Records, outcome: Released, spare: int) -> tuple[_Group
     numbered: dict[int, Counts] = {}
     for at, column in enumerate(outcome.columns):
         if kernel.bound * len(column.labels) * spare > _LARGEST_KEY:
-            found = counted_keys(records.chunks, _CountKeys(kernel), records.engine).keys
-            records.chunks.change(_NumberKeys(kernel, found))
+            found = counted_keys(records.chunks, partial(_count_keys, keys=kernel), records.engine).keys
+            records.chunks.change(partial(_number_keys, keys=kernel, found=found))
             numbered[at] = found
             kernel = _GroupKeys(outcome, at, at, max(found.size, 1), True)
         kernel = _GroupKeys(outcome, kernel.first, at + 1, kernel.bound * max(len(column.labels), 1), kernel.numbered)
@@ -580,31 +582,18 @@ class _GroupKeys:
         return keys
 
 
-@dataclass(frozen=True, eq=False)
-class _CountKeys:
-    keys: _GroupKeys
-    values: str | None = None
-    n_values: int = 1
-
-    def __call__(self, chunk: Chunk) -> SparseCounts:
-        keys = self.keys(chunk)
-        if self.values is not None:
-            rows, codes = self.keys.outcome.rows(chunk), chunk[self.values]
-            keys = keys * self.n_values + (codes if rows is None else codes.take(rows))
-        return SparseCounts.of(keys, self.keys.bound * self.n_values)
+def _count_keys(chunk: Chunk, *, keys: _GroupKeys, values: str | None = None, n_values: int = 1) -> SparseCounts:
+    of_rows = keys(chunk)
+    if values is not None:
+        rows, codes = keys.outcome.rows(chunk), chunk[values]
+        of_rows = of_rows * n_values + (codes if rows is None else codes.take(rows))
+    return SparseCounts.of(of_rows, keys.bound * n_values)
 
 
-@dataclass(frozen=True, eq=False)
-class _NumberKeys:
-    """Gives each released row the number of its key among those that occur in any chunk."""
-
-    keys: _GroupKeys
-    found: Counts
-    name: str = _GROUPS
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        numbers = look_up(self.keys(chunk), self.found, np.arange(self.found.size), self.keys.bound)
-        return {self.name: numbers.astype(np.int32)}
+def _number_keys(chunk: Chunk, *, keys: _GroupKeys, found: Counts, name: str = _GROUPS) -> Arrays:
+    """Give each released row the number of its key among those that occur in any chunk."""
+    numbers = look_up(keys(chunk), found, np.arange(found.size), keys.bound)
+    return {name: numbers.astype(np.int32)}
 
 
 # --- sensitive values ---------------------------------------------------------------------------------------

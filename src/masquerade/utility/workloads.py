@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -264,33 +264,26 @@ def selections(comparison: Comparison, table: Table | None, log: QueryLog) -> Se
         assert table is not None
         return SelectionMeasurer(table, log).measure(comparison)
     records, outcome = comparison.in_chunks.records, comparison.in_chunks.outcome
-    kernels = [_CountSelections(part, records.wanted, outcome, log) for part in records.parts]
+    kernels = [
+        partial(_count_selections, part=part, wanted=records.wanted, outcome=outcome, log=log) for part in records.parts
+    ]
     counts: Counts = np.sum(records.chunks.each(kernels), axis=0)
     return selections_of(log, counts)
 
 
-@dataclass(frozen=True, eq=False)
-class _CountSelections:
-    """Counts what a log's selections mean among the records of a chunk, which are read once more."""
-
-    part: TablePart
-    wanted: Wanted
-    outcome: Released
-    log: QueryLog
-
-    def __call__(self, chunk: Chunk) -> Counts:
-        complete = complete_rows(self.part, self.wanted)
-        rows = self.outcome.rows(chunk)
-        released = tuple(
-            replace(column, codes=_of_rows(rows, self.outcome.codes[column.name](chunk)))
-            for column in self.outcome.columns
-        )
-        kept = None
-        if (source := chunk.get(KEPT)) is not None or rows is not None:
-            here = complete.source_rows
-            everybody = np.arange(len(complete)) if here is None else here
-            kept = np.searchsorted(everybody, _of_rows(rows, everybody if source is None else source))
-        return SelectionMeasurer(complete, self.log).counts(Comparison((), released, None, kept, {}))
+def _count_selections(chunk: Chunk, *, part: TablePart, wanted: Wanted, outcome: Released, log: QueryLog) -> Counts:
+    """Count what a log's selections mean among the records of a chunk, which are read once more."""
+    complete = complete_rows(part, wanted)
+    rows = outcome.rows(chunk)
+    released = tuple(
+        replace(column, codes=_of_rows(rows, outcome.codes[column.name](chunk))) for column in outcome.columns
+    )
+    kept = None
+    if (source := chunk.get(KEPT)) is not None or rows is not None:
+        here = complete.source_rows
+        everybody = np.arange(len(complete)) if here is None else here
+        kept = np.searchsorted(everybody, _of_rows(rows, everybody if source is None else source))
+    return SelectionMeasurer(complete, log).counts(Comparison((), released, None, kept, {}))
 
 
 def _of_rows(rows: Rows | None, values: NDArray[Any]) -> NDArray[Any]:

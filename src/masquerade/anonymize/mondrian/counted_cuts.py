@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ class GroupTable:
 def whole_groups(records: Records, columns: Sequence[Column], label: str) -> GroupTable:
     """Put all records into one group, or where there are boundaries into those at them; `label` has each row's."""
     if all(column.boundary is None for column in columns):
-        records.chunks.change(_Everybody(ranks_of(columns[0].name), label))
+        records.chunks.change(partial(_everybody, like=ranks_of(columns[0].name), labels=label))
         cells = np.array([[[0], [max(column.domain.size, 1)]] for column in columns], np.int64)
         return GroupTable.start(np.array([len(records)]), cells)
     sizes = start_labels(records, columns, label)
@@ -257,13 +258,8 @@ class Recut:
         return {self.labels: labels}
 
 
-@dataclass(frozen=True)
-class _Everybody:
-    like: str
-    labels: str
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {self.labels: np.zeros(chunk[self.like].size, np.int32)}
+def _everybody(chunk: Chunk, *, like: str, labels: str) -> Arrays:
+    return {labels: np.zeros(chunk[like].size, np.int32)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -41,21 +42,21 @@ from masquerade.anonymize.mondrian.counted_cuts import (
 from masquerade.anonymize.mondrian.cuts import Choice
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.linked_counts import (
-    CountAll,
     CountedCuts,
     CountedGroups,
-    CountPairs,
-    KeepArrays,
-    RecutAll,
     Units,
+    count_all,
+    count_pairs,
     cuts_along,
+    keep_arrays,
+    recut_all,
     value_label,
 )
 from masquerade.anonymize.mondrian.multidimensional import (
     Dimensions,
     JudgeOf,
-    NumberGroups,
     Released,
+    number_groups,
     released_by_number,
     rows_together,
 )
@@ -213,10 +214,11 @@ class _LinkedGroups:
 
     def pairs_of(self, flagged: Flags, asked: Sequence[tuple[_Qid, _Qid]]) -> dict[tuple[_Qid, _Qid], Pairs]:
         """Find which groups share records, of these QIDs and among records of these groups of the first."""
-        kernel = CountPairs(
-            self.qids[0].label,
-            flagged,
-            tuple((one.label, one.sizes.size, other.label, other.sizes.size) for one, other in asked),
+        kernel = partial(
+            count_pairs,
+            first=self.qids[0].label,
+            flagged=flagged,
+            pairs=tuple((one.label, one.sizes.size, other.label, other.sizes.size) for one, other in asked),
         )
         counted = self._chunks.total(kernel)
         return {
@@ -299,7 +301,7 @@ class _LinkedGroups:
         if not kernels:
             return {}
         insist_on_pairs(self._engine, pairs, _BYTES_PER_PAIR)
-        counts = iter(self._chunks.total(CountAll(tuple(kernels))))
+        counts = iter(self._chunks.total(partial(count_all, kernels=tuple(kernels))))
         return {
             at: [
                 CountedGroups(
@@ -365,7 +367,7 @@ class _LinkedGroups:
                 if at in qid.cells and isinstance(axis := axes[at], ContinuousAxis):
                     axis.narrow(qid.cells[at][:, first:], cuts.cut_at[cuts.slots.groups[part]], part % 2 == 1)
         kernels = [Recut(axis_of_group[qid], tuple(tables[qid]), qid.label) for qid in self.qids if tables[qid]]
-        self._chunks.change(RecutAll(tuple(kernels)))
+        self._chunks.change(partial(recut_all, kernels=tuple(kernels)))
 
     def numbered(self) -> dict[int, Counts]:
         """Give each record, along each dimension, the number of its cell; return the cells, as two rows.
@@ -382,7 +384,7 @@ class _LinkedGroups:
             number[active] = np.arange(np.count_nonzero(active))
             numbers.append((owner[at].label, self.cutting.value(at), number))
             ends[at] = cells[:, active]
-        self._chunks.change(NumberGroups(tuple(numbers)))
+        self._chunks.change(partial(number_groups, tables=tuple(numbers)))
         return ends
 
     def _finished(self, axes: Sequence[Axis]) -> dict[int, Counts]:
@@ -445,8 +447,8 @@ def _cut_islands(
     bins[waiting] = packed(sizes, groups.aside)[numbers]
     together = gathered(records, first.label, bins, arrays)
     qids = tuple((qid.names, qid.label, qid.cells, qid.sizes.size) for qid in groups.qids)
-    together.change(_CutIslands(cutting, qids, way))
-    made = together.each(_IslandCells(n_axes))
+    together.change(partial(_cut_islands_of_chunk, cutting=cutting, qids=qids, way=way))
+    made = together.each(partial(_island_cells, n_axes=n_axes))
     counts = [[each[at].shape[1] for at in range(n_axes)] for each in made]
     start = [sum(each.shape[1] for each in ends[at]) for at in range(n_axes)]
     firsts = np.cumsum([start, *counts], axis=0)[:-1].tolist()
@@ -454,47 +456,40 @@ def _cut_islands(
         for at in range(n_axes):
             ends[at].append(each[at])
     labels = tuple(cutting.value(at) for at in range(n_axes))
-    placed(records, sent_back(records, together, firsts, labels), KeepArrays(labels))
+    placed(records, sent_back(records, together, firsts, labels), partial(keep_arrays, names=labels))
 
 
-@dataclass(frozen=True, eq=False)
-class _CutIslands:
-    """Cuts whole islands in one memory; a chunk then has the number of each record's cells, and the cells."""
-
-    cutting: _Cutting
-    qids: tuple[tuple[frozenset[str], str, dict[int, Counts], int], ...]  # names, label, cells, number of groups
-    way: int
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        engine, cutting = Here(), self.cutting
-        arrays, qids = dict(chunk), []
-        for names, label, cells, n_groups in self.qids:
-            numbers, found = renumber(arrays[label], n_groups)
-            arrays[label] = numbers
-            own = {at: each[:, found] for at, each in cells.items()}
-            qids.append(_Qid(names, cutting.judges[names].made(), label, value_counts(numbers, found.size), own))
-        chunks = engine.hold(arrays)
-        groups = _LinkedGroups(cutting, qids, chunks, engine)
-        for axes in cutting.ways[self.way :]:
-            groups.cut(axes, self.way)
-        ends = groups.numbered()
-        labels = tuple(cutting.value(at) for at in ends)
-        made: Arrays = chunks.only(0, KeepArrays(labels))
-        return {**made, **{_cells(at): cells for at, cells in ends.items()}}
+def _cut_islands_of_chunk(
+    chunk: Chunk,
+    *,
+    cutting: _Cutting,
+    qids: tuple[tuple[frozenset[str], str, dict[int, Counts], int], ...],  # names, label, cells, number of groups
+    way: int,
+) -> Arrays:
+    """Cut whole islands in one memory; a chunk then has the number of each record's cells, and the cells."""
+    engine, arrays, here = Here(), dict(chunk), []
+    for names, label, cells, n_groups in qids:
+        numbers, found = renumber(arrays[label], n_groups)
+        arrays[label] = numbers
+        own = {at: each[:, found] for at, each in cells.items()}
+        here.append(_Qid(names, cutting.judges[names].made(), label, value_counts(numbers, found.size), own))
+    chunks = engine.hold(arrays)
+    groups = _LinkedGroups(cutting, here, chunks, engine)
+    for axes in cutting.ways[way:]:
+        groups.cut(axes, way)
+    ends = groups.numbered()
+    labels = tuple(cutting.value(at) for at in ends)
+    made: Arrays = chunks.only(0, partial(keep_arrays, names=labels))
+    return {**made, **{_cells(at): cells for at, cells in ends.items()}}
 
 
 def _cells(at: int) -> str:
     return f"linked cells {at}"
 
 
-@dataclass(frozen=True)
-class _IslandCells:
+def _island_cells(chunk: Chunk, *, n_axes: int) -> list[Counts]:
     """The cells that were made along each dimension."""
-
-    n_axes: int
-
-    def __call__(self, chunk: Chunk) -> list[Counts]:
-        return [np.array(chunk[_cells(at)]) for at in range(self.n_axes)]
+    return [np.array(chunk[_cells(at)]) for at in range(n_axes)]
 
 
 def _alike(
@@ -506,7 +501,7 @@ def _alike(
         for column, (lo, hi) in zip(columns, groups.cells[at], strict=True)
     ]
     number, n_groups = group_rows([(numbers, found.size) for numbers, found in numbered], groups.sizes.size)
-    records.chunks.change(NumberGroups(((of, label, number),)))
+    records.chunks.change(partial(number_groups, tables=((of, label, number),)))
     cells = np.zeros((len(at), 2, n_groups), np.int64)
     cells[:, :, number] = groups.cells[at]
     return GroupTable.start(weighted_counts(number, groups.sizes, n_groups).astype(np.int64), cells)

@@ -237,53 +237,31 @@ def value_label(name: str, *, narrowed: bool) -> str:
     return f"{'narrowed' if narrowed else 'linked'} value {name}"
 
 
-@dataclass(frozen=True, eq=False)
-class CountPairs:
-    """Counts the records that groups of two QIDs share, of those whose group of the first QID is flagged."""
-
-    first: str
-    flagged: Flags
-    pairs: tuple[tuple[str, int, str, int], ...]  # two arrays with groups, and how many groups there are
-
-    def __call__(self, chunk: Chunk) -> tuple[SparseCounts, ...]:
-        """Return the counts of each two QIDs."""
-        rows = np.flatnonzero(self.flagged.take(chunk[self.first]))
-        return tuple(
-            SparseCounts.of(
-                chunk[one].take(rows).astype(np.int64) * n_others + chunk[other].take(rows), n_ones * n_others
-            )
-            for one, n_ones, other, n_others in self.pairs
-        )
+def count_pairs(
+    chunk: Chunk,
+    *,
+    first: str,
+    flagged: Flags,
+    pairs: tuple[tuple[str, int, str, int], ...],  # two arrays with groups, and how many groups there are
+) -> tuple[SparseCounts, ...]:
+    """Count the records that groups of two QIDs share, of those whose group of the first QID is flagged."""
+    rows = np.flatnonzero(flagged.take(chunk[first]))
+    return tuple(
+        SparseCounts.of(chunk[one].take(rows).astype(np.int64) * n_others + chunk[other].take(rows), n_ones * n_others)
+        for one, n_ones, other, n_others in pairs
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class CountAll:
-    """Counts several things at once."""
-
-    kernels: tuple[CountRanks, ...]
-
-    def __call__(self, chunk: Chunk) -> tuple[tuple[tuple[SparseCounts, ...], ...], ...]:
-        """Return all counts."""
-        return tuple(kernel(chunk) for kernel in self.kernels)
+def count_all(chunk: Chunk, *, kernels: tuple[CountRanks, ...]) -> tuple[tuple[tuple[SparseCounts, ...], ...], ...]:
+    """Count several things at once."""
+    return tuple(kernel(chunk) for kernel in kernels)
 
 
-@dataclass(frozen=True, eq=False)
-class RecutAll:
-    """Cuts the groups of several QIDs at once."""
-
-    kernels: tuple[Recut, ...]
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        """Return the new groups of a chunk's records."""
-        return {name: array for kernel in self.kernels for name, array in kernel(chunk).items()}
+def recut_all(chunk: Chunk, *, kernels: tuple[Recut, ...]) -> Arrays:
+    """Cut the groups of several QIDs at once."""
+    return {name: array for kernel in kernels for name, array in kernel(chunk).items()}
 
 
-@dataclass(frozen=True)
-class KeepArrays:
+def keep_arrays(chunk: Chunk, *, names: tuple[str, ...]) -> Arrays:
     """The arrays of these names, to be changed."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        """Return copies of the arrays."""
-        return {name: np.array(chunk[name]) for name in self.names}
+    return {name: np.array(chunk[name]) for name in names}

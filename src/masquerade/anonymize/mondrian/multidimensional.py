@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,19 +118,13 @@ def place_providers(records: Records, names: Sequence[str]) -> tuple[Column, ...
     columns = []
     for name in names:
         column, place = provider_column(records.coded[name], records.whole[name][0])
-        records.chunks.change(_Places(codes_of(name), ranks_of(name), place))
+        records.chunks.change(partial(_places, codes=codes_of(name), ranks=ranks_of(name), place=place))
         columns.append(column)
     return tuple(columns)
 
 
-@dataclass(frozen=True, eq=False)
-class _Places:
-    codes: str
-    ranks: str
-    place: NDArray[np.int32]
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {self.ranks: self.place.take(chunk[self.codes])}
+def _places(chunk: Chunk, *, codes: str, ranks: str, place: NDArray[np.int32]) -> Arrays:
+    return {ranks: place.take(chunk[codes])}
 
 
 def rows_together(records: Records, n_arrays: int) -> int:
@@ -243,7 +238,7 @@ class _Cut:
         number[done] = np.arange(done.size)
         waiting = np.flatnonzero(~top.stuck)
         if not waiting.size:
-            records.chunks.change(NumberGroups(((label, label, number),)))
+            records.chunks.change(partial(number_groups, tables=((label, label, number),)))
             return _finished([top.sizes[done]], [top.cells[:, :, done]], [top.part_of[done]])
         n_hidden = None if self.hidden is None else len(self.hidden)
         cut = _CutInMemory(
@@ -262,7 +257,7 @@ class _Cut:
             # Every group is whole in the one chunk already: nothing is sent, and nothing comes back.
             groups = records.chunks.derive(replace(cut, number=number, first=done.size))
             found = [_Found.read(each, len(cutter.axes)) for each in groups.each(_cut_groups)]
-            records.chunks.join(groups, _Labels(label))
+            records.chunks.join(groups, partial(_labels_of, label=label))
         else:
             names = (*ranks, *map(codes_of, self.judge.counted), label)
             bins = np.full(top.sizes.size, -1, np.int64)
@@ -272,7 +267,7 @@ class _Cut:
             found = [_Found.read(each, len(cutter.axes)) for each in groups.each(_cut_groups)]
             firsts = np.cumsum([done.size, *(each.sizes.size for each in found)])[:-1]
             back = sent_back(records, groups, [(int(first),) for first in firsts], (label,))
-            placed(records, back, NumberGroups(((label, label, number),)))
+            placed(records, back, partial(number_groups, tables=((label, label, number),)))
         if self.hidden is not None:
             found = [each.noted(self.hidden, n_hidden or 0) for each in found]
         return _finished(
@@ -292,7 +287,11 @@ class _Cut:
         union[several] = np.arange(several.size)
         judge = self.judge.made()
         counted = tuple((codes_of(each.name), len(each.labels)) for each in judge.counted)
-        counts = self.records.chunks.total(_CountUnions(self.label, union[alike], several.size, counted))
+        counts = self.records.chunks.total(
+            partial(
+                _count_unions, label=self.label, union_of_group=union[alike], n_unions=several.size, counted=counted
+            )
+        )
         histograms = [
             each.dense(several.size, n) for each, n in zip(counts, (1, *(n for _, n in counted)), strict=True)
         ]
@@ -306,7 +305,7 @@ class _Cut:
         inside = self.hidden.inside(groups.part_of, cut)
         n_groups = groups.sizes.size
         number = np.where(inside >= 0, n_groups + inside, np.arange(n_groups))
-        self.records.chunks.change(NumberGroups(((self.label, self.label, number),)))
+        self.records.chunks.change(partial(number_groups, tables=((self.label, self.label, number),)))
         parts = inside >= 0
         sizes = weighted_counts(inside[parts], groups.sizes[parts], cut.size).astype(np.int64)
         axes = len(self.dimensions.all)
@@ -438,44 +437,29 @@ def _cut_groups(chunk: Chunk) -> Arrays:
     return {name.removeprefix(f"{_CUT} "): np.array(chunk[name]) for name in chunk if name.startswith(_CUT)}
 
 
-@dataclass(frozen=True, eq=False)
-class _CountUnions:
-    """Counts the records of groups that look alike, and by each counted code."""
-
-    label: str
-    union_of_group: Counts  # -1 where no other group looks like it
-    n_unions: int
-    counted: tuple[tuple[str, int], ...]
-
-    def __call__(self, chunk: Chunk) -> tuple[SparseCounts, ...]:
-        union = self.union_of_group.take(chunk[self.label])
-        rows = np.flatnonzero(union >= 0)
-        union = union.take(rows)
-        return (
-            SparseCounts.of(union, self.n_unions),
-            *(
-                SparseCounts.of(union * n_codes + chunk[codes].take(rows), self.n_unions * n_codes)
-                for codes, n_codes in self.counted
-            ),
-        )
+def _count_unions(
+    chunk: Chunk,
+    *,
+    label: str,
+    union_of_group: Counts,  # -1 where no other group looks like it
+    n_unions: int,
+    counted: tuple[tuple[str, int], ...],
+) -> tuple[SparseCounts, ...]:
+    """Count the records of groups that look alike, and by each counted code."""
+    union = union_of_group.take(chunk[label])
+    rows = np.flatnonzero(union >= 0)
+    union = union.take(rows)
+    return (
+        SparseCounts.of(union, n_unions),
+        *(SparseCounts.of(union * n_codes + chunk[codes].take(rows), n_unions * n_codes) for codes, n_codes in counted),
+    )
 
 
-@dataclass(frozen=True)
-class _Labels:
-    """Takes the groups over that the same records have in other chunks."""
-
-    label: str
-
-    def __call__(self, _: Chunk, other: Chunk) -> Arrays:
-        return {self.label: other[self.label]}
+def _labels_of(_: Chunk, other: Chunk, *, label: str) -> Arrays:
+    """Take the groups over that the same records have in other chunks."""
+    return {label: other[label]}
 
 
-@dataclass(frozen=True, eq=False)
-class NumberGroups:
-    """Gives each record numbers by its groups: the array with those, the array to make, the number of each group."""
-
-    tables: tuple[tuple[str, str, Counts], ...]
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        """Return the numbers of a chunk's records."""
-        return {name: number.take(chunk[label]).astype(np.int32) for label, name, number in self.tables}
+def number_groups(chunk: Chunk, *, tables: tuple[tuple[str, str, Counts], ...]) -> Arrays:
+    """Give each record numbers by its groups: the array with those, the array to make, the number of each group."""
+    return {name: number.take(chunk[label]).astype(np.int32) for label, name, number in tables}

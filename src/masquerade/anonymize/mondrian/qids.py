@@ -11,7 +11,7 @@ them cuts of no release.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from math import fsum
 
 from masquerade.anonymize.mondrian.counted_cuts import whole_groups
@@ -96,7 +96,7 @@ def cut_by_value(
         made.insert(0, cut_linked(records, dimensions, judges, choice, strict, union))
     if len(made) == 1:
         return made[0]
-    counted = records.chunks.total(_CountValues(tuple(made)))
+    counted = records.chunks.total(partial(_count_values, ways=tuple(made)))
     lost = [
         certainty_lost(zip((column for column, _ in released.values()), counts, strict=True))
         for released, counts in zip(made, counted, strict=True)
@@ -104,14 +104,9 @@ def cut_by_value(
     return made[lost.index(min(lost))]
 
 
-@dataclass(frozen=True, eq=False)
-class _CountValues:
-    """Counts the records with each released value, of several ways to release the same columns."""
-
-    ways: tuple[Released, ...]
-
-    def __call__(self, chunk: Chunk) -> tuple[tuple[Counts, ...], ...]:
-        return tuple(
-            tuple(value_counts(codes(chunk), len(column.labels)) for column, codes in released.values())
-            for released in self.ways
-        )
+def _count_values(chunk: Chunk, *, ways: tuple[Released, ...]) -> tuple[tuple[Counts, ...], ...]:
+    """Count the records with each released value, of several ways to release the same columns."""
+    return tuple(
+        tuple(value_counts(codes(chunk), len(column.labels)) for column, codes in released.values())
+        for released in ways
+    )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -169,16 +170,20 @@ class PublicState:
     def scored(self, columns: Sequence[Column], target: str | None) -> dict[str, Counts]:
         """Count the records with each rank and class, for each of these attributes; without a class all are of one."""
         coded = self._records.coded[target] if target is not None else None
-        kernel = _CountRanks(
-            {column.name: column.domain.size for column in columns},
-            codes_of(target) if target is not None else None,
-            len(coded.labels) if coded is not None else 1,
+        sizes = {column.name: column.domain.size for column in columns}
+        kernel = partial(
+            _count_ranks,
+            sizes=sizes,
+            classes=codes_of(target) if target is not None else None,
+            n_classes=len(coded.labels) if coded is not None else 1,
         )
-        return dict(zip(kernel.sizes, self._records.chunks.total(kernel), strict=True))
+        return dict(zip(sizes, self._records.chunks.total(kernel), strict=True))
 
     def children(self, split: Split) -> Children:
         """Return the child of each carrier, in the order of the records, as it is sent to the others."""
-        children: Children = np.concatenate(self._records.chunks.each(_GiveChildren(self._found(split))))
+        children: Children = np.concatenate(
+            self._records.chunks.each(partial(_give_children, split=self._found(split)))
+        )
         return children
 
     def told(self, instruction: Instruction) -> Split:
@@ -186,13 +191,18 @@ class PublicState:
         chunks = self._records.chunks
         told = _Told(instruction.attribute, instruction.value, instruction.n_children)
         if told.attribute not in self._told:
-            chunks.change(_NobodyCut(told.attribute))
+            chunks.change(partial(_nobody_cut, attribute=told.attribute))
             self._told.add(told.attribute)
         if self._records.at_hand:
             return _Found(told.attribute, told.value, told.n_children, self._carriers(told), instruction.children)
-        here = chunks.each(_CountCarriers(told))
+        here = chunks.each(partial(_count_carriers, told=told))
         ends = np.cumsum(here)
-        chunks.change([_TakeIn(told, instruction.children[end - n : end]) for n, end in zip(here, ends, strict=True)])
+        chunks.change(
+            [
+                partial(_take_in, told=told, children=instruction.children[end - n : end])
+                for n, end in zip(here, ends, strict=True)
+            ]
+        )
         return told
 
     def n_carriers(self, attribute: str, value: int) -> int:
@@ -202,7 +212,7 @@ class PublicState:
         told = _Told(attribute, value, 0)
         if self._records.at_hand:
             return int(self._carriers(told).size)
-        return sum(self._records.chunks.each(_CountCarriers(told)))
+        return sum(self._records.chunks.each(partial(_count_carriers, told=told)))
 
     def _carriers(self, told: _Told) -> Rows:
         """Return the records here that carry a value of an attribute that others hold."""
@@ -215,15 +225,19 @@ class PublicState:
         """Count the records that carry each value of the cut of an attribute that others hold, in one pass."""
         if attribute not in self._told:
             return [self.n_rows]
-        counts = self._records.chunks.total(_CountValues(attribute, self._n_values[attribute]))
+        counts = self._records.chunks.total(
+            partial(_count_values, attribute=attribute, n_values=self._n_values[attribute])
+        )
         return [int(counts[value]) for value in self.cut[attribute]]
 
     def class_counts(self, split: Split, classes: Coded | None) -> Counts:
         """Count the carriers by child and class; without a class all are of one."""
         found = self._found(split)
         if classes is None:
-            return self._records.chunks.total(_CountClasses(found))
-        return self._records.chunks.total(_CountClasses(found, codes_of(classes.name), len(classes.labels)))
+            return self._records.chunks.total(partial(_count_classes, split=found))
+        return self._records.chunks.total(
+            partial(_count_classes, split=found, classes=codes_of(classes.name), n_classes=len(classes.labels))
+        )
 
     def each_label(self) -> Iterator[Counts]:
         """Yield each record's group, QID by QID, in as many pieces as it comes."""
@@ -252,7 +266,7 @@ class PublicState:
         self.cut[told.attribute].remove(told.value)
         self.cut[told.attribute] += numbers
         if told.attribute in self._told:
-            self._records.chunks.change(_Carry(found, first))
+            self._records.chunks.change(partial(_carry, split=found, first=first))
             self._carried = None
         return numbers
 
@@ -295,7 +309,7 @@ class QidGroups:
         self._last: tuple[Split, SparseCounts] | None = None  # which is often asked for again
         self._judged: tuple[Split, Flags] | None = None
         self._keys: tuple[Split, Keys] | None = None  # of records that are one chunk here
-        self._chunks.change(_Start(self.label, self.sizes.size - 1))
+        self._chunks.change(partial(_start_with_one, labels=self.label, group=self.sizes.size - 1))
 
     @property
     def anonymity(self) -> int:
@@ -351,7 +365,7 @@ class QidGroups:
             numbers = groups.copy()
         n_groups = self.sizes.size + further.size
         numbers[further] = np.arange(self.sizes.size, n_groups)
-        self._chunks.change(_Relabel(self._count(split), parts.keys, numbers))
+        self._chunks.change(partial(_relabel, count=self._count(split), found=parts.keys, numbers=numbers))
         sizes = np.append(self.sizes, np.zeros(further.size, np.int64))
         sizes -= weighted_counts(groups, parts.counts, n_groups).astype(np.int64)
         self.sizes = sizes + weighted_counts(numbers, parts.counts, n_groups).astype(np.int64)
@@ -360,17 +374,19 @@ class QidGroups:
     def each_label(self) -> Iterator[Counts]:
         """Yield each record's group, chunk by chunk."""
         for at in range(len(self._chunks)):
-            yield self._chunks.only(at, _Labels(self.label)).astype(np.int64)
+            yield self._chunks.only(at, partial(_labels_of, name=self.label)).astype(np.int64)
 
     def rows_by_group(self) -> Rows:
         """Return the records sorted by their group, those of one group in order; four bytes of each are fetched."""
-        return rows_by_rank(np.concatenate(self._chunks.each(_Labels(self.label))), int(self.sizes.size))
+        return rows_by_rank(
+            np.concatenate(self._chunks.each(partial(_labels_of, name=self.label))), int(self.sizes.size)
+        )
 
     def split_keys(self, split: Split) -> tuple[Rows, Counts, int]:
         """Fetch the carriers, and the number of each one's (group, child), below the third."""
         count = self._count(split)
-        sizes = self._chunks.each(_Size(self.label))
-        found = self._chunks.each(_KeysOfRows(count))
+        sizes = self._chunks.each(partial(_size_of, name=self.label))
+        found = self._chunks.each(partial(_keys_of_rows, count=count))
         firsts = np.cumsum([0, *sizes[:-1]])
         rows = np.concatenate([first + rows for first, (rows, _) in zip(firsts, found, strict=True)])
         return rows, np.concatenate([keys for _, keys in found]), count.n_groups * split.n_children
@@ -472,122 +488,65 @@ class _Found:
         return self.rows, self.children
 
 
-@dataclass(frozen=True)
-class _NobodyCut:
-    """Lets every record carry the topmost value of an attribute, which has number 0."""
-
-    attribute: str
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {_value_of(self.attribute): np.zeros(_n_rows(chunk), np.int32)}
+def _nobody_cut(chunk: Chunk, *, attribute: str) -> Arrays:
+    """Let every record carry the topmost value of an attribute, which has number 0."""
+    return {_value_of(attribute): np.zeros(_n_rows(chunk), np.int32)}
 
 
-@dataclass(frozen=True)
-class _CountCarriers:
-    told: _Told
-
-    def __call__(self, chunk: Chunk) -> int:
-        return int(np.count_nonzero(chunk[_value_of(self.told.attribute)] == self.told.value))
+def _count_carriers(chunk: Chunk, *, told: _Told) -> int:
+    return int(np.count_nonzero(chunk[_value_of(told.attribute)] == told.value))
 
 
-@dataclass(frozen=True)
-class _CountValues:
-    attribute: str
-    n_values: int
-
-    def __call__(self, chunk: Chunk) -> Counts:
-        return value_counts(chunk[_value_of(self.attribute)], self.n_values)
+def _count_values(chunk: Chunk, *, attribute: str, n_values: int) -> Counts:
+    return value_counts(chunk[_value_of(attribute)], n_values)
 
 
-@dataclass(frozen=True, eq=False)
-class _TakeIn:
-    told: _Told
-    children: Children
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        children = np.zeros(_n_rows(chunk), self.children.dtype)
-        children[self.told.rows(chunk)] = self.children
-        return {_CHILDREN: children}
+def _take_in(chunk: Chunk, *, told: _Told, children: Children) -> Arrays:
+    made = np.zeros(_n_rows(chunk), children.dtype)
+    made[told.rows(chunk)] = children
+    return {_CHILDREN: made}
 
 
-@dataclass(frozen=True, eq=False)
-class _Carry:
-    """Gives the carriers of a value the numbers of its children."""
-
-    split: Split
-    first: int
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        values = np.array(chunk[_value_of(self.split.attribute)])
-        rows, children = self.split(chunk)
-        values[slice(None) if rows is None else rows] = self.first + children.astype(np.int32)
-        return {_value_of(self.split.attribute): values}
+def _carry(chunk: Chunk, *, split: Split, first: int) -> Arrays:
+    """Give the carriers of a value the numbers of its children."""
+    values = np.array(chunk[_value_of(split.attribute)])
+    rows, children = split(chunk)
+    values[slice(None) if rows is None else rows] = first + children.astype(np.int32)
+    return {_value_of(split.attribute): values}
 
 
-@dataclass(frozen=True, eq=False)
-class _GiveChildren:
-    split: Split
-
-    def __call__(self, chunk: Chunk) -> Children:
-        children: Children = np.asarray(self.split(chunk)[1])
-        return children
+def _give_children(chunk: Chunk, *, split: Split) -> Children:
+    children: Children = np.asarray(split(chunk)[1])
+    return children
 
 
-@dataclass(frozen=True, eq=False)
-class _CountClasses:
-    split: Split
-    classes: str | None = None
-    n_classes: int = 1
-
-    def __call__(self, chunk: Chunk) -> Counts:
-        rows, children = self.split(chunk)
-        if self.classes is None:
-            return value_counts(children, self.split.n_children).reshape(-1, 1)
-        codes = chunk[self.classes] if rows is None else chunk[self.classes].take(rows)
-        return pair_counts(children, codes, self.split.n_children, self.n_classes)
+def _count_classes(chunk: Chunk, *, split: Split, classes: str | None = None, n_classes: int = 1) -> Counts:
+    rows, children = split(chunk)
+    if classes is None:
+        return value_counts(children, split.n_children).reshape(-1, 1)
+    codes = chunk[classes] if rows is None else chunk[classes].take(rows)
+    return pair_counts(children, codes, split.n_children, n_classes)
 
 
-@dataclass(frozen=True)
-class _CountRanks:
-    sizes: Mapping[str, int]
-    classes: str | None
-    n_classes: int
-
-    def __call__(self, chunk: Chunk) -> tuple[Counts, ...]:
-        if self.classes is None:
-            return tuple(value_counts(chunk[ranks_of(name)], size).reshape(-1, 1) for name, size in self.sizes.items())
-        classes = chunk[self.classes]
-        return tuple(
-            pair_counts(chunk[ranks_of(name)], classes, size, self.n_classes) for name, size in self.sizes.items()
-        )
+def _count_ranks(chunk: Chunk, *, sizes: Mapping[str, int], classes: str | None, n_classes: int) -> tuple[Counts, ...]:
+    if classes is None:
+        return tuple(value_counts(chunk[ranks_of(name)], size).reshape(-1, 1) for name, size in sizes.items())
+    codes = chunk[classes]
+    return tuple(pair_counts(chunk[ranks_of(name)], codes, size, n_classes) for name, size in sizes.items())
 
 
-@dataclass(frozen=True)
-class _Start:
-    """Puts all records of a chunk into one group."""
-
-    labels: str
-    group: int
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {self.labels: np.full(_n_rows(chunk), self.group, np.int32)}
+def _start_with_one(chunk: Chunk, *, labels: str, group: int) -> Arrays:
+    """Put all records of a chunk into one group."""
+    return {labels: np.full(_n_rows(chunk), group, np.int32)}
 
 
-@dataclass(frozen=True)
-class _Labels:
-    name: str
-
-    def __call__(self, chunk: Chunk) -> Ints:
-        labels: Ints = chunk[self.name]
-        return labels
+def _labels_of(chunk: Chunk, *, name: str) -> Ints:
+    labels: Ints = chunk[name]
+    return labels
 
 
-@dataclass(frozen=True)
-class _Size:
-    name: str
-
-    def __call__(self, chunk: Chunk) -> int:
-        return int(chunk[self.name].size)
+def _size_of(chunk: Chunk, *, name: str) -> int:
+    return int(chunk[name].size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -622,31 +581,19 @@ class _CountParts:
         return rows, keys
 
 
-@dataclass(frozen=True, eq=False)
-class _KeysOfRows:
-    """Gives the rows that carry a value, and the (group, child) of each."""
-
-    count: _CountParts
-
-    def __call__(self, chunk: Chunk) -> tuple[Rows, Counts]:
-        rows, keys = self.count.keys(chunk)
-        return np.arange(keys.size) if rows is None else rows, keys
+def _keys_of_rows(chunk: Chunk, *, count: _CountParts) -> tuple[Rows, Counts]:
+    """Give the rows that carry a value, and the (group, child) of each."""
+    rows, keys = count.keys(chunk)
+    return np.arange(keys.size) if rows is None else rows, keys
 
 
-@dataclass(frozen=True, eq=False)
-class _Relabel:
-    """Gives the carriers of each (group, child) that occurs its number as their group."""
-
-    count: _CountParts
-    found: Counts
-    numbers: Counts
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        rows, keys = self.count.keys(chunk)
-        bound = self.count.n_groups * self.count.split.n_children
-        numbers = look_up(keys, self.found, self.numbers, bound).astype(np.int32, copy=False)
-        if rows is None:
-            return {self.count.labels: numbers}
-        labels = np.array(chunk[self.count.labels])
-        labels[rows] = numbers
-        return {self.count.labels: labels}
+def _relabel(chunk: Chunk, *, count: _CountParts, found: Counts, numbers: Counts) -> Arrays:
+    """Give the carriers of each (group, child) that occurs its number as their group."""
+    rows, keys = count.keys(chunk)
+    bound = count.n_groups * count.split.n_children
+    new_groups = look_up(keys, found, numbers, bound).astype(np.int32, copy=False)
+    if rows is None:
+        return {count.labels: new_groups}
+    labels = np.array(chunk[count.labels])
+    labels[rows] = new_groups
+    return {count.labels: labels}

@@ -64,238 +64,200 @@ class Looked:
     offered: Offered | None
 
 
-@dataclass(frozen=True, eq=False)
-class InitialLabels:
-    """Puts all records into the one group that there is, or into the given ones."""
-
-    rows: int
-    labels: Counts | None = None
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        """Return the labels, and the records' order."""
-        labels = np.zeros(self.rows, _WIDE) if self.labels is None else self.labels.astype(_WIDE)
-        return {**_labelled(self.rows, np.arange(self.rows), labels), FINAL: np.full(self.rows, -1, _WIDE)}
+def initial_labels(chunk: Chunk, *, rows: int, labels: Counts | None = None) -> Arrays:
+    """Put all records into the one group that there is, or into the given ones."""
+    new_labels = np.zeros(rows, _WIDE) if labels is None else labels.astype(_WIDE)
+    return {**_labelled(rows, np.arange(rows), new_labels), FINAL: np.full(rows, -1, _WIDE)}
 
 
-@dataclass(frozen=True)
-class SizesOf:
-    """Counts the records with each label."""
-
-    n_labels: int
-
-    def __call__(self, chunk: Chunk) -> Counts:
-        """Return the sizes."""
-        sizes = np.zeros(self.n_labels, np.int64)
-        counted = chunk[_SIZES]
-        sizes[: counted.size] = counted
-        return sizes
+def sizes_of(chunk: Chunk, *, n_labels: int) -> Counts:
+    """Count the records with each label."""
+    sizes = np.zeros(n_labels, np.int64)
+    counted = chunk[_SIZES]
+    sizes[: counted.size] = counted
+    return sizes
 
 
-@dataclass(frozen=True)
-class Extents:
-    """Finds the first and last ranks of finished groups along some dimensions."""
-
-    ranks: tuple[str, ...]
-    n_groups: int
-
-    def __call__(self, chunk: Chunk) -> tuple[Counts, Counts, Counts]:
-        """Return the groups that have a record here; and their first and last ranks, dimension × group."""
-        above = chunk[FINAL] + 1  # 0 for those that another chunk has
-        counts = value_counts(above, self.n_groups + 1)
-        groups = np.flatnonzero(counts[1:])
-        rows = rows_by_rank(above, self.n_groups + 1)
-        starts = (np.cumsum(counts) - counts)[1:][groups]
-        ranks = [chunk[name].take(rows) for name in self.ranks]
-        first, last = (
-            np.stack([edge.reduceat(each, starts).astype(np.int64) for each in ranks])
-            for edge in (np.minimum, np.maximum)
-        )
-        return groups, first, last
+def extents_of(chunk: Chunk, *, ranks: tuple[str, ...], n_groups: int) -> tuple[Counts, Counts, Counts]:
+    """Find the first and last ranks of finished groups along some dimensions."""
+    above = chunk[FINAL] + 1  # 0 for those that another chunk has
+    counts = value_counts(above, n_groups + 1)
+    groups = np.flatnonzero(counts[1:])
+    rows = rows_by_rank(above, n_groups + 1)
+    starts = (np.cumsum(counts) - counts)[1:][groups]
+    ranks_in_order = [chunk[name].take(rows) for name in ranks]
+    first, last = (
+        np.stack([edge.reduceat(each, starts).astype(np.int64) for each in ranks_in_order])
+        for edge in (np.minimum, np.maximum)
+    )
+    return groups, first, last
 
 
-@dataclass(frozen=True, eq=False)
-class BestOfChunk:
-    """Looks at a chunk's whole groups along all dimensions."""
-
-    open_: Flags
-    how: Cutting
-    keep: bool  # the cuts themselves, besides what is to be known of them
-
-    def __call__(self, chunk: Chunk) -> Looked:
-        """Return what is known of each label."""
-        batch, labels = groups_of(chunk, self.open_)
-        shape = (len(self.how.axes), self.open_.size)
-        scores, cut_at, n_parts = np.full(shape, -np.inf), np.zeros(shape, np.int64), np.ones(shape, np.int64)
-        judge = self.how.judge.made(chunk)
-        offered: list[AxisCandidates | None] = []
-        for at in range(shape[0] if labels.size else 0):
-            candidates = self.how.along(at, chunk, batch, judge)
-            if candidates is not None and candidates.allowed.any():
-                allowed = candidates.allowed
-                groups = labels[candidates.groups]
-                scores[at, groups[allowed]] = self.how.choice(candidates)[allowed]
-                cut_at[at, groups] = candidates.cut_at
-                n_parts[at, groups] = value_counts(candidates.parts.group, groups.size)
-                offered.append(candidates)
-            else:
-                offered.append(None)
-        return Looked(scores, cut_at, n_parts, Offered(labels, tuple(offered)) if self.keep else None)
+def best_of_chunk(
+    chunk: Chunk,
+    *,
+    open_: Flags,
+    how: Cutting,
+    keep: bool,  # the cuts themselves, besides what is to be known of them
+) -> Looked:
+    """Look at a chunk's whole groups along all dimensions."""
+    batch, labels = groups_of(chunk, open_)
+    shape = (len(how.axes), open_.size)
+    scores, cut_at, n_parts = np.full(shape, -np.inf), np.zeros(shape, np.int64), np.ones(shape, np.int64)
+    judge = how.judge.made(chunk)
+    offered: list[AxisCandidates | None] = []
+    for at in range(shape[0] if labels.size else 0):
+        candidates = how.along(at, chunk, batch, judge)
+        if candidates is not None and candidates.allowed.any():
+            allowed = candidates.allowed
+            groups = labels[candidates.groups]
+            scores[at, groups[allowed]] = how.choice(candidates)[allowed]
+            cut_at[at, groups] = candidates.cut_at
+            n_parts[at, groups] = value_counts(candidates.parts.group, groups.size)
+            offered.append(candidates)
+        else:
+            offered.append(None)
+    return Looked(scores, cut_at, n_parts, Offered(labels, tuple(offered)) if keep else None)
 
 
-@dataclass(frozen=True, eq=False)
-class PartsOfChunk:
-    """Cuts a chunk's whole groups, each along its dimension; -1 where it is not asked for."""
-
-    axis: Counts
-    how: Cutting
-    offered: Offered | None  # what `BestOfChunk` found here; otherwise it is found again
-
-    def __call__(self, chunk: Chunk) -> Ints:
-        """Return the part of each record, group by group."""
-        batch, labels = groups_of(chunk, self.axis >= 0)
-        parts = np.zeros(batch.n_records, np.uint32)
-        axis = self.axis[labels]
-        judge = self.how.judge.made(chunk) if self.offered is None else None
-        for at in np.flatnonzero(value_counts(axis, len(self.how.axes))).tolist():
-            chosen = axis == at
-            if judge is None:
-                assert self.offered is not None
-                candidates = self.offered.candidates[at]
-                assert candidates is not None  # one of them is asked for
-                which = self.axis[self.offered.labels[candidates.groups]] == at
-            else:
-                candidates = self.how.along(at, chunk, batch.only(chosen), judge)
-                assert candidates is not None  # every group has been looked at before
-                which = np.ones(candidates.groups.size, bool)
-            group = candidates.parts.group
-            within = np.arange(group.size) - np.searchsorted(group, group)
-            parts[np.repeat(chosen, batch.sizes)] = candidates.labels(which, batch, within)
-        return _narrow(parts)
+def parts_of_chunk(
+    chunk: Chunk,
+    *,
+    axis: Counts,
+    how: Cutting,
+    offered: Offered | None,  # what `best_of_chunk` found here; otherwise it is found again
+) -> Ints:
+    """Cut a chunk's whole groups, each along its dimension; -1 where it is not asked for."""
+    batch, labels = groups_of(chunk, axis >= 0)
+    parts = np.zeros(batch.n_records, np.uint32)
+    axis_of = axis[labels]
+    judge = how.judge.made(chunk) if offered is None else None
+    for at in np.flatnonzero(value_counts(axis_of, len(how.axes))).tolist():
+        chosen = axis_of == at
+        if judge is None:
+            assert offered is not None
+            candidates = offered.candidates[at]
+            assert candidates is not None  # one of them is asked for
+            which = axis[offered.labels[candidates.groups]] == at
+        else:
+            candidates = how.along(at, chunk, batch.only(chosen), judge)
+            assert candidates is not None  # every group has been looked at before
+            which = np.ones(candidates.groups.size, bool)
+        group = candidates.parts.group
+        within = np.arange(group.size) - np.searchsorted(group, group)
+        parts[np.repeat(chosen, batch.sizes)] = candidates.labels(which, batch, within)
+    return _narrow(parts)
 
 
-@dataclass(frozen=True, eq=False)
-class PartsByRank:
-    """Cuts groups of which a chunk has only some records: each (group, rank) has its part."""
-
-    axis: Counts  # of each label; -1 where it is not asked for
-    place: Counts  # of each label among the groups that were counted
-    tables: Tables
-
-    def __call__(self, chunk: Chunk) -> Ints:
-        """Return the part of each record, group by group."""
-        batch, labels = groups_of(chunk, self.axis >= 0)
-        group = np.repeat(self.place[labels], batch.sizes)
-        axis = np.repeat(self.axis[labels], batch.sizes)
-        parts = np.zeros(batch.n_records, np.uint32)
-        for at, name, size, keys, numbers in self.tables:
-            here = np.flatnonzero(axis == at)
-            wanted = group[here] * size + chunk[name].take(batch.rows[here])
-            parts[here] = numbers[np.searchsorted(keys, wanted)]
-        return _narrow(parts)
+def parts_by_rank(
+    chunk: Chunk,
+    *,
+    axis: Counts,  # of each label; -1 where it is not asked for
+    place: Counts,  # of each label among the groups that were counted
+    tables: Tables,
+) -> Ints:
+    """Cut groups of which a chunk has only some records: each (group, rank) has its part."""
+    batch, labels = groups_of(chunk, axis >= 0)
+    group = np.repeat(place[labels], batch.sizes)
+    axis_of = np.repeat(axis[labels], batch.sizes)
+    parts = np.zeros(batch.n_records, np.uint32)
+    for at, name, size, keys, numbers in tables:
+        here = np.flatnonzero(axis_of == at)
+        wanted = group[here] * size + chunk[name].take(batch.rows[here])
+        parts[here] = numbers[np.searchsorted(keys, wanted)]
+    return _narrow(parts)
 
 
-@dataclass(frozen=True, eq=False)
-class RowsOf:
-    """Gives the places of some groups' records in the common order, group by group."""
-
-    groups: Flags
-    firsts: Counts  # the place of the first record of each chunk that records came from
-    first: int | None  # that of the chunk itself, if its records are its own
-
-    def __call__(self, chunk: Chunk) -> Rows:
-        """Return the places."""
-        batch, _ = groups_of(chunk, self.groups)
-        if self.first is not None:
-            return batch.rows + self.first
-        return self.firsts.take(chunk[_CHUNK].take(batch.rows)) + chunk[_ROW].take(batch.rows)
+def rows_of(
+    chunk: Chunk,
+    *,
+    groups: Flags,
+    firsts: Counts,  # the place of the first record of each chunk that records came from
+    first: int | None,  # that of the chunk itself, if its records are its own
+) -> Rows:
+    """Give the places of some groups' records in the common order, group by group."""
+    batch, _ = groups_of(chunk, groups)
+    if first is not None:
+        return batch.rows + first
+    return firsts.take(chunk[_CHUNK].take(batch.rows)) + chunk[_ROW].take(batch.rows)
 
 
-@dataclass(frozen=True, eq=False)
-class JudgeWhole:
-    """Says of which groups all parts satisfy, given the part of each record; groups are whole in the chunk."""
-
-    n_parts: Counts  # of each label; 0 where it is not cut
-    parts: Ints
-    judge: JudgeOf
-
-    def __call__(self, chunk: Chunk) -> Flags:
-        """Return one flag for each group that is cut."""
-        batch, labels = groups_of(chunk, self.n_parts > 0)
-        if not labels.size:
-            return np.zeros(0, bool)
-        n_parts = self.n_parts[labels]
-        first = np.cumsum(n_parts) - n_parts
-        part = np.repeat(first, batch.sizes) + self.parts
-        judge = self.judge.made(chunk)
-        counts = judge.count(lambda: part, batch.rows, value_counts(part, int(n_parts.sum())))
-        good: Flags = np.logical_and.reduceat(judge.holds(counts), first)
-        return good
+def judge_whole(
+    chunk: Chunk,
+    *,
+    n_parts: Counts,  # of each label; 0 where it is not cut
+    parts: Ints,
+    judge: JudgeOf,
+) -> Flags:
+    """Say of which groups all parts satisfy, given the part of each record; groups are whole in the chunk."""
+    batch, labels = groups_of(chunk, n_parts > 0)
+    if not labels.size:
+        return np.zeros(0, bool)
+    parts_of = n_parts[labels]
+    first = np.cumsum(parts_of) - parts_of
+    part = np.repeat(first, batch.sizes) + parts
+    judging = judge.made(chunk)
+    counts = judging.count(lambda: part, batch.rows, value_counts(part, int(parts_of.sum())))
+    good: Flags = np.logical_and.reduceat(judging.holds(counts), first)
+    return good
 
 
-@dataclass(frozen=True, eq=False)
-class CountParts:
-    """Counts the records of parts by each code that the judge counts; groups have records in other chunks, too."""
-
-    n_parts: Counts  # of each label; 0 where it is not cut
-    parts: Ints
-    coded: tuple[tuple[str, int], ...]  # arrays of codes, and how many there are
-
-    def __call__(self, chunk: Chunk) -> tuple[Counts, ...]:
-        """Return a histogram of the parts for each array."""
-        batch, labels = groups_of(chunk, self.n_parts > 0)
-        first = np.cumsum(self.n_parts) - self.n_parts
-        part = np.repeat(first[labels], batch.sizes) + self.parts
-        total = int(self.n_parts.sum())
-        return tuple(pair_counts(part, chunk[name].take(batch.rows), total, n_codes) for name, n_codes in self.coded)
+def count_parts(
+    chunk: Chunk,
+    *,
+    n_parts: Counts,  # of each label; 0 where it is not cut
+    parts: Ints,
+    coded: tuple[tuple[str, int], ...],  # arrays of codes, and how many there are
+) -> tuple[Counts, ...]:
+    """Count the records of parts by each code that the judge counts; groups have records in other chunks, too."""
+    batch, labels = groups_of(chunk, n_parts > 0)
+    first = np.cumsum(n_parts) - n_parts
+    part = np.repeat(first[labels], batch.sizes) + parts
+    total = int(n_parts.sum())
+    return tuple(pair_counts(part, chunk[name].take(batch.rows), total, n_codes) for name, n_codes in coded)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelParts:
-    """Labels records anew: those of groups that are cut by their part, and those of groups that are done no more."""
-
-    first: Counts  # the new label of each label's first part; -1 where it is not cut
-    final: Counts  # the number of each label's group, if it is done; otherwise -1
-    parts: Ints  # of each record of the groups that are cut, group by group
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        """Return the labels, the final groups, and the records' order."""
-        batch, labels = groups_of(chunk, self.first >= 0)
-        labelled = _labelled(
-            chunk[LABEL].size, batch.rows, np.repeat(self.first[labels].astype(_WIDE), batch.sizes) + self.parts
-        )
-        done, labels = groups_of(chunk, self.final >= 0)
-        if not labels.size:
-            return labelled
-        final = np.array(chunk[FINAL])
-        final[done.rows] = np.repeat(self.final[labels].astype(_WIDE), done.sizes)
-        return {**labelled, FINAL: final}
+def label_parts(
+    chunk: Chunk,
+    *,
+    first: Counts,  # the new label of each label's first part; -1 where it is not cut
+    final: Counts,  # the number of each label's group, if it is done; otherwise -1
+    parts: Ints,  # of each record of the groups that are cut, group by group
+) -> Arrays:
+    """Label records anew: those of groups that are cut by their part, and those of groups that are done no more."""
+    batch, labels = groups_of(chunk, first >= 0)
+    labelled = _labelled(chunk[LABEL].size, batch.rows, np.repeat(first[labels].astype(_WIDE), batch.sizes) + parts)
+    done, labels = groups_of(chunk, final >= 0)
+    if not labels.size:
+        return labelled
+    new_final = np.array(chunk[FINAL])
+    new_final[done.rows] = np.repeat(final[labels].astype(_WIDE), done.sizes)
+    return {**labelled, FINAL: new_final}
 
 
-@dataclass(frozen=True, eq=False)
-class Shuffle:
-    """Sends the records of each group to the chunk that will hold all of it."""
-
-    at: int
-    bin_of_label: Counts  # -1: it stays here
-    label_there: Counts
-    n_bins: int
-    names: tuple[str, ...]
-
-    def __call__(self, chunk: Chunk) -> list[Arrays]:
-        """Return a piece for each new chunk."""
-        labels = chunk[LABEL]
-        bins = np.append(self.bin_of_label, -1).take(labels)
-        order = rows_by_rank(bins + 1, self.n_bins + 1)
-        ends = np.cumsum(value_counts(bins + 1, self.n_bins + 1))
-        pieces = []
-        for first, last in pairwise(ends):
-            rows = order[first:last]
-            piece = {name: chunk[name].take(rows) for name in self.names}
-            piece[LABEL] = self.label_there.take(labels.take(rows)).astype(_WIDE)
-            piece[_ROW] = rows.astype(_WIDE)
-            piece[_CHUNK] = np.full(rows.size, self.at, _WIDE)
-            pieces.append(piece)
-        return pieces
+def shuffle_pieces(
+    chunk: Chunk,
+    *,
+    at: int,
+    bin_of_label: Counts,  # -1: it stays here
+    label_there: Counts,
+    n_bins: int,
+    names: tuple[str, ...],
+) -> list[Arrays]:
+    """Send the records of each group to the chunk that will hold all of it."""
+    labels = chunk[LABEL]
+    bins = np.append(bin_of_label, -1).take(labels)
+    order = rows_by_rank(bins + 1, n_bins + 1)
+    ends = np.cumsum(value_counts(bins + 1, n_bins + 1))
+    pieces = []
+    for first, last in pairwise(ends):
+        rows = order[first:last]
+        piece = {name: chunk[name].take(rows) for name in names}
+        piece[LABEL] = label_there.take(labels.take(rows)).astype(_WIDE)
+        piece[_ROW] = rows.astype(_WIDE)
+        piece[_CHUNK] = np.full(rows.size, at, _WIDE)
+        pieces.append(piece)
+    return pieces
 
 
 def arrived(chunk: Chunk) -> Arrays:
@@ -304,34 +266,22 @@ def arrived(chunk: Chunk) -> Arrays:
     return {**_labelled(size, np.arange(size), chunk[LABEL]), FINAL: np.full(size, -1, _WIDE)}
 
 
-@dataclass(frozen=True, eq=False)
-class Relabel:
-    """Gives each label another one, or -1."""
-
-    labels: Counts
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        """Return the labels, and the records' order."""
-        order: Rows = chunk[_ORDER].astype(np.intp)
-        labels = self.labels.take(chunk[LABEL].take(order))
-        stays = labels >= 0
-        return _labelled(chunk[LABEL].size, order[stays], labels[stays])
+def relabel_chunk(chunk: Chunk, *, labels: Counts) -> Arrays:
+    """Give each label another one, or -1."""
+    order: Rows = chunk[_ORDER].astype(np.intp)
+    new_labels = labels.take(chunk[LABEL].take(order))
+    stays = new_labels >= 0
+    return _labelled(chunk[LABEL].size, order[stays], new_labels[stays])
 
 
-@dataclass(frozen=True)
-class SendBack:
-    """Sends each record's final group to where the record came from."""
-
-    n_chunks: int
-
-    def __call__(self, chunk: Chunk) -> list[Arrays]:
-        """Return a piece for each chunk."""
-        order = rows_by_rank(chunk[_CHUNK], self.n_chunks)
-        ends = np.cumsum(value_counts(chunk[_CHUNK], self.n_chunks))
-        return [
-            {name: chunk[name].take(order[first:last]) for name in (_ROW, FINAL)}
-            for first, last in pairwise([0, *ends.tolist()])
-        ]
+def send_back(chunk: Chunk, *, n_chunks: int) -> list[Arrays]:
+    """Send each record's final group to where the record came from."""
+    order = rows_by_rank(chunk[_CHUNK], n_chunks)
+    ends = np.cumsum(value_counts(chunk[_CHUNK], n_chunks))
+    return [
+        {name: chunk[name].take(order[first:last]) for name in (_ROW, FINAL)}
+        for first, last in pairwise([0, *ends.tolist()])
+    ]
 
 
 def come_back(chunk: Chunk, back: Chunk) -> Arrays:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -170,7 +170,12 @@ class OwnGroups:
             cells = start[1]
             labels = [start[0][first : first + n] for first, n in zip(self._firsts, table.sizes, strict=True)]
         cells = cells.reshape(len(self.axes), 2, -1 if self.axes else 1 if start is None else _n(start[0]))
-        table.chunks.change([kernels.InitialLabels(*both) for both in zip(table.sizes, labels, strict=True)])
+        table.chunks.change(
+            [
+                partial(kernels.initial_labels, rows=rows, labels=each)
+                for rows, each in zip(table.sizes, labels, strict=True)
+            ]
+        )
         together = len(table.chunks) == 1 and len(table) <= self._most_rows
         self._home = GroupStore(table.chunks, whole=together, everything=together)
         self._away: list[GroupStore] = []  # where records of whole groups were sent
@@ -193,7 +198,10 @@ class OwnGroups:
             if not store.whole:
                 continue
             # Kept where they lie in this memory anyway: from any other place they would have to travel.
-            looks = [kernels.BestOfChunk(groups >= 0, self.how, store.everything) for groups in store.groups]
+            looks = [
+                partial(kernels.best_of_chunk, open_=groups >= 0, how=self.how, keep=store.everything)
+                for groups in store.groups
+            ]
             for groups, found in zip(store.groups, store.chunks.each(looks), strict=True):
                 here = groups >= 0
                 for of_all, of_chunk in (
@@ -229,7 +237,13 @@ class OwnGroups:
         n_parts = best.n_parts[best.axis[asked], asked]
         axis = np.where(groups, best.axis, -1)
         made: list[tuple[GroupStore, list[Kernel[Ints]]]] = [
-            (store, [kernels.PartsOfChunk(store.by_label(at, axis), self.how, best.offered) for at in store.places])
+            (
+                store,
+                [
+                    partial(kernels.parts_of_chunk, axis=store.by_label(at, axis), how=self.how, offered=best.offered)
+                    for at in store.places
+                ],
+            )
             for store in self._stores
             if store.whole
         ]
@@ -239,7 +253,10 @@ class OwnGroups:
             place[best.spread] = np.arange(best.spread.size)
             home = self._home
             by_rank: list[Kernel[Ints]] = [
-                kernels.PartsByRank(home.by_label(at, axis), home.by_label(at, place), tables) for at in home.places
+                partial(
+                    kernels.parts_by_rank, axis=home.by_label(at, axis), place=home.by_label(at, place), tables=tables
+                )
+                for at in home.places
             ]
             made.append((home, by_rank))
         return PartsOfGroups(n_parts, self._collected(groups, made, np.min_scalar_type(int(n_parts.max(initial=1)))))
@@ -254,7 +271,13 @@ class OwnGroups:
             wanted = [store.by_label(at, flags.astype(np.int64), 0) > 0 for at in store.places]
             firsts = [int(first) for first in self._firsts] if store is self._home else [None] * len(wanted)
             made.append(
-                (store, [kernels.RowsOf(each, self._firsts, first) for each, first in zip(wanted, firsts, strict=True)])
+                (
+                    store,
+                    [
+                        partial(kernels.rows_of, groups=each, firsts=self._firsts, first=first)
+                        for each, first in zip(wanted, firsts, strict=True)
+                    ],
+                )
             )
         rows: Rows = self._collected(flags, made, np.dtype(np.intp)).astype(np.intp, copy=False)
         return rows
@@ -296,8 +319,11 @@ class OwnGroups:
             if not store.whole:
                 continue
             judges = [
-                kernels.JudgeWhole(
-                    store.by_label(at, of_group, 0), cuts.part_of_row[store.records(at, starts)], self.how.judge
+                partial(
+                    kernels.judge_whole,
+                    n_parts=store.by_label(at, of_group, 0),
+                    parts=cuts.part_of_row[store.records(at, starts)],
+                    judge=self.how.judge,
                 )
                 for at in store.places
             ]
@@ -315,7 +341,15 @@ class OwnGroups:
         n_parts = home.by_label(0, of_group, 0)
         counted = tuple((codes_of(each.name), len(each.labels)) for each in self._judge.counted)
         counts = home.chunks.each(
-            [kernels.CountParts(n_parts, cuts.part_of_row[home.records(at, starts)], counted) for at in home.places]
+            [
+                partial(
+                    kernels.count_parts,
+                    n_parts=n_parts,
+                    parts=cuts.part_of_row[home.records(at, starts)],
+                    coded=counted,
+                )
+                for at in home.places
+            ]
         )
         here = home.groups[0][n_parts > 0]
         of_part = np.repeat(np.isin(cut.groups, here), cuts.n_parts)
@@ -342,7 +376,7 @@ class OwnGroups:
                 of_label = store.by_label(at, n_parts, 0)
                 first = np.where(of_label > 0, np.cumsum(of_label) - of_label, -1)
                 parts = cuts.part_of_row[store.records(at, starts)]
-                changes.append(kernels.LabelParts(first, store.final[at], parts))
+                changes.append(partial(kernels.label_parts, first=first, final=store.final[at], parts=parts))
                 here = of_label > 0
                 labels.append(places(store.by_label(at, first_part)[here], of_label[here]))
             store.chunks.change(changes)
@@ -357,7 +391,7 @@ class OwnGroups:
         n_groups = cells.shape[2]
         sizes = np.zeros(n_groups, np.int64)
         for store, labels in numbered:
-            store.sizes = store.chunks.each([kernels.SizesOf(each.size) for each in labels])
+            store.sizes = store.chunks.each([partial(kernels.sizes_of, n_labels=each.size) for each in labels])
             store.before = []
             for numbers, records in zip(labels, store.sizes, strict=True):
                 store.before.append(sizes[numbers])
@@ -413,7 +447,18 @@ class OwnGroups:
         there[label] = np.arange(label.size) - np.searchsorted(bins, bins)
         names = (*self.how.ranks, *map(codes_of, self.how.judge.counted))
         sent = home.chunks.exchange(
-            [kernels.Shuffle(at, bin_of_label, there, n_bins, names) for at in home.places], n_bins
+            [
+                partial(
+                    kernels.shuffle_pieces,
+                    at=at,
+                    bin_of_label=bin_of_label,
+                    label_there=there,
+                    n_bins=n_bins,
+                    names=names,
+                )
+                for at in home.places
+            ],
+            n_bins,
         )
         sent.change(kernels.arrived)
         ends = np.searchsorted(bins, np.arange(n_bins + 1))
@@ -430,7 +475,7 @@ class OwnGroups:
         )
         # Who stays keeps its label; of those that are gone nothing is known here any more.
         stays = np.where(bin_of_label < 0, np.arange(numbers.size), -1)
-        home.chunks.change(kernels.Relabel(stays))
+        home.chunks.change(partial(kernels.relabel_chunk, labels=stays))
         for at in home.places:
             home.groups[at] = np.where(stays >= 0, home.groups[at], -1)
             home.sizes[at] = np.where(stays >= 0, home.sizes[at], 0)
@@ -445,7 +490,10 @@ class OwnGroups:
             none = [np.full(each.size, -1) for each in store.final]
             nothing = np.zeros(0, np.uint8)
             store.chunks.change(
-                [kernels.LabelParts(each, final, nothing) for each, final in zip(none, store.final, strict=True)]
+                [
+                    partial(kernels.label_parts, first=each, final=final, parts=nothing)
+                    for each, final in zip(none, store.final, strict=True)
+                ]
             )
         cells = np.concatenate(self._done_cells, axis=2)
         taxonomies = [at for at, axis in enumerate(self.axes) if isinstance(axis, TaxonomyAxis)]
@@ -458,7 +506,7 @@ class OwnGroups:
                 cells[at] = axis.lo[node], axis.hi[node]
         for store in self._away:
             n_chunks = len(home.chunks)
-            back = store.chunks.exchange([kernels.SendBack(n_chunks)] * len(store.chunks), n_chunks)
+            back = store.chunks.exchange([partial(kernels.send_back, n_chunks=n_chunks)] * len(store.chunks), n_chunks)
             home.chunks.join(back, kernels.come_back)
             back.drop()
             store.chunks.drop()
@@ -472,7 +520,9 @@ class OwnGroups:
         first = np.full((len(ranks), self._n_done), np.iinfo(np.int64).max)
         last = np.full((len(ranks), self._n_done), -1)
         for store in self._stores:
-            for groups, lowest, highest in store.chunks.each(kernels.Extents(ranks, self._n_done)):
+            for groups, lowest, highest in store.chunks.each(
+                partial(kernels.extents_of, ranks=ranks, n_groups=self._n_done)
+            ):
                 first[:, groups] = np.minimum(first[:, groups], lowest)
                 last[:, groups] = np.maximum(last[:, groups], highest)
         return first, last
