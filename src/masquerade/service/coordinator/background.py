@@ -49,11 +49,6 @@ class Background:
     party_address: str | None = None  # where nodes push, once it is served
     _pulling: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def run(self) -> None:
-        """Work until cancelled."""
-        async with self.running():
-            await asyncio.Event().wait()
-
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Work alone as long as the block runs; Replaced ends the block when another coordinator took our place."""
@@ -93,7 +88,10 @@ class Background:
                     for work, pause in (
                         (scheduler.look, lambda: wakeup.wait(LOOK_EVERY)),
                         (lambda: self.refresh(links), lambda: clock.sleep(own.timings.refresh)),
-                        (self._keep_house, lambda: clock.sleep(_KEEP_HOUSE_EVERY)),
+                        (
+                            lambda: asyncio.to_thread(housekeeping.retire, store, context.files),
+                            lambda: clock.sleep(_KEEP_HOUSE_EVERY),
+                        ),
                         (lambda: tell_declined(store, links, own.parties), lambda: clock.sleep(_TELL_EVERY)),
                     )
                 ]
@@ -173,6 +171,3 @@ class Background:
         if not await wait(self.context.clock, {left}, _LAST_CALLS):
             left.cancel()
         await asyncio.gather(left, return_exceptions=True)
-
-    async def _keep_house(self) -> None:
-        await asyncio.to_thread(housekeeping.retire, self.context.store, self.context.files)

@@ -7,6 +7,7 @@ but their own.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -69,22 +70,35 @@ def summaries(store: Store, user: str, sessions: Iterable[SessionRecord]) -> lis
     moves = store.events.last_moves(telling) if telling else {}
     asked = store.events.since_last_move(negotiating, "approval") if negotiating else {}
     rows = store.releases.rows(published, user) if published else {}
-    return [
-        resources.Session(
-            **{**dict(each), "request": _with_numbers(each.request)},
-            reasons=reasons_of(each, moves.get(each.id)),
-            failed_by=_failed_by(each, moves.get(each.id)),
-            approvals=tuple(dict.fromkeys(str(event.data.get("party")) for event in asked.get(each.id, ()))),
-            missed=_missed(each, moves.get(each.id)),
-            rows=rows.get(each.id),
-            agreed=_agreed(each),
-            algorithm=_algorithm(each),
-            choice=_deal(each).get("choice"),
-            cached=_cached(each, moves.get(each.id)),
-            rolled_up_from=_terms(each).get("source"),
-        )
-        for each in sessions
-    ]
+    return [_summary(each, moves.get(each.id), asked.get(each.id, ()), rows.get(each.id)) for each in sessions]
+
+
+def _summary(session: SessionRecord, move: Event | None, asked: Iterable[Event], rows: int | None) -> resources.Session:
+    """One session, given the event of its last move, those of approvals since then, and how many rows it published."""
+    told: Mapping[str, Any] = move.data if move is not None else {}
+    failed_by = told.get("failed_by") if session.status is Status.FAILED else None
+    missed = told.get("missed") if session.status is Status.AWAITING_CLIENT else None
+    deal: Mapping[str, Any] = (session.contract or {}).get("deal") or {}
+    terms: Mapping[str, Any] = deal.get("terms") or {}
+    # Contracts have no fractions, and write these numbers as text.
+    numbers: dict[str, Any] = dict(limits_of(session.request))
+    if isinstance(session.request.get("algorithm"), Mapping):
+        numbers["algorithm"] = plain_method(session.request["algorithm"])
+    # None without a method yet, and for a roll-up, for which the parties run none.
+    runs = "method" in terms and terms.get("source") is None
+    return resources.Session(
+        **{**dict(session), "request": {**session.request, **numbers}},
+        reasons=reasons_of(session, move),
+        failed_by=failed_by if isinstance(failed_by, str) else None,
+        approvals=tuple(dict.fromkeys(str(event.data.get("party")) for event in asked)),
+        missed=MissedQuality.model_validate(missed) if isinstance(missed, Mapping) else None,
+        rows=rows,
+        agreed=_agreed(terms),
+        algorithm=plain_method(terms["method"]) if runs else None,
+        choice=deal.get("choice"),
+        cached=session.status is Status.PUBLISHED and bool(told.get("cached")),
+        rolled_up_from=terms.get("source"),
+    )
 
 
 def reasons_of(session: SessionRecord, move: Event | None) -> tuple[str, ...]:
@@ -95,50 +109,12 @@ def reasons_of(session: SessionRecord, move: Event | None) -> tuple[str, ...]:
     return tuple(told) if told else (session.cause,)
 
 
-def _with_numbers(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The request as it is asked: contracts have no fractions and write these as text."""
-    numbers: dict[str, Any] = dict(limits_of(request))
-    if isinstance(request.get("algorithm"), Mapping):
-        numbers["algorithm"] = plain_method(request["algorithm"])
-    return {**request, **numbers}
-
-
-def _failed_by(session: SessionRecord, move: Event | None) -> str | None:
-    told = move.data.get("failed_by") if move is not None and session.status is Status.FAILED else None
-    return told if isinstance(told, str) else None
-
-
-def _missed(session: SessionRecord, move: Event | None) -> MissedQuality | None:
-    waits = move is not None and session.status is Status.AWAITING_CLIENT
-    told = move.data.get("missed") if move is not None and waits else None
-    return MissedQuality.model_validate(told) if isinstance(told, Mapping) else None
-
-
-def _agreed(session: SessionRecord) -> tuple[str, ...]:
-    terms = _terms(session)
+def _agreed(terms: Mapping[str, Any]) -> tuple[str, ...]:
     try:
         parts = read_parts(terms.get("requirements") or (), "contract", terms.get("kind", DEFAULT_ARRANGEMENT))
     except ParameterError:  # another version wrote it
         return ()
     return (*map(str, parts), *against(terms.get("m", 0)))
-
-
-def _algorithm(session: SessionRecord) -> dict[str, Any] | None:
-    """The method that the parties run; None without one yet, and for a roll-up, for which they run none."""
-    terms = _terms(session)
-    return plain_method(terms["method"]) if "method" in terms and terms.get("source") is None else None
-
-
-def _terms(session: SessionRecord) -> Mapping[str, Any]:
-    return _deal(session).get("terms") or {}
-
-
-def _deal(session: SessionRecord) -> Mapping[str, Any]:
-    return (session.contract or {}).get("deal") or {}
-
-
-def _cached(session: SessionRecord, move: Event | None) -> bool:
-    return session.status is Status.PUBLISHED and move is not None and bool(move.data.get("cached"))
 
 
 # --- coordinator --------------------------------------------------------------------------------------------
@@ -191,7 +167,8 @@ class Coordinator:
 
         ParameterError when another coordinator works on the same state folder or database.
         """
-        await self.background.run()
+        async with self.running():
+            await asyncio.Event().wait()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:

@@ -123,13 +123,10 @@ class Directory:
         self._taking = threading.Lock()  # cards are read, and written anew, by one at a time
         self._taken: Counter[str] = Counter()  # how often something of a party was taken in
         # What is known already may be another coordinator's, which works on the same store: it is left as it is.
-        self._register(only_new=True)
+        self.register(only_new=True)
 
-    def register(self) -> None:
-        """Enter every party into the store with the address and fingerprint of the configuration."""
-        self._register(only_new=False)
-
-    def _register(self, *, only_new: bool) -> None:
+    def register(self, *, only_new: bool = False) -> None:
+        """Enter every party, or each new one, into the store with the configuration's address and fingerprint."""
         stored = {each.party: each for each in self._store.providers.all()}
         for party, address in self._settings.parties.items():
             known = stored.get(party)
@@ -305,18 +302,15 @@ class Directory:
         found = []
         for party, provider in sorted(self._known().items()):
             published = _read(provider)
-            found.append((party, _open_to(published, user) if published is not None else ()))
+            # Others look as if they were not there.
+            open_to = (each for each in published.datasets if each.public or user in each.users) if published else ()
+            found.append((party, tuple(open_to)))
         return found
 
 
 def find(request: Request, offered: Available) -> Match:
     """Match a request with what is offered to its user."""
     return RULES[request.arrangement].match(request, offered)
-
-
-def _open_to(published: Published, user: str) -> tuple[PublishedDataset, ...]:
-    """The datasets of a party that a user may ask for; others look as if they were not there."""
-    return tuple(each for each in published.datasets if each.public or user in each.users)
 
 
 def _read(provider: RegisteredProvider) -> Published | None:

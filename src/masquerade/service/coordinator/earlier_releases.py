@@ -51,7 +51,10 @@ class EarlierReleases:
         earlier = contract_of(self.context.store.sessions.get(release.session)).deal.terms
         table = pq.read_table(self.context.files.table(release.table_path, "parquet"))
         requirement: Requirement = contract.contract.requirement
-        if terms.m and (stricter := _stricter(earlier, terms)):
+        # The requirements that the earlier release is not known to satisfy.
+        covers = ARRANGEMENTS[terms.arrangement].covers
+        stricter = [part for part in terms.parts if not any(covers(old, part) for old in earlier.parts)]
+        if terms.m and stricter:
             known = _known_size(earlier, terms.m, stricter)
             table = with_marks(table, known.qid, known.k)
             requirement = Conjunction(
@@ -120,12 +123,6 @@ def _gone(source: str) -> str:
         f"could be rolled up from the earlier release ({source[:12]}…), but that is not kept here any more, or was "
         "never published; ask for its columns and its requirement once more, and then for this"
     )
-
-
-def _stricter(earlier: Terms, terms: Terms) -> list[GroupRequirement]:
-    """Return the requirements that the earlier release is not known to satisfy."""
-    covers = ARRANGEMENTS[terms.arrangement].covers
-    return [part for part in terms.parts if not any(covers(old, part) for old in earlier.parts)]
 
 
 def _known_size(earlier: Terms, m: int, stricter: Sequence[GroupRequirement]) -> KAnonymity:

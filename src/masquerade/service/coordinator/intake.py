@@ -20,6 +20,7 @@ from masquerade.service.agree.terms import strictest
 from masquerade.service.clock import iso
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.context import Context
+from masquerade.service.coordinator.housekeeping import retire
 from masquerade.service.coordinator.rehearsal import Foretold, Rehearsal, changes
 from masquerade.service.resources import RequestPreview, Role, User
 from masquerade.service.session_states import Status
@@ -126,8 +127,8 @@ class Intake:
             unmet += found.problems
         if problems.found:  # a method judges whole requests alone, and so does a signature
             unmet = [each for each in unmet if each.key[:1] != ("algorithm",)]
-        else:
-            unmet += _wrongly_signed(request)
+        elif request.signed is not None:  # whether it is what its client signed; parties verify the signature itself
+            unmet += [Problem(text, key=("signed",)) for text in departures(request, request.signed)]
         return RequestReading(request, found, tuple(problems.found), tuple(unmet))
 
     def refuse(self, user: User, reading: RequestReading, *more: Problem) -> None:
@@ -169,13 +170,6 @@ def _unpublished(party: str) -> Problem:
     return Problem(f"{party or 'one party'} has not published its datasets yet; ask again in a moment")
 
 
-def _wrongly_signed(request: Request) -> list[Problem]:
-    """Where a request is not what its client signed; the signature itself is for the parties to verify."""
-    if request.signed is None:
-        return []
-    return [Problem(text, key=("signed",)) for text in departures(request, request.signed)]
-
-
 # --- decisions ----------------------------------------------------------------------------------------------
 # A client's decisions: to cancel a session, and what becomes of a table that waits for its word.
 #
@@ -187,11 +181,7 @@ def _wrongly_signed(request: Request) -> list[Problem]:
 
 log = structlog.get_logger("masquerade.coordinator")
 
-_ONLY_JUDGED = (
-    *(term.key for term in QUALITY_TERMS),
-    "estimate",
-    "signed",
-)  # what may change without a party being asked
+_ONLY_JUDGED = (*(term.key for term in QUALITY_TERMS), "estimate", "signed")  # may change without a party being asked
 _TRIES = 5  # a move is made on a session as it was read; somebody may be faster a few times, not for ever
 
 
@@ -274,7 +264,7 @@ class Decisions:
     def _decided(self, session: SessionRecord) -> SessionRecord:
         log.info("decided", session=session.id, status=session.status.value, cause=session.cause)
         if session.status is Status.CANCELLED:
-            self._context.publisher.clear()
+            retire(self._context.store, self._context.files)  # what was declined
         self._context.wakeup.ring()
         return session
 

@@ -89,7 +89,9 @@ class Negotiator:
             lines = [*outcome.lines, *said_by({each.party: (each.reason,) for each in clocks})]
             await self._end(session, Status.REFUSED, lines)
             return None
-        if session.terms_hash == outcome.terms.hash.hex() and await self._held_on(session, [_the_same(outcome)]):
+        agreed = "; ".join(requirements_of(outcome))
+        same = f"the parties insist on {agreed}: the table would be the one that is held"
+        if session.terms_hash == outcome.terms.hash.hex() and await self._held_on(session, [same]):
             return None
         signed = await self.signer.agree(session, outcome)
         if isinstance(signed, SessionRecord):
@@ -208,17 +210,10 @@ def _absent(found: Mapping[str, Offer | Refusal | PeerUnreachable]) -> list[Peer
     return [each for each in found.values() if isinstance(each, PeerUnreachable)]
 
 
-def _the_same(deal: Deal) -> str:
-    agreed = "; ".join(requirements_of(deal))
-    return f"the parties insist on {agreed}: the table would be the one that is held"
-
-
-def _jointly(k: int) -> tuple[str, ...]:
-    return (f"k-anonymity (k = {k}) over all attributes of all parties together",) if k else ()
-
-
 def _texts(offer: Offer) -> list[str]:
+    k = offer.joint_k
+    jointly = (f"k-anonymity (k = {k}) over all attributes of all parties together",) if k else ()
     try:
-        return [*map(str, offer.parts), *_jointly(offer.joint_k), *against(offer.m)]
+        return [*map(str, offer.parts), *jointly, *against(offer.m)]
     except ParameterError:  # what cannot be read is told by the negotiation
         return []

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from masquerade.errors import PeerError, Problem
+from masquerade.errors import PeerError
 from masquerade.service.agree.signing import CLOCKS_DIFFER, LIFETIME
 from masquerade.service.coordinator.context import Context, WorkingContext
 
@@ -68,11 +68,6 @@ class ClockDiffers:
         """The difference in words, without the party's name."""
         where = "ahead of" if self.seconds > 0 else "behind"
         return f"its clock is {abs(self.seconds):.0f} s {where} the coordinator's; set both right, by NTP for one"
-
-    @property
-    def problem(self) -> Problem:
-        """The difference as a problem of the party."""
-        return Problem(self.reason, party=self.party)
 
 
 async def differing_clocks(context: WorkingContext, parties: Iterable[str]) -> list[ClockDiffers]:

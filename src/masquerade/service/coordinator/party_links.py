@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from masquerade.errors import AnswerIsNo, BadInput, PeerError, PeerRefused, PeerUnreachable
 from masquerade.service.agree.signing import SignedContract
@@ -35,10 +35,6 @@ from masquerade.service.wire.control import (
     Start,
 )
 from masquerade.service.wire.peers import Network
-
-if TYPE_CHECKING:
-    pass
-
 
 _WAITS_FOR_THE_TABLE = "/v1/sessions"
 _NOTED_EVERY = 10.0  # seconds: that a party was seen is not worth a write for every call

@@ -26,7 +26,6 @@ from masquerade.service.agree.request import released_columns
 from masquerade.service.agree.signing import SignedContract
 from masquerade.service.clock import Clock
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.housekeeping import retire
 from masquerade.service.coordinator.release_files import (
     Made,
     ReleaseFiles,
@@ -124,17 +123,11 @@ class ReleasePublisher:
         _count_charges(charges)
         return session
 
-    def clear(self) -> None:
-        """Delete what was declined."""
-        retire(self._store, self._files)
-
     def _deliver(self, made: Assembled, figures: Figures) -> None:
-        columns = columns_asked_for(made.session.request)
-        shown = made.contract.deal.show_progress
-        release = as_asked(made.release, columns, show_steps=shown)
-        terms = made.contract.deal.terms
-        if terms.source is not None or self._declines(made.session) is not None:
-            release = bound(release, terms)
+        columns, deal = columns_asked_for(made.session.request), made.contract.deal
+        release = as_asked(made.release, columns, show_steps=deal.show_progress)
+        if deal.terms.source is not None or self._declines(made.session) is not None:
+            release = bound(release, deal.terms)
         made = replace(made, release=release)
         summary = _summary(made, figures) | {"columns": columns}
         # Files first: a row promises that they are there. Who dies between the two leaves a folder without a row, which
@@ -203,12 +196,16 @@ def _count_charges(charges: Mapping[str, int]) -> None:
 
 def _summary(made: Assembled, figures: Figures) -> dict[str, Any]:
     """The release's own figures; nothing in it depends on who asked."""
-    deal = made.contract.deal
-    progress = made.progress
-    told: dict[str, Any] = {
+    deal, progress = made.contract.deal, made.progress
+    settings = made.release.settings if isinstance(made.release, VerifiedRelease) else {}
+    method = {"algorithm": plain_method(deal.terms.method)}
+    if "merged_by" in settings:  # a roll-up: the method of the earlier release, and what merged its groups
+        method = {name: settings[name] for name in ("algorithm", "merged_by") if name in settings}
+    class_name = deal.terms.class_name
+    return {
         **summary_of(made.release, show_steps=deal.show_progress),
-        **_method(made),
-        **_of_kind(made),
+        **method,
+        **kind_figures(made.release, deal.terms),
         "bytes_sent": {party: each.bytes_sent for party, each in progress.items()},
         "messages": {party: each.messages for party, each in progress.items()},
         "rounds": max((each.round for each in progress.values()), default=0),
@@ -216,21 +213,5 @@ def _summary(made: Assembled, figures: Figures) -> dict[str, Any]:
         **({"service_levels": dict(made.service)} if made.service else {}),
         "terms_hash": deal.terms.hash.hex(),
         **({"rolled_up_from": deal.terms.source} if deal.terms.source is not None else {}),
+        "quality": ({"class": class_name} if class_name is not None else {}) | figures,
     }
-    class_name = deal.terms.class_name
-    told["quality"] = ({"class": class_name} if class_name is not None else {}) | figures
-    return told
-
-
-def _method(made: Assembled) -> dict[str, Any]:
-    """The method that the parties ran; of a roll-up that of the earlier release, and what merged its groups."""
-    settings = made.release.settings if isinstance(made.release, VerifiedRelease) else {}
-    if "merged_by" in settings:
-        return {name: settings[name] for name in ("algorithm", "merged_by") if name in settings}
-    return {"algorithm": plain_method(made.contract.deal.terms.method)}
-
-
-def _of_kind(made: Assembled) -> dict[str, Any]:
-    """The figures that only releases of one kind have."""
-    terms = made.contract.deal.terms
-    return kind_figures(made.release, terms)

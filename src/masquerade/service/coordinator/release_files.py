@@ -14,7 +14,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,54 +34,32 @@ from masquerade.service.agree.terms import Terms
 # --- products -----------------------------------------------------------------------------------------------
 # What a session makes, a table, a model or an answer: how it is judged, described and written.
 #
-# Publishing asks here, and nowhere else. Each function has one way for each of them, chosen by what it is
-# given.
+# Publishing asks here, and nowhere else.
 
 Made = VerifiedRelease | Learned | JointRatios
 
 
-@singledispatch
 def figures_of(made: Made, terms: Terms) -> Figures:
     """Return the figures that a request may limit: of a model or an answer there are none."""
-    return {}
+    return quality.figures_of(made, terms) if isinstance(made, VerifiedRelease) else {}
 
 
-@figures_of.register
-def _(made: VerifiedRelease, terms: Terms) -> Figures:
-    return quality.figures_of(made, terms)
-
-
-@singledispatch
 def losses_of(made: Made, terms: Terms) -> dict[str, dict[str, float]]:
     """Return what each column lost, to be named beside the figures, and which lost nearly all."""
-    return {}
+    return quality.losses_of(made, terms) if isinstance(made, VerifiedRelease) else {}
 
 
-@losses_of.register
-def _(made: VerifiedRelease, terms: Terms) -> dict[str, dict[str, float]]:
-    return quality.losses_of(made, terms)
-
-
-@singledispatch
 def as_asked(made: Made, columns: Sequence[str], *, show_steps: bool) -> Made:
     """Return it with its columns in the order of the request, and without steps that nobody may see."""
-    return made
+    if not isinstance(made, VerifiedRelease):
+        return made
+    return replace(made, table=made.table.select(list(columns)), steps=made.steps if show_steps else ())
 
 
-@as_asked.register
-def _(made: VerifiedRelease, columns: Sequence[str], *, show_steps: bool) -> Made:
-    release = replace(made, table=made.table.select(list(columns)))
-    return release if show_steps else replace(release, steps=())
-
-
-@singledispatch
 def bound(made: Made, terms: Terms) -> Made:
     """Return it with what its parties let follow it, so that nothing else is advised."""
-    return made
-
-
-@bound.register
-def _(made: VerifiedRelease, terms: Terms) -> Made:
+    if not isinstance(made, VerifiedRelease):
+        return made
     return replace(made, followed_by="coarser" if can_be_rolled_up(terms) else "nothing")
 
 
@@ -99,84 +76,38 @@ def kind_figures(made: Made, terms: Terms) -> dict[str, Any]:
     return rules.figures(terms, made.rows) if isinstance(made, VerifiedRelease) else {"kind": rules.name}
 
 
-@singledispatch
 def summary_of(made: Made, *, show_steps: bool) -> dict[str, Any]:
     """Return its own figures; nothing in it depends on who asked."""
-    raise NotImplementedError
-
-
-@summary_of.register
-def _(made: VerifiedRelease, *, show_steps: bool) -> dict[str, Any]:
-    summary = made.summary
+    summary = made.summary if isinstance(made, VerifiedRelease) else made.summary()
+    if isinstance(made, Learned):
+        return {**summary, "roles": dict(made.roles), "curves": dict(made.curves)}
+    if not isinstance(made, VerifiedRelease):
+        return summary
     if not show_steps:
         del summary["steps"]
     settings = {name: made.settings[name] for name in REPORTED_SETTINGS if name in made.settings}
     return {**summary, **settings, "attacks": [each.summary() for each in attacks_on(made)]}
 
 
-@summary_of.register
-def _(made: Learned, *, show_steps: bool) -> dict[str, Any]:
-    return {**made.summary(), "roles": dict(made.roles), "curves": dict(made.curves)}
-
-
-@summary_of.register
-def _(made: JointRatios, *, show_steps: bool) -> dict[str, Any]:
-    return made.summary()
-
-
-def seconds_of(made: Made) -> dict[str, float]:
-    """Return how long its parts took; a table's own dictionary, to which the writing is added."""
-    return made.seconds if isinstance(made, VerifiedRelease) else dict(made.seconds)
-
-
-@singledispatch
 def written_in(made: Made, folder: Path) -> Path:
     """Write its files into a folder; return the one that its digest is of."""
-    raise NotImplementedError
-
-
-@written_in.register
-def _(made: VerifiedRelease, folder: Path) -> Path:
-    files = [folder / name for name in TABLE.files.values()]
-    for file in files:
-        write_table(made.table, file)
-    return files[0]
-
-
-@written_in.register
-def _(made: Learned, folder: Path) -> Path:
-    plain = replace(made, algorithm=plain_method(made.algorithm))
-    file = folder / MODEL.files["json"]
-    write_whole(file, plain.file())
-    return file
-
-
-@written_in.register
-def _(made: JointRatios, folder: Path) -> Path:
-    file = folder / ANSWER.files["json"]
+    if isinstance(made, VerifiedRelease):
+        files = [folder / name for name in TABLE.files.values()]
+        for file in files:
+            write_table(made.table, file)
+        return files[0]
+    file = folder / (MODEL if isinstance(made, Learned) else ANSWER).files["json"]
+    if isinstance(made, Learned):
+        made = replace(made, algorithm=plain_method(made.algorithm))
     write_whole(file, made.file())
     return file
 
 
-@singledispatch
 def page_of(made: Made, sha256: str) -> str:
     """Return its report."""
-    raise NotImplementedError
-
-
-@page_of.register
-def _(made: VerifiedRelease, sha256: str) -> str:
-    return render_report(made, sha256)
-
-
-@page_of.register
-def _(made: Learned, sha256: str) -> str:
-    return render_model(made)
-
-
-@page_of.register
-def _(made: JointRatios, sha256: str) -> str:
-    return render_answer(made)
+    if isinstance(made, VerifiedRelease):
+        return render_report(made, sha256)
+    return render_model(made) if isinstance(made, Learned) else render_answer(made)
 
 
 # --- release files ------------------------------------------------------------------------------------------
@@ -210,7 +141,8 @@ class ReleaseFiles:
         final = self.folder / session
         try:
             hidden.mkdir(mode=0o700)
-            seconds = seconds_of(release)
+            # A table's own dictionary: its report tells how long the writing took.
+            seconds = release.seconds if isinstance(release, VerifiedRelease) else dict(release.seconds)
             with _timed(seconds, "write"):
                 first = written_in(release, hidden)
             sha256 = _sha256(first)

@@ -66,7 +66,7 @@ class ProgressWatch:
         """Look again and again until a party has failed or has gone."""
         while True:
             await self.look(show_progress)
-            if any(_has_failed(each) for each in self.told.values()):
+            if any(isinstance(each, PeerError) or each.state in ("failed", "cancelled") for each in self.told.values()):
                 return
             await self._context.clock.sleep(LOOK_EVERY)
 
@@ -154,10 +154,6 @@ def _ending(party: str, told: Progress | PeerError) -> MasqueradeError | None:
     return restored(told.kind, told.problems, told.culprit) if told.state == "failed" else None
 
 
-def _has_failed(told: Progress | PeerError) -> bool:
-    return isinstance(told, PeerError) or told.state in ("failed", "cancelled")
-
-
 def _moving(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
     """The figures that show progress; seconds pass in any case."""
     return {party: tuple(each[key] for key in ("doing", "round", "messages")) for party, each in shown.items()}
@@ -209,7 +205,9 @@ class Runner:
 
     async def _attempted(self, session: SessionRecord) -> str:
         """One attempt, and what follows from how it ended; the outcome's name for the metrics."""
-        attempt = self._attempt(session)
+        attempt: SessionAttempt | RollUp = SessionAttempt(self.context, self.signer, session)
+        if contract_of(session).deal.terms.source is not None:
+            attempt = RollUp(self.context, session)
         try:
             await self.context.publisher.publish(await attempt.run())
         except Busy as busy:
@@ -234,11 +232,6 @@ class Runner:
             await self._end(attempt.session, Status.FAILED, [told])
             return "failed"
         return "published"
-
-    def _attempt(self, session: SessionRecord) -> SessionAttempt | RollUp:
-        if contract_of(session).deal.terms.source is not None:
-            return RollUp(self.context, session)
-        return SessionAttempt(self.context, self.signer, session)
 
     async def _put_back(self, session: SessionRecord, busy: Busy) -> None:
         """Wait for a place: the attempt does not count, and the contract, which was shown, is not used again."""
@@ -290,8 +283,7 @@ class SessionAttempt:
         found = await self.signer.renew(self.session)
         if isinstance(found, Unsigned):
             if found.refusals:
-                parties = [each.party for each in found.refusals]
-                clocks = await differing_clocks(self.context, parties)
+                clocks = await differing_clocks(self.context, [each.party for each in found.refusals])
                 raise _refused(found.refusals, clocks)
             party, reason = next(iter(found.waiting.items()))
             raise Busy(party, reason)

@@ -70,7 +70,11 @@ class Scheduler:
         metrics.queue_length.set(len(waiting))
         if waiting:  # first those that no party has to work for: their places are then free for the others
             await asyncio.to_thread(self._serve, waiting)
-            await self._claim()
+            while len(self.running) < self.context.settings.sessions_at_once:
+                turn = await asyncio.to_thread(self._next)
+                if turn is None:
+                    break
+                self.running[turn.id] = self._task(turn, self.runner.run(turn))
         metrics.running.set(len(self.running))
 
     async def close(self) -> None:
@@ -102,30 +106,19 @@ class Scheduler:
             log.info("moved by others", session=session.id, problem=str(moved))
             return False
 
-    async def _claim(self) -> None:
-        while len(self.running) < self.context.settings.sessions_at_once:
-            session = await asyncio.to_thread(self._next)
-            if session is None:
-                return
-            self.running[session.id] = self._task(session, self.runner.run(session))
-
     def _next(self) -> SessionRecord | None:
         """Claim the session whose turn it is. One whose terms were published just now is served instead."""
         while True:
-            free = self._free()
+            busy = self.context.store.queue.busy()
+            free = {  # how many more sessions each party can take; none while it is left alone
+                party: 0 if self.backoff.leaves_alone(party) else slots - busy.get(party, 0)
+                for party, slots in self.context.directory.slots().items()
+            }
             session = self.context.store.queue.next(free)
             if session is None:
                 return None
             if not self._serve_one(session):
                 return self.context.store.queue.claim(free, session)
-
-    def _free(self) -> dict[str, int]:
-        """How many more sessions each party can take; none while it is left alone."""
-        busy = self.context.store.queue.busy()
-        return {
-            party: 0 if self.backoff.leaves_alone(party) else slots - busy.get(party, 0)
-            for party, slots in self.context.directory.slots().items()
-        }
 
     # --- tasks ---
 

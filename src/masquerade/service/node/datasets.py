@@ -8,7 +8,7 @@ its contract names is kept (datasets.py). What could not be read is tried again 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -40,7 +40,20 @@ from masquerade.service.wire.control import PublishedDataset
 FRESH = 5.0  # seconds for which a database's reading is good enough for an offer
 _PAUSES = 10  # times as long as a failed reading took, nobody tries again
 
-Stamp = tuple[tuple[int, int, int], ...]
+Stamp = tuple[tuple[int, int, int], ...]  # times, sizes and numbers of files
+
+
+def looked_at(files: Iterable[Path]) -> Stamp:
+    """Look at files in a way that shows a change. Do it before they are read."""
+    found = []
+    for path in files:
+        try:
+            status = path.stat()
+        except OSError:
+            found.append((0, 0, 0))
+        else:
+            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -116,7 +129,9 @@ class Dataset:
         with self._lock:
             stamp = self._stamp()
             last = self._last
-            if last is not None and last.stamp == stamp and not self._is_stale(last.moment, for_session):
+            # A database's reading may be stale.
+            stale = last is not None and (for_session or self._clock.monotonic() - last.moment > FRESH)
+            if last is not None and last.stamp == stamp and not (stale and self.settings.is_database):
                 return last
             failed = self._failed
             if failed is not None and failed.stamp == stamp and self._clock.monotonic() < failed.until:
@@ -236,14 +251,8 @@ class Dataset:
             return error
         return None
 
-    def _is_stale(self, moment: float, for_session: bool) -> bool:
-        if not self.settings.is_database:
-            return False
-        return for_session or self._clock.monotonic() - moment > FRESH
-
     def _read(self, stamp: Stamp, moment: float) -> TableReading:
-        settings = self.settings
-        columns = settings.columns
+        settings, columns = self.settings, self.settings.columns
         file = section_file(settings.keys, settings.base)
         if self._on_disk:
             arrow, origin = mapped_columns(file, columns)
@@ -272,25 +281,14 @@ class Dataset:
         )
 
     def _stamp(self) -> Stamp:
-        found = []
-        for path in self._files():
-            try:
-                status = path.stat()
-            except OSError:
-                found.append((0, 0, 0))
-            else:
-                found.append((status.st_mtime_ns, status.st_size, status.st_ino))
-        return tuple(found)
-
-    def _files(self) -> tuple[Path, ...]:
         source, base = self.settings.keys.source, self.settings.base
         scheme = database_scheme(source)
         if scheme is None:
-            return (base / source,)
+            return looked_at([base / source])
         if scheme in FILE_SCHEMES:
             path = database_path(source, base)
             wal = "-wal" if scheme == "sqlite" else ".wal"  # where changes stand first
-            return path, path.with_name(path.name + wal)
+            return looked_at([path, path.with_name(path.name + wal)])
         return ()
 
 
@@ -318,15 +316,21 @@ def reopen_datasets(
 
     The tables may be in any state: a policy that somebody tightens must not wait for a table that is just away.
     """
-    on_disk = settings.engine is not None
-    found = {
-        name: _reopened(party, each, state, before, clock, on_disk=on_disk) for name, each in settings.datasets.items()
-    }
-    datasets = {name: dataset for name, dataset in found.items() if dataset is not None}
+    on_disk, datasets = settings.engine is not None, {}
     errors: list[MasqueradeError] = []
-    for dataset in datasets.values():
+    for name, each in settings.datasets.items():
+        if name in before:
+            datasets[name] = before[name].changed_to(each, on_disk=on_disk)
+        else:
+            try:
+                secret = state.secret(name, Ledger.load(state.ledger).releases(name))
+            except BadInput as error:  # of the ledger and of secrets, which names files and shows no cell
+                told = "a new dataset is left out; mend this, and start the node again"
+                log().error(told, dataset=name, problems=list(error.lines))
+                continue
+            datasets[name] = Dataset(party, each, secret, clock, on_disk=on_disk)
         try:
-            dataset.check_policy()
+            datasets[name].check_policy()
         except ParameterError as error:
             errors.append(error)
     if gathered := ParameterError.gather(errors):
@@ -342,28 +346,6 @@ def read_all(datasets: Mapping[str, Dataset]) -> None:
         except BadInput as error:  # its text may show a cell
             told = "a table cannot be read by the changed configuration; `party card` shows why"
             log().error(told, dataset=name, kind=type(error).__name__)
-
-
-def _reopened(
-    party: str,
-    settings: DatasetSettings,
-    state: StateFolder,
-    before: Mapping[str, Dataset],
-    clock: Clock,
-    *,
-    on_disk: bool,
-) -> Dataset | None:
-    """The dataset with the secret that it has; None for a new one whose secret is amiss."""
-    name = settings.name
-    if name in before:
-        return before[name].changed_to(settings, on_disk=on_disk)
-    try:
-        secret = state.secret(name, Ledger.load(state.ledger).releases(name))
-        return Dataset(party, settings, secret, clock, on_disk=on_disk)
-    except BadInput as error:  # of the ledger and of secrets, which names files and shows no cell
-        told = "a new dataset is left out; mend this, and start the node again"
-        log().error(told, dataset=name, problems=list(error.lines))
-        return None
 
 
 # --- kept readings ------------------------------------------------------------------------------------------

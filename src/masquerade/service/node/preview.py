@@ -173,10 +173,13 @@ def described(made: Preview) -> list[str]:
         if made.request_signed_by is not None
         else "  on the coordinator's word: no signature of the user is known to be right",
         f"parties: {', '.join(made.parties)}; from {made.dataset}, snapshot {made.snapshot}",
-        *_roll_up(made),
-        "",
-        f"These columns leave {made.party}, for {RULES[made.arrangement].of_a_party}:",
     ]
+    if made.rolled_up_from is not None:
+        lines.append(
+            f"rolled up from the release {made.rolled_up_from}: the coordinator merges its groups, no protocol runs, "
+            "and nothing leaves this machine anew; what follows is what the earlier release has shown"
+        )
+    lines += ["", f"These columns leave {made.party}, for {RULES[made.arrangement].of_a_party}:"]
     for column in made.columns:
         lines.append(f"  {column.name}: {column.form}; {column.cells}")
         lines += [f"    coarse enough for {each}" for each in column.coarse_enough_for if column.form != "as it is"]
@@ -200,15 +203,6 @@ def described(made: Preview) -> list[str]:
     return lines
 
 
-def _roll_up(made: Preview) -> list[str]:
-    if made.rolled_up_from is None:
-        return []
-    return [
-        f"rolled up from the release {made.rolled_up_from}: the coordinator merges its groups, no protocol runs, and "
-        "nothing leaves this machine anew; what follows is what the earlier release has shown"
-    ]
-
-
 # --- review -------------------------------------------------------------------------------------------------
 # The stewards' page: what waits for approval, what each contract lets leave, and the two buttons.
 #
@@ -217,6 +211,8 @@ def _roll_up(made: Preview) -> list[str]:
 # the node need not run.
 
 _MOST = 10_000  # bytes of a decision
+_POLICY = NOTHING.replace("form-action 'none'", "form-action 'self'")
+_HEADERS = {**HEADERS, "Content-Security-Policy": f"{_POLICY}; style-src 'unsafe-inline'"}
 
 
 def review_page(settings: NodeSettings, operator: Mapping[str, str | None]) -> tuple[Starlette, str]:
@@ -225,7 +221,7 @@ def review_page(settings: NodeSettings, operator: Mapping[str, str | None]) -> t
 
     async def show(request: Request) -> Response:
         told = request.query_params.get("told", "")
-        return HTMLResponse(await run_in_threadpool(_drawn, settings, told), headers=_headers())
+        return HTMLResponse(await run_in_threadpool(_drawn, settings, told), headers=_HEADERS)
 
     async def decided(request: Request) -> Response:
         body = await request.body()
@@ -238,28 +234,22 @@ def review_page(settings: NodeSettings, operator: Mapping[str, str | None]) -> t
         except MasqueradeError as error:
             return PlainTextResponse("\n".join(map(one_line, error.lines)) + "\n", 409)
         said = "approved" if reason is None else "refused"
-        return RedirectResponse(f"{path}?told={said}+{deal[:12]}", 303, _headers())
+        return RedirectResponse(f"{path}?told={said}+{deal[:12]}", 303, _HEADERS)
 
     return Starlette(routes=[Route(path, show), Route(path, decided, methods=["POST"])]), path
 
 
-def _headers() -> dict[str, str]:
-    policy = NOTHING.replace("form-action 'none'", "form-action 'self'")
-    return {**HEADERS, "Content-Security-Policy": f"{policy}; style-src 'unsafe-inline'"}
-
-
 def _drawn(settings: NodeSettings, told: str) -> str:
     waiting = Approvals(StateFolder(settings.state)).waiting()
-    deals = [{"name": each.deal, "title": _title(settings, each), "lines": _lines(settings, each)} for each in waiting]
+    deals = []
+    for each in waiting:
+        deal = each.contract.deal
+        columns = ", ".join(column.name for column in each.contract.contract.columns_of(settings.name))
+        title = one_line(f"{deal.user}, for {deal.purpose}: {columns}")
+        deals.append({"name": each.deal, "title": title, "lines": _lines(settings, each)})
     return _template().render(
         party=settings.name, told=told if told.startswith(("approved ", "refused ")) else "", deals=deals
     )
-
-
-def _title(settings: NodeSettings, waiting: Waiting) -> str:
-    deal = waiting.contract.deal
-    columns = ", ".join(column.name for column in waiting.contract.contract.columns_of(settings.name))
-    return one_line(f"{deal.user}, for {deal.purpose}: {columns}")
 
 
 def _lines(settings: NodeSettings, waiting: Waiting) -> list[str]:

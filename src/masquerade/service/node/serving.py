@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
@@ -25,7 +26,7 @@ from masquerade.net import ends_soon, out_of_date
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log
-from masquerade.service.node.datasets import open_datasets, read_all, reopen_datasets
+from masquerade.service.node.datasets import Stamp, looked_at, open_datasets, read_all, reopen_datasets
 from masquerade.service.node.node import PartyNode
 from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import StateFolder
@@ -51,88 +52,56 @@ from masquerade.service.wire.problems import status_of
 
 _TOLD = (NotAllowed, NotFound, Conflict, ParameterError)  # others may hold a person's data
 
-Answer = Callable[[PartyNode, Request, bytes], Awaitable[Any]]  # with the message's body
+Answer = Callable[[str, bytes], Any]  # to a message about a contract, with its body; or an awaitable of the answer
 
 
 def control_app(node: PartyNode) -> Starlette:
     """The application that `mutual_tls.serve` serves."""
+    in_thread, contract = asyncio.to_thread, "/v1/sessions/{contract}"
+    to_sign = partial(read_said, kind=AskSignature, source="contract")
+    answers: list[tuple[str, str, Answer]] = [
+        ("GET", "/v1/datasets", lambda _name, _body: in_thread(node.published)),
+        ("POST", "/v1/offers", lambda _name, body: in_thread(node.offer, read_said(body, AskOffer, "offer"))),
+        ("POST", "/v1/contracts", lambda _name, body: in_thread(node.signature, to_sign(body))),
+        ("POST", "/v1/sessions", lambda _name, body: node.prepare(read_said(body, Prepare, "session"))),
+        ("POST", f"{contract}/start", lambda name, body: node.start(name, read_said(body, Start, "start"))),
+        ("GET", contract, lambda name, _body: node.sessions.progress(name)),
+        ("DELETE", contract, lambda name, _body: node.sessions.cancel(name)),
+        ("POST", f"{contract}/decline", lambda name, _body: in_thread(node.decline, name)),
+    ]
 
-    def route(path: str, answer: Answer, method: str, *, everybody: bool = False) -> Route:
-        return Route(path, partial(_answered, node, answer, everybody), methods=[method])
+    async def health(request: Request) -> Response:  # for every pinned peer
+        try:
+            caller(request.scope)
+            return said(node.health())
+        except Exception as error:
+            return _problem(error)
 
-    contract = "/v1/sessions/{contract}"
     return Starlette(
         routes=[
-            route("/v1/health", _health, "GET", everybody=True),
-            route("/v1/datasets", _datasets, "GET"),
-            route("/v1/offers", _offer, "POST"),
-            route("/v1/contracts", _signature, "POST"),
-            route("/v1/sessions", _prepare, "POST"),
-            route(f"{contract}/start", _start, "POST"),
-            route(contract, _progress, "GET"),
-            route(contract, _cancel, "DELETE"),
-            route(f"{contract}/decline", _decline, "POST"),
+            Route("/v1/health", health),
+            *(Route(path, partial(_answered, node, answer), methods=[method]) for method, path, answer in answers),
         ],
         exception_handlers={HTTPException: no_route},
     )
 
 
-async def _health(node: PartyNode, _request: Request, _body: bytes) -> Any:
-    return node.health()
-
-
-async def _datasets(node: PartyNode, _request: Request, _body: bytes) -> Any:
-    return await asyncio.to_thread(node.published)
-
-
-async def _offer(node: PartyNode, _request: Request, body: bytes) -> Any:
-    said = read_said(body, AskOffer, "offer")
-    return await asyncio.to_thread(node.offer, said)
-
-
-async def _signature(node: PartyNode, _request: Request, body: bytes) -> Any:
-    said = read_said(body, AskSignature, "contract")
-    return await asyncio.to_thread(node.signature, said)
-
-
-async def _prepare(node: PartyNode, _request: Request, body: bytes) -> Any:
-    return await node.prepare(read_said(body, Prepare, "session"))
-
-
-async def _start(node: PartyNode, request: Request, body: bytes) -> Any:
-    said = read_said(body, Start, "start")
-    return node.start(request.path_params["contract"], said)
-
-
-async def _progress(node: PartyNode, request: Request, _body: bytes) -> Any:
-    return node.sessions.progress(request.path_params["contract"])
-
-
-async def _decline(node: PartyNode, request: Request, _body: bytes) -> Any:
-    return await asyncio.to_thread(node.decline, request.path_params["contract"])
-
-
-async def _cancel(node: PartyNode, request: Request, _body: bytes) -> Any:
-    return await node.sessions.cancel(request.path_params["contract"])
-
-
-async def _answered(node: PartyNode, answer: Answer, everybody: bool, request: Request) -> Response:
+async def _answered(node: PartyNode, answer: Answer, request: Request) -> Response:
     """An answer as JSON, or a problem; both are in the audit log before they leave."""
+
+    async def tried(body: bytes) -> Response:
+        try:
+            found = answer(request.path_params.get("contract", ""), body)
+            return said(await found if inspect.isawaitable(found) else found)
+        except Exception as error:
+            return _problem(error)
+
     try:
         who = caller(request.scope)
-        if everybody:
-            return said(await answer(node, request, b""))
         if who != node.settings.coordinator.name:
             what = f"{request.method} {request.scope['path']}"
             raise await asyncio.to_thread(node.refuse_caller, who, what)
-        return await audited(node.notes, who, request, partial(_tried, node, answer, request))
-    except Exception as error:
-        return _problem(error)
-
-
-async def _tried(node: PartyNode, answer: Answer, request: Request, body: bytes) -> Response:
-    try:
-        return said(await answer(node, request, body))
+        return await audited(node.notes, who, request, tried)
     except Exception as error:
         return _problem(error)
 
@@ -155,13 +124,11 @@ def _problem(error: Exception) -> Response:
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 
-Look = tuple[tuple[int, int], ...]
-
 
 class Publisher:
     """Watches the files, and publishes what has changed."""
 
-    def __init__(self, node: PartyNode, look: Look) -> None:
+    def __init__(self, node: PartyNode, look: Stamp) -> None:
         self._node = node
         self._told: Published | None = None
         self._away = False
@@ -253,19 +220,6 @@ class Publisher:
 def watched(settings: NodeSettings) -> tuple[Path, ...]:
     """The configuration's own file, and those of its taxonomies."""
     return (settings.path, *(path for each in settings.datasets.values() for path in each.files))
-
-
-def looked_at(files: Iterable[Path]) -> Look:
-    """Times and sizes, by which a change is seen. Take them before the files are read."""
-    found = []
-    for path in files:
-        try:
-            status = path.stat()
-        except OSError:
-            found.append((0, 0))
-        else:
-            found.append((status.st_mtime_ns, status.st_size))
-    return tuple(found)
 
 
 def _same_node(one: NodeSettings, other: NodeSettings) -> bool:

@@ -84,7 +84,7 @@ class PartySession:
         self._sent = (0, 0)  # bytes and messages, once the channels are closed
         self.ended: float | None = None
         self._settings, self._audit, self._clock, self._network = settings, audit, clock, network
-        self._state: State = "ready"
+        self.state: State = "ready"  # as drawn above
         self._stage, self._round = Stage(""), 0
         self._steps: list[SeenStep] = []
         self._channels: dict[str, Channel] = {}
@@ -96,16 +96,6 @@ class PartySession:
         self._book: asyncio.Future[Mapping[str, str]] = loop.create_future()
         self._task = asyncio.create_task(self._live())
 
-    @property
-    def state(self) -> State:
-        """The session's state, as drawn above."""
-        return self._state
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether it takes a place among the sessions of its dataset."""
-        return self._state in ("ready", "running")
-
     async def address(self) -> str:
         """Where the peers reach it, once it listens."""
         either: set[asyncio.Future[Any]] = {self._task, self._address}
@@ -116,7 +106,7 @@ class PartySession:
 
     def start(self, addresses: Mapping[str, str]) -> None:
         """Begin the protocol: everybody is ready."""
-        self._state, self._begun = "running", self._clock.monotonic()
+        self.state, self._begun = "running", self._clock.monotonic()
         self._book.set_result(addresses)
 
     def peers(self, addresses: Mapping[str, str]) -> list[PartyAddress]:
@@ -139,7 +129,7 @@ class PartySession:
         """The session's progress, as the coordinator may know it: what control.py says of `Progress`."""
         error = self._error
         told = Progress(
-            state=self._state,
+            state=self.state,
             round=self._round,
             problems=self._told(error) if error is not None else (),
             kind=type(error).__name__ if error is not None else None,
@@ -176,10 +166,12 @@ class PartySession:
         except asyncio.CancelledError:
             end = "cancelled"
         except MasqueradeError as error:
-            self._error = _without_frames(error)
+            # Without the frames that it went through: they would keep the table in memory for as long as it.
+            self._error = error.with_traceback(None)
+            self._error.__context__ = self._error.__cause__ = None
         except Exception as error:  # its text may hold a person's data: its kind is told, its text is not
             self._error = Bug(f"a bug of ours ({type(error).__name__})")
-        self._state, self.ended = end, self._clock.monotonic()
+        self.state, self.ended = end, self._clock.monotonic()
         # An ended session can be asked about for a while; nobody needs its table for that.
         self._sent, self._channels, self._part = self._figures(), {}, None
         self._tell_log()
@@ -225,7 +217,7 @@ class PartySession:
             await wait(self._clock, {self._book}, self._settings.timings.start)
         finally:
             if not self._book.done():
-                self._state = "cancelled"
+                self.state = "cancelled"
         return self._book.done()
 
     async def _take_part(self, listener: Listener) -> None:
@@ -308,7 +300,7 @@ class PartySession:
         self._steps.append(SeenStep(step.round, step.attribute, value, children))
 
     def _insist_on_running(self) -> None:
-        if self._state != "running" or self._task.cancelling():  # nobody waits for what comes any more
+        if self.state != "running" or self._task.cancelling():  # nobody waits for what comes any more
             raise NotAllowed("the session was cancelled")
 
     def _told(self, error: MasqueradeError) -> tuple[Problem, ...]:
@@ -344,13 +336,6 @@ class PartySession:
                 # Within a session errors speak of counts and parties, never of cells.
                 problems=[one_line(line) for line in self._error.lines],
             )
-
-
-def _without_frames(error: MasqueradeError) -> MasqueradeError:
-    """The error without the frames that it went through: they would keep the table in memory for as long as it."""
-    plain = error.with_traceback(None)
-    plain.__context__ = plain.__cause__ = None
-    return plain
 
 
 # --- open sessions ------------------------------------------------------------------------------------------
@@ -404,7 +389,8 @@ class OpenSessions:
         return None
 
     def _open(self, dataset: str) -> list[SignedContract]:
-        begun = [(each.contract, each.dataset) for each in self._sessions.values() if each.is_open]
+        taking_place = (each for each in self._sessions.values() if each.state in ("ready", "running"))
+        begun = [(each.contract, each.dataset) for each in taking_place]
         return [contract for contract, name in (*begun, *self._coming.values()) if name == dataset]
 
     def insist_on(self, contract: str) -> None:

@@ -51,7 +51,11 @@ class DatasetKeys(TableSection, defer_build=False):
     def contradictions(self) -> Iterator[tuple[Key, str]]:
         """What is missing, and which column has two parts."""
         if self.source:
-            yield from _about_source(self.source)
+            try:
+                if database_scheme(self.source) in FILE_SCHEMES:
+                    database_path(self.source, Path())
+            except DataError as error:
+                yield ("source",), str(error)
         else:
             yield ("source",), "missing; name a file or a database URL"
         identifier = self.identifier
@@ -90,14 +94,6 @@ class DatasetKeys(TableSection, defer_build=False):
         """The columns that models of survival are learned from, and nothing else is made of."""
         named: dict[OutcomeRole, str | None] = {"duration": self.duration, "event": self.event}
         return {name: role for role, name in named.items() if name is not None}
-
-
-def _about_source(source: str) -> Iterator[tuple[Key, str]]:
-    try:
-        if database_scheme(source) in FILE_SCHEMES:
-            database_path(source, Path())
-    except DataError as error:
-        yield ("source",), str(error)
 
 
 # --- settings -----------------------------------------------------------------------------------------------
