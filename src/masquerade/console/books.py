@@ -58,25 +58,18 @@ class _Records:
         """Draw the filters, and the records below them."""
         events = sorted({str(each.get("event")) for each in self._records})
         with tag("div", look="cols"):
-            choice("Event", {"": "all"} | {event: event for event in events}, "", self._filter("_event"))
-            text_field(
-                "Contains",
-                "",
-                self._filter("_words"),
-                hint="Such as a user, a party, a session, a day (2030-01-31)",
-                kind="search",
-            )
+            options = {"": "all"} | {event: event for event in events}
+            choice("Event", options, "", partial(self._filter, "_event"))
+            hint = "Such as a user, a party, a session, a day (2030-01-31)"
+            text_field("Contains", "", partial(self._filter, "_words"), hint=hint, kind="search")
         self._place = tag("div")
         self._refresh()
 
-    def _filter(self, key: str) -> Callable[[str], None]:
-        def change(text: str) -> None:
-            setattr(self, key, text)
-            self._most = _SHOWN
-            found = self._refresh()
-            self._view.say(f"{found} record{'' if found == 1 else 's'}")
-
-        return change
+    def _filter(self, key: str, text: str) -> None:
+        setattr(self, key, text)
+        self._most = _SHOWN
+        found = self._refresh()
+        self._view.say(f"{found} record{'' if found == 1 else 's'}")
 
     def _more(self) -> None:
         self._most += _SHOWN
@@ -274,4 +267,4 @@ class _Lines:
 
 
 def _session(entry: LedgerEntry) -> Callable[[], object]:
-    return lambda: link(short(entry.session), f"{PREFIX}/sessions/{entry.session}")
+    return partial(link, short(entry.session), f"{PREFIX}/sessions/{entry.session}")

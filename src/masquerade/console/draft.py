@@ -304,7 +304,8 @@ class RequestDraft:
             "attributes": [each.name for each in self.columns],
             **{str(role): name for role, name in self.roles.items()},
             **self.view.content(self),
-            **(self._quality() if self.has_groups else {}),
+            **({term.key: _number(getattr(self, term.key)) for term in QUALITY_TERMS} if self.has_groups else {}),
+            "estimate": self.estimate and self.has_groups,
             "budget": _cents(self.budget),
             "recipients": self.recipients.replace(",", " ").split(),
             "algorithm": self._algorithm(),
@@ -317,10 +318,6 @@ class RequestDraft:
     def number(self, name: str) -> Any:
         """Return the whole number entered in a field; text that is none is returned unchanged."""
         return _number(getattr(self, name), whole=True)
-
-    def _quality(self) -> dict[str, Any]:
-        limits = {term.key: _number(getattr(self, term.key)) for term in QUALITY_TERMS}
-        return {**limits, "estimate": self.estimate}
 
     def _algorithm(self) -> dict[str, Any]:
         """Return what differs from the default method and its default parameters."""
@@ -483,7 +480,8 @@ def refilled(offered: Sequence[OfferedColumn], request: Mapping[str, Any], user:
     draft.wishes = [_wish(each) for each in request.get("privacy") or ()] or [Wish()]
     for term in QUALITY_TERMS:
         setattr(draft, term.key, _text(request.get(term.key)))
-    draft.budget = _amount(int(request.get("budget") or 0))
+    cents = int(request.get("budget") or 0)
+    draft.budget = f"{cents // 100}.{cents % 100:02d}" if cents else ""
     draft.recipients = ", ".join(each for each in request.get("recipients") or () if each != user)
     draft.estimate = bool(request.get("estimate"))
     draft.show_progress = bool(request.get("show_progress"))
@@ -521,7 +519,3 @@ def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {each}" for name, each in value.items())
     return "" if value is None else str(value)
-
-
-def _amount(cents: int) -> str:
-    return f"{cents // 100}.{cents % 100:02d}" if cents else ""

@@ -6,6 +6,7 @@ Texts and attributes are set as values and never parsed as HTML, so text that ot
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -231,16 +232,14 @@ class Ticks:
         self._row = tag("div", look="ticks")
         self._boxes: dict[str, Element] = {}
 
-    def show(
-        self, names: Sequence[str], ticked: Container[str], chooser: Callable[[str], Callable[[bool], Any]]
-    ) -> None:
-        """Show checkboxes of these names, in this order; `chooser` makes the change handler for a name."""
+    def show(self, names: Sequence[str], ticked: Container[str], choose: Callable[[str, bool], Any]) -> None:
+        """Show checkboxes of these names, in this order; `choose` is called with a name and whether it is ticked."""
         for name in [each for each in self._boxes if each not in names]:
             self._boxes.pop(name).delete()
         for position, name in enumerate(names):
             if name not in self._boxes:
                 with self._row:
-                    box = field_of(tick(name, name in ticked, chooser(name)))
+                    box = field_of(tick(name, name in ticked, partial(choose, name)))
                 box.move(target_index=position)
                 self._boxes[name] = box
 

@@ -200,22 +200,15 @@ class View:
         self, question: Callable[Concatenate[User, Asked], Answer], *arguments: Asked.args, **named: Asked.kwargs
     ) -> Answer:
         """Call the coordinator as the user who is signed in now."""
-        return await asyncio.to_thread(lambda: self._asked(True, question, *arguments, **named))
+        return await asyncio.to_thread(lambda: question(self.console.browsers.user(self.cookie), *arguments, **named))
 
     async def look(
         self, question: Callable[Concatenate[User, Asked], Answer], *arguments: Asked.args, **named: Asked.kwargs
     ) -> Answer:
         """Like `ask`, for calls that the page makes by itself; they do not extend the sign-in."""
-        return await asyncio.to_thread(lambda: self._asked(False, question, *arguments, **named))
-
-    def _asked(
-        self,
-        acting: bool,
-        question: Callable[Concatenate[User, Asked], Answer],
-        *arguments: Asked.args,
-        **named: Asked.kwargs,
-    ) -> Answer:
-        return question(self.console.browsers.user(self.cookie, acting=acting), *arguments, **named)
+        return await asyncio.to_thread(
+            lambda: question(self.console.browsers.user(self.cookie, acting=False), *arguments, **named)
+        )
 
     async def trying(self, doing: Awaitable[Answer], problems: Element) -> Answer | None:
         """Return the result of an action; on failure show the errors in `problems` and return None."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from nicegui import ui
 from nicegui.element import Element
@@ -12,7 +12,7 @@ from masquerade.console.frame import SignedOut, View, leave, page
 from masquerade.console.guard import PREFIX
 from masquerade.console.request_preview import same_elsewhere
 from masquerade.console.words import STATUS, kind_of, look_of, moment, number, short
-from masquerade.service import ColumnCard, Provider, Role, SchemaCard, SessionRecord, Status
+from masquerade.service import ColumnCard, Provider, Role, SchemaCard, SessionRecord
 
 # --- providers ----------------------------------------------------------------------------------------------
 # The schemas that parties have published, with a search.
@@ -60,11 +60,14 @@ def matches(found: Sequence[Provider], words: str) -> list[Provider]:
     wanted = words.casefold().split()
     kept = []
     for each in found:
-        datasets = tuple(
-            card for card in each.datasets if all(word in _searchable(each.party, card) for word in wanted)
-        )
+        datasets = []
+        for card in each.datasets:
+            columns = [f"{column.name} {column.kind} {column.role} {tree_of(column)}" for column in card.columns]
+            text = " ".join([each.party, card.dataset, *columns]).casefold()
+            if all(word in text for word in wanted):
+                datasets.append(card)
         if datasets:
-            kept.append(each.model_copy(update={"datasets": datasets}))
+            kept.append(each.model_copy(update={"datasets": tuple(datasets)}))
     return kept
 
 
@@ -75,11 +78,6 @@ def tree_of(column: ColumnCard) -> str:
         return "–"
     root = f"{taxonomy.root}, " if taxonomy.root is not None else ""
     return f"{root}height {taxonomy.height}"
-
-
-def _searchable(party: str, card: SchemaCard) -> str:
-    columns = [f"{each.name} {each.kind} {each.role} {tree_of(each)}" for each in card.columns]
-    return " ".join([party, card.dataset, *columns]).casefold()
 
 
 def _draw(found: Sequence[Provider], everybody: Sequence[Provider]) -> None:
@@ -195,23 +193,8 @@ class _List:
         if not found:
             tag("p", "Nothing yet." if not self._after else "No more.", "quiet")
         else:
-            rows = [
-                [
-                    _link(each),
-                    each.purpose,
-                    kind_of(each.request).brief,
-                    _mark(each.status),
-                    each.client,
-                    moment(each.created),
-                    _parties(each),
-                ]
-                for each in found
-            ]
-            table(
-                "Sessions, the newest first",
-                ["Columns", "Purpose", "Kind", "Status", "Client", "Asked", "Parties"],
-                rows,
-            )
+            columns = ["Columns", "Purpose", "Kind", "Status", "Client", "Asked", "Parties"]
+            table("Sessions, the newest first", columns, map(_row, found))
         with tag("div", look="row"):
             if self._after:
                 button("Newer", self._newer)
@@ -228,21 +211,18 @@ class _List:
         await self.refresh()
 
 
-def _link(session: SessionRecord) -> Callable[[], object]:
+def _row(session: SessionRecord) -> list[object]:
     asked = [str(name) for name in session.request.get("attributes") or ()]
     shown = ", ".join(asked[:_MOST_COLUMNS]) + (
         f" and {len(asked) - _MOST_COLUMNS} more" if len(asked) > _MOST_COLUMNS else ""
     )
-    return lambda: link(
-        shown or short(session.id),
-        f"{PREFIX}/sessions/{session.id}",
-        aria_label=f"{shown} for {session.purpose}: session {short(session.id)}",
-    )
-
-
-def _mark(status: Status) -> Callable[[], object]:
-    return lambda: tag("span", STATUS[status], look_of(status))
-
-
-def _parties(session: SessionRecord) -> str:
-    return ", ".join(session.providers)
+    label = f"{shown} for {session.purpose}: session {short(session.id)}"
+    return [
+        lambda: link(shown or short(session.id), f"{PREFIX}/sessions/{session.id}", aria_label=label),
+        session.purpose,
+        kind_of(session.request).brief,
+        lambda: tag("span", STATUS[session.status], look_of(session.status)),
+        session.client,
+        moment(session.created),
+        ", ".join(session.providers),
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 from nicegui import ui
 from nicegui.element import Element
@@ -62,7 +63,7 @@ async def account_page(view: View) -> None:
             tag("legend", "What it allows")
             for scope, words in _ALLOWS.items():
                 if scope is not Scope.ADMIN or view.user.role is Role.ADMIN:
-                    tick(words, scope in USUAL_SCOPES, shown.allowing(scope))
+                    tick(words, scope in USUAL_SCOPES, partial(shown.allow, scope))
         shown.problems = problem_place()
         button("Make a token", shown.make, "first")
         shown.fresh = tag("div", aria_live="polite")
@@ -87,13 +88,9 @@ class _Tokens:
         """Set how many days the next token stays valid."""
         self.days = text.strip()
 
-    def allowing(self, scope: Scope) -> Callable[[bool], None]:
-        """Return the change handler for one of the scopes of the next token."""
-
-        def change(wanted: bool) -> None:
-            (self._scopes.add if wanted else self._scopes.discard)(scope)
-
-        return change
+    def allow(self, scope: Scope, wanted: bool) -> None:
+        """Add or remove one of the scopes of the next token."""
+        (self._scopes.add if wanted else self._scopes.discard)(scope)
 
     async def refresh(self) -> None:
         """Redraw the list of valid tokens."""
@@ -161,23 +158,11 @@ class _Password:
             tag("h2", "Password")
             tag("p", "A new one revokes all your tokens and signs you out everywhere.", "quiet")
             with tag("div", look="cols"):
-                text_field("Current password", "", self._set_old, kind="password", autocomplete="current-password")
-                text_field(
-                    "New password",
-                    "",
-                    self._set_new,
-                    hint=f"At least {SHORTEST_PASSWORD} characters",
-                    kind="password",
-                    autocomplete="new-password",
-                )
+                set_old = partial(setattr, self, "_old")
+                text_field("Current password", "", set_old, kind="password", autocomplete="current-password")
+                _new_password("New password", partial(setattr, self, "_new"))
             self._problems = problem_place()
             button("Change the password", self._change)
-
-    def _set_old(self, text: str) -> None:
-        self._old = text
-
-    def _set_new(self, text: str) -> None:
-        self._new = text
 
     async def _change(self) -> None:
         if await self._view.trying(self._view.ask(self._changed), self._problems):
@@ -212,16 +197,11 @@ async def users_page(view: View) -> None:
     with tag("section"):
         tag("h2", "New account")
         with tag("div", look="cols"):
-            text_field("Name", "", shown.set("name"), autocomplete="off", autocapitalize="none")
-            text_field(
-                "Password",
-                "",
-                shown.set("password"),
-                hint=f"At least {SHORTEST_PASSWORD} characters",
-                kind="password",
-                autocomplete="new-password",
-            )
-            choice("Role", {role.value: role.value for role in Role}, Role.ANALYST.value, shown.set("role"))
+            set_in_form = shown.form.__setitem__
+            text_field("Name", "", partial(set_in_form, "name"), autocomplete="off", autocapitalize="none")
+            _new_password("Password", partial(set_in_form, "password"))
+            roles = {role.value: role.value for role in Role}
+            choice("Role", roles, Role.ANALYST.value, partial(set_in_form, "role"))
         shown.new_problems = problem_place()
         button("Add the account", shown.add, "first")
 
@@ -233,15 +213,7 @@ class _Users:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._new = {"name": "", "password": "", "role": Role.ANALYST.value}
-
-    def set(self, key: str) -> Callable[[str], None]:
-        """Return the change handler for a field of the form."""
-
-        def change(text: str) -> None:
-            self._new[key] = text
-
-        return change
+        self.form = {"name": "", "password": "", "role": Role.ANALYST.value}  # as it is filled in
 
     async def refresh(self) -> None:
         """Redraw the list of accounts."""
@@ -307,7 +279,7 @@ class _Users:
         """Create an account from the form."""
 
         def added(admin: User) -> User:
-            new = self._new
+            new = self.form
             return self._allowed(admin).create(new["name"].strip(), new["password"], new["role"])
 
         made = await self._view.trying(self._view.ask(added), self.new_problems)
@@ -320,6 +292,11 @@ class _Users:
         """Return the accounts, after checking that the user still is an admin."""
         require(admin, Role.ADMIN)
         return self._view.coordinator.accounts.by(admin.name)
+
+
+def _new_password(label: str, typed: Callable[[str], None]) -> None:
+    hint = f"At least {SHORTEST_PASSWORD} characters"
+    text_field(label, "", typed, hint=hint, kind="password", autocomplete="new-password")
 
 
 def _state(user: User, guesses: int) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from masquerade.arrangement import ANSWER, MODEL, Product, product_in, product_of
+from masquerade.arrangement import MODEL, Product, product_in, product_of
 from masquerade.console.elements import bullets, copied, drawing, facts, link, table, tag
 from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
@@ -111,12 +111,14 @@ async def release_page(view: View) -> None:
     here = f"{PREFIX}/sessions/{session_id}"
     made = product_of(Path(release.table_path).name)
     if not made.has_groups:
-        _PAGES[made](view, release, summary, here)
+        _draw_other_page(made, view, release, summary, here)
         return
     tag("h1", f"Release of session {short(session_id)}")
     requirements = summary.get("requirements") or []
-    held = all(each.get("holds") for each in requirements)
-    tag("p", _verdict(held), "told" if held else "problems")
+    if all(each.get("holds") for each in requirements):
+        tag("p", "Every requirement was checked again before the table was published, and holds.", "told")
+    else:
+        tag("p", "A requirement does not hold.", "problems")
     draw_warnings(summary.get("warnings") or ())
     if missed := missed_levels(summary.get("service_levels") or {}):
         tag("p", "Service levels of the contract that were not met:", "quiet")
@@ -146,62 +148,35 @@ async def release_page(view: View) -> None:
     _draw_more(release, here, summary)
 
 
-def _draw_model_page(view: View, release: StoredRelease, summary: Mapping[str, Any], here: str) -> None:
-    """Draw what a session that learned a model has published."""
-    tag("h1", f"Model of session {short(release.session)}")
-    method = method_of_model(summary)
-    kept = f" {method.of_records}" if method is not None else ""
-    tag("p", f"The parties learned this model together.{kept}", "told")
-    name = str((summary.get("algorithm") or {}).get("name"))
-    _draw_figures(view, summary, [("Method", name), ("Records", number(summary.get("records")))])
-    _draw_downloads(here, "Download the model")
-    draw_model(summary)
-    _draw_rest(view, release, summary, here)
-
-
-def _draw_answer_page(view: View, release: StoredRelease, summary: Mapping[str, Any], here: str) -> None:
-    """Draw the ratios that a session has answered with."""
-    tag("h1", f"Joint keys of session {short(release.session)}")
-    tag("p", "The parties counted together. No record and no column left its owner.", "told")
-    told = [
-        ("Measure", f"{summary.get('measure')} ratio"),
-        ("Common records", number(summary.get("common_records"))),
-        ("Compared", number(summary.get("sampled") or summary.get("common_records"))),
-        ("Rounded down to", str(summary.get("precision") or "not rounded")),
-    ]
-    _draw_figures(view, summary, told)
-    _draw_downloads(here, "Download the ratios")
-    draw_ratios(summary)
-    _draw_rest(view, release, summary, here)
-
-
-_PAGES: Mapping[Product, Callable[[View, StoredRelease, Mapping[str, Any], str], None]] = {
-    MODEL: _draw_model_page,
-    ANSWER: _draw_answer_page,
-}
-
-
-def _draw_figures(view: View, summary: Mapping[str, Any], told: list[tuple[str, str]]) -> None:
+def _draw_other_page(made: Product, view: View, release: StoredRelease, summary: Mapping[str, Any], here: str) -> None:
+    """Draw the model that a session has learned, or the ratios that it has answered with."""
+    if made is MODEL:
+        title, first, draw = "Model", "Download the model", draw_model
+        method = method_of_model(summary)
+        kept = f" {method.of_records}" if method is not None else ""
+        lead = f"The parties learned this model together.{kept}"
+        name = str((summary.get("algorithm") or {}).get("name"))
+        told = [("Method", name), ("Records", number(summary.get("records")))]
+    else:
+        title, first, draw = "Joint keys", "Download the ratios", draw_ratios
+        lead = "The parties counted together. No record and no column left its owner."
+        told = [
+            ("Measure", f"{summary.get('measure')} ratio"),
+            ("Common records", number(summary.get("common_records"))),
+            ("Compared", number(summary.get("sampled") or summary.get("common_records"))),
+            ("Rounded down to", str(summary.get("precision") or "not rounded")),
+        ]
     cost = summary.get("cost") or {}
+    tag("h1", f"{title} of session {short(release.session)}")
+    tag("p", lead, "told")
     facts([*told, ("Cost", view.money(int(cost.get("total") or 0)))], "figures")
-
-
-def _draw_downloads(here: str, first: str) -> None:
     with tag("div", look="row"):
         link(first, f"{here}/table.json", "act first", download="")
         link("Open the report", f"{here}/report.html", "act", target="_blank", rel="noopener")
         link("Download the report", f"{here}/report.html?keep=1", "act", download="")
-
-
-def _draw_rest(view: View, release: StoredRelease, summary: Mapping[str, Any], here: str) -> None:
-    _draw_cost(summary.get("cost") or {}, view.money)
+    draw(summary)
+    _draw_cost(cost, view.money)
     _draw_more(release, here, summary)
-
-
-def _verdict(held: bool) -> str:
-    if held:
-        return "Every requirement was checked again before the table was published, and holds."
-    return "A requirement does not hold."
 
 
 def _quality(quality: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -266,13 +241,9 @@ def _draw_providers(summary: Mapping[str, Any]) -> None:
             tag("p", text, "quiet")
         rows = [
             [f"{fed} provider{'' if int(fed) == 1 else 's'}", number(count)]
-            for fed, count in sorted(groups.items(), key=_by_number)
+            for fed, count in sorted(groups.items(), key=lambda entry: int(entry[0]))
         ]
         table("Groups by how many providers have records in them", ["With records of", "Groups"], rows, numbers=(1,))
-
-
-def _by_number(entry: tuple[str, int]) -> int:
-    return int(entry[0])
 
 
 def _draw_metrics(summary: Mapping[str, Any]) -> None:
@@ -295,15 +266,9 @@ def _draw_cost(cost: Mapping[str, Any], money: Callable[[int], str]) -> None:
             table("Cost by party", ["Party", "Charged"], rows, numbers=(1,))
 
 
-def _origin(source: object) -> list[tuple[str, str]]:
-    """Return what a release was made from, if not by the parties."""
-    if source is None:
-        return []
-    return [("Made from", f"an earlier release of the same tables, rolled up ({short(str(source))})")]
-
-
 def _draw_more(release: StoredRelease, here: str, summary: Mapping[str, Any]) -> None:
-    made = product_in(summary)
+    made, source = product_in(summary), summary.get("rolled_up_from")
+    rolled_up = f"an earlier release of the same tables, rolled up ({short(str(source))})"
     with tag("section"):
         tag("h2", "This release" if made.has_groups else f"This {made.name}")
         facts(
@@ -315,6 +280,6 @@ def _draw_more(release: StoredRelease, here: str, summary: Mapping[str, Any]) ->
                     lambda: copied(release.sha256, short(release.sha256), "the SHA-256"),
                 ),
                 ("Session", lambda: link(short(release.session), here)),
-                *_origin(summary.get("rolled_up_from")),
+                *([("Made from", rolled_up)] if source is not None else []),
             ]
         )

@@ -52,7 +52,7 @@ from masquerade.errors import ParameterError
 from masquerade.forms import Parameter, parameters_of
 from masquerade.privacy import REQUIREMENTS
 from masquerade.protocol import OUTCOMES, RoleName
-from masquerade.service import ANY, QUALITY_TERMS, ColumnCard, Provider, RequestPreview, SchemaCard, Status
+from masquerade.service import ANY, QUALITY_TERMS, ColumnCard, Provider, RequestPreview, Status
 
 # --- request boundaries -------------------------------------------------------------------------------------
 # Boundaries and weights of the chosen columns in the request form.
@@ -85,20 +85,12 @@ class Boundaries:
                     with tag("div", look="cols"):
                         for key, (label, hint) in _FIELDS.items():
                             value = self._draft.limits.get(name, {}).get(key, "")
-                            text_field(
-                                label.capitalize(),
-                                value,
-                                self._setter(name, key),
-                                hint=hint,
-                                aria_label=f"{name}: {label}",
-                            )
+                            change = partial(self._set, name, key)
+                            text_field(label.capitalize(), value, change, hint=hint, aria_label=f"{name}: {label}")
 
-    def _setter(self, name: str, key: str) -> Callable[[str], None]:
-        def change(text: str) -> None:
-            self._draft.limits.setdefault(name, {})[key] = text
-            self._changed()
-
-        return change
+    def _set(self, name: str, key: str, text: str) -> None:
+        self._draft.limits.setdefault(name, {})[key] = text
+        self._changed()
 
 
 # --- request columns ----------------------------------------------------------------------------------------
@@ -128,7 +120,7 @@ class ColumnCheckboxes:
         self._together.set_visibility(shared)
         if shared:
             self._explained.text = _who_can(draft)
-            self._parties.show(draft.able, draft.together, self._party_chooser)
+            self._parties.show(draft.able, draft.together, self._choose_party)
             self._lacking.show(draft.lacking(), self._draw_lacking)
 
     # --- different columns about the same people ---
@@ -141,27 +133,20 @@ class ColumnCheckboxes:
                 with tag("fieldset"):
                     tag("legend", f"{each.party}: {card.dataset}")
                     with tag("div", look="ticks"):
-                        for column in _for_tables(card):
-                            self._draw_box(column_of(card, column), _told(column))
+                        for described in card.columns:
+                            if described.role in OUTCOMES:  # chosen by their roles alone
+                                continue
+                            column = column_of(card, described)
+                            change = partial(self._choose, column)
+                            box = tick(column.name, column in self._draft.chosen, change, note=_told(described))
+                            self._boxes.setdefault(column.name, []).append((column, box))
 
-    def _draw_box(self, column: OfferedColumn, note: str) -> None:
-        box = tick(column.name, column in self._draft.chosen, self._chooser(column), note=note)
-        self._boxes.setdefault(column.name, []).append((column, box))
-
-    def _chooser(self, column: OfferedColumn) -> Callable[[bool], None]:
-        def change(wanted: bool) -> None:
-            self._draft.choose(column, wanted)
-            if wanted:
-                self._untick(column)
-            self._changed()
-
-        return change
-
-    def _untick(self, column: OfferedColumn) -> None:
-        """Untick the column for all other parties, since only one contributes it."""
+    def _choose(self, column: OfferedColumn, wanted: bool) -> None:
+        self._draft.choose(column, wanted)
         for other, box in self._boxes[column.name]:
-            if other != column:
+            if wanted and other != column:  # only one party contributes it
                 box.client.run_javascript(f"document.getElementById('{box.html_id}').checked = false")
+        self._changed()
 
     # --- the same columns about different people ---
 
@@ -176,17 +161,14 @@ class ColumnCheckboxes:
         chosen = {each.name for each in self._draft.chosen}
         with tag("div", look="ticks"):
             for each in shared:
-                tick(each.name, each.name in chosen, self._name_chooser(each.name), note=_held(each))
+                tick(each.name, each.name in chosen, partial(self._choose_name, each.name), note=_held(each))
         alone = [each.name for each in columns if len(each.holders) == 1]
         if alone:
             tag("p", f"Only one party holds {', '.join(alone)}.", "quiet small")
 
-    def _name_chooser(self, name: str) -> Callable[[bool], None]:
-        def change(wanted: bool) -> None:
-            self._draft.choose_by_name(name, wanted)
-            self._changed()
-
-        return change
+    def _choose_name(self, name: str, wanted: bool) -> None:
+        self._draft.choose_by_name(name, wanted)
+        self._changed()
 
     def _draw_lacking(self) -> None:
         lacking = self._draft.lacking()
@@ -194,12 +176,9 @@ class ColumnCheckboxes:
             tag("p", "The others lack something:", "quiet small")
             bullets([f"{party}: {', '.join(names)}" for party, names in lacking.items()], "quiet small")
 
-    def _party_chooser(self, party: str) -> Callable[[bool], None]:
-        def change(wanted: bool) -> None:
-            (self._draft.left_out.discard if wanted else self._draft.left_out.add)(party)
-            self._changed()
-
-        return change
+    def _choose_party(self, party: str, wanted: bool) -> None:
+        (self._draft.left_out.discard if wanted else self._draft.left_out.add)(party)
+        self._changed()
 
 
 def _who_can(draft: RequestDraft) -> str:
@@ -208,11 +187,6 @@ def _who_can(draft: RequestDraft) -> str:
     if not draft.able:
         return "No party holds all that you chose."
     return "These hold all that you chose. At least two must take part."
-
-
-def _for_tables(card: SchemaCard) -> list[ColumnCard]:
-    """Return the columns to tick: durations and events are chosen by their roles alone."""
-    return [each for each in card.columns if each.role not in OUTCOMES]
 
 
 def _told(column: ColumnCard) -> str:
@@ -255,7 +229,7 @@ class Wishes:
                 tag("legend", f"Requirement {number}")
                 self._parts.append(_Part(self._draft, wish, self._changed))
                 if len(wishes) > 1:
-                    button("Remove", self._remover(wish), aria_label=f"Remove requirement {number}")
+                    button("Remove", partial(self._remove, wish), aria_label=f"Remove requirement {number}")
 
     def _add(self) -> None:
         self._draft.wishes.append(Wish())
@@ -263,13 +237,10 @@ class Wishes:
         self._say(f"Requirement {len(self._draft.wishes)} added")
         self._changed()
 
-    def _remover(self, wish: Wish) -> Callable[[], None]:
-        def remove() -> None:
-            self._draft.wishes = [each for each in self._draft.wishes if each is not wish]
-            self.refresh(self._draft.wishes[-1])
-            self._changed()
-
-        return remove
+    def _remove(self, wish: Wish) -> None:
+        self._draft.wishes = [each for each in self._draft.wishes if each is not wish]
+        self.refresh(self._draft.wishes[-1])
+        self._changed()
 
 
 class _Part:
@@ -280,10 +251,11 @@ class _Part:
         self.model: Element
         with tag("div", look="cols"):
             self._model = Region()
-            self._numbers = {
-                name: field_of(text_field(number.symbol, wish.number(name), self._typer(name), inputmode="decimal"))
-                for name, number in all_numbers().items()
-            }
+            self._numbers = {}
+            for name, number in all_numbers().items():
+                change = partial(self._type, name)
+                field = text_field(number.symbol, wish.number(name), change, inputmode="decimal")
+                self._numbers[name] = field_of(field)
             self._sensitive = Region()
         with tag("fieldset", look="plainly"):
             tag("legend", "Quasi-identifier (QID)")
@@ -302,7 +274,7 @@ class _Part:
         self._sensitive.show(protectable, lambda: self._draw_sensitive(protectable))
         names = [column.name for column in draft.in_qids]
         self._none.set_visibility(not names)
-        self._qid.show(names, self.wish.qid, self._ticker)
+        self._qid.show(names, self.wish.qid, self._tick)
 
     def _draw_model(self, models: list[str]) -> None:
         offered = (*models, self.wish.model)  # keeps the current choice
@@ -328,19 +300,13 @@ class _Part:
         self.wish.sensitive = name
         self._changed()
 
-    def _typer(self, name: str) -> Callable[[str], None]:
-        def typed(text: str) -> None:
-            self.wish.numbers[name] = text
-            self._changed()
+    def _type(self, name: str, text: str) -> None:
+        self.wish.numbers[name] = text
+        self._changed()
 
-        return typed
-
-    def _ticker(self, name: str) -> Callable[[bool], None]:
-        def ticked(wanted: bool) -> None:
-            self.wish.qid = [each for each in self.wish.qid if each != name] + ([name] if wanted else [])
-            self._changed()
-
-        return ticked
+    def _tick(self, name: str, wanted: bool) -> None:
+        self.wish.qid = [each for each in self.wish.qid if each != name] + ([name] if wanted else [])
+        self._changed()
 
 
 # --- request form -------------------------------------------------------------------------------------------
@@ -380,20 +346,23 @@ async def request_page(view: View) -> None:
 
 class _Form:
     def __init__(self, view: View, found: list[Provider], draft: RequestDraft, place: Element) -> None:
-        self._view, self._place = view, place
-        self._found = found
-        self._draft = draft
-        self._changes = 0
-        self._sent = False
+        self._view, self._place, self._found, self._draft = view, place, found, draft
+        self._changes, self._sent = 0, False
 
     async def draw(self) -> None:
         """Draw the whole form."""
         kinds = {name: (each.title, each.example) for name, each in KINDS.items()}
         with tag("div", look="beside"):
             with tag("form", aria_label="Request").on("submit", js_handler="(event) => event.preventDefault()"):
-                radios("What the parties hold", kinds, self._draft.kind, self._choose_kind)
+                choose_kind = self._setter("kind", self._chosen)
+                radios("What the parties hold", kinds, self._draft.kind, choose_kind)
                 self._columns = ColumnCheckboxes(self._draft, self._found, self._chosen)
-                self._draw_purpose()
+                with tag("fieldset"):
+                    tag("legend", "What for")
+                    with tag("div", look="cols"):
+                        self._draw_purposes()
+                        self._roles_place = Region()
+                        self._sharer_place = Region()
                 with tag("fieldset") as self._privacy:
                     tag("legend", "Privacy requirement")
                     tag("p", "All must hold. The parties may ask for more; you see it in the negotiation.", "quiet")
@@ -415,24 +384,16 @@ class _Form:
 
     # --- parts ---
 
-    def _draw_purpose(self) -> None:
-        with tag("fieldset"):
-            tag("legend", "What for")
-            with tag("div", look="cols"):
-                self._draw_purposes()
-                self._roles_place = Region()
-                self._sharer_place = Region()
-
     def _draw_purposes(self) -> None:
         """Draw a list of what the parties allow; where one of them allows anything, a field that suggests them."""
         allowed: dict[str, list[str]] = {}
         for each in self._found:
             for purpose in each.purposes:
                 allowed.setdefault(purpose, []).append(each.party)
-        names = sorted({*allowed} - {ANY})
+        names, change = sorted({*allowed} - {ANY}), self._setter("purpose")
         if ANY in allowed or not names:
             hint = "What it is for, such as research"
-            field = text_field("Purpose", self._draft.purpose, self._set("purpose"), hint=hint, required="")
+            field = text_field("Purpose", self._draft.purpose, change, hint=hint, required="")
             with tag("datalist") as listed:
                 for name in names:
                     tag("option", **{"^value": name})
@@ -441,13 +402,10 @@ class _Form:
         options = {"": "choose"} | {name: f"{name} ({', '.join(allowed[name])})" for name in names}
         if self._draft.purpose not in options:
             options[self._draft.purpose] = f"{self._draft.purpose} (nobody)"
-        choice(
-            "Purpose",
-            options,
-            self._draft.purpose,
-            self._set("purpose"),
-            hint="What it is for; in brackets, who allows it",
-        )
+        choice("Purpose", options, self._draft.purpose, change, hint="What it is for; in brackets, who allows it")
+
+    def _draw_field(self, key: str, label: str, hint: str, **attributes: str) -> None:
+        text_field(label, getattr(self._draft, key), self._setter(key), hint=hint, **attributes)
 
     def _draw_limits(self) -> None:
         terms = QUALITY_TERMS if self._draft.has_groups else ()  # otherwise nothing is generalised
@@ -455,31 +413,16 @@ class _Form:
             tag("legend", "Quality, price, recipients" if terms else "Price, recipients")
             with tag("div", look="cols"):
                 for term in terms:
-                    text_field(
-                        f"Largest {term.name}",
-                        getattr(self._draft, term.key),
-                        self._set(term.key),
-                        hint=term.help,
-                        inputmode="decimal",
-                    )
-                text_field(
-                    "Budget",
-                    self._draft.budget,
-                    self._set("budget"),
-                    hint="The most it may cost, such as 25.00",
-                    inputmode="decimal",
-                )
-                text_field(
-                    "Recipients",
-                    self._draft.recipients,
-                    self._set("recipients"),
-                    hint="Names of users, separated by commas or spaces. Empty: you alone",
+                    self._draw_field(term.key, f"Largest {term.name}", term.help, inputmode="decimal")
+                self._draw_field("budget", "Budget", "The most it may cost, such as 25.00", inputmode="decimal")
+                self._draw_field(
+                    "recipients", "Recipients", "Names of users, separated by commas or spaces. Empty: you alone"
                 )
             if terms:
                 tick(
                     "Show me losses and cost first",
                     self._draft.estimate,
-                    self._estimate,
+                    self._setter("estimate"),
                     note="The release is made and waits for your word. Without this it waits only if it loses nearly"
                     " all of a column, or misses a limit above",
                 )
@@ -489,27 +432,25 @@ class _Form:
         for role, name in self._draft.roles.items():
             nothing = "choose" if self._draft.chosen_method.roles[role] else "none"
             options = {"": nothing} | {name: name for name in self._draft.candidates(role)}
-            choice(role.capitalize(), options, name, self._role_chooser(role), hint=ROLE_HINTS[role])
+            choice(role.capitalize(), options, name, partial(self._choose_role, role), hint=ROLE_HINTS[role])
 
     def _draw_sharer(self) -> None:
         """Draw the choice of who contributes the class, if there is one."""
         if self._draft.sharers:
             options = {"": "all who hold it"} | {name: name for name in self._draft.sharers}
-            choice("Class contributed by", options, self._draft.class_from, self._set("class_from"))
+            choice("Class contributed by", options, self._draft.class_from, self._setter("class_from"))
 
     def _draw_protocol(self) -> None:
         kind = self._draft.view
         with tag("fieldset"):
             tag("legend", kind.legend)
-            for each in kind.numbers if self._draft.has_groups else ():
-                text_field(
-                    each.label, getattr(self._draft, each.key), self._set(each.key), hint=each.hint, inputmode="numeric"
-                )
+            for key, label, hint in kind.numbers if self._draft.has_groups else ():
+                self._draw_field(key, label, hint, inputmode="numeric")
             self._draw_method()
             tick(
                 "Show the progress",
                 self._draft.show_progress,
-                self._show_progress,
+                self._setter("show_progress"),
                 note=f"You watch {kind.watched}, where every party's policy allows it; otherwise the rounds alone",
             )
 
@@ -519,14 +460,14 @@ class _Form:
         method = draft.chosen_method
         if len(draft.methods) > 1:
             names = {name: name for name in draft.methods}
-            choice("Method", names, method.name, self._choose_method, hint=method.summary)
+            choice("Method", names, method.name, self._setter("method", self._chosen), hint=method.summary)
         with tag("div", look="cols"):
             for each in parameters_of(method):
                 self._draw_parameter(each)
 
     def _draw_parameter(self, parameter: Parameter) -> None:
         label = PARAMETERS.get(parameter.name) or parameter.name.replace("_", " ").capitalize()
-        change = self._setting(parameter.name)
+        change = partial(self._choose_setting, parameter.name)
         value = self._draft.setting(parameter.name)
         options = {word: word for word in parameter.rule.choices}
         if parameter.rule.is_switch:
@@ -552,46 +493,26 @@ class _Form:
         self._limits_place.show(draft.has_groups, self._draw_limits)
         self._protocol_place.show((draft.kind, draft.method), self._draw_protocol)
 
-    def _set(self, key: str) -> Callable[[str], None]:
-        def change(text: str) -> None:
-            setattr(self._draft, key, text)
-            self._changed()
+    def _setter(self, key: str, then: Callable[[], None] | None = None) -> Callable[[str | bool], None]:
+        """Return the change handler of a field of the draft."""
+
+        def change(value: str | bool) -> None:
+            setattr(self._draft, key, value)
+            (then or self._changed)()
 
         return change
 
-    def _estimate(self, wanted: bool) -> None:
-        self._draft.estimate = wanted
-        self._changed()
-
-    def _show_progress(self, wanted: bool) -> None:
-        self._draft.show_progress = wanted
-        self._changed()
-
-    def _choose_kind(self, kind: str) -> None:
-        self._draft.kind = KINDS[kind].name
+    def _choose_setting(self, name: str, value: str) -> None:
+        self._draft.choose_setting(name, value)
         self._chosen()
 
-    def _choose_method(self, name: str) -> None:
-        self._draft.method = name
+    def _choose_role(self, role: RoleName, name: str) -> None:
+        self._draft.name_role(role, name)
         self._chosen()
-
-    def _setting(self, name: str) -> Callable[[str], None]:
-        def change(value: str) -> None:
-            self._draft.choose_setting(name, value)
-            self._chosen()
-
-        return change
 
     def _chosen(self) -> None:
         self._refresh()
         self._changed()
-
-    def _role_chooser(self, role: RoleName) -> Callable[[str], None]:
-        def change(name: str) -> None:
-            self._draft.name_role(role, name)
-            self._chosen()
-
-        return change
 
     # --- the coordinator ---
 

@@ -214,7 +214,8 @@ def proposed_columns(found: Sequence[Provider], kind: Arrangement) -> list[Propo
         shared = [each for each in by_name(pooling(found)) if len(each.holders) >= least and each.is_alike]
     else:
         shared = by_name(found)
-    proposals = propose_by_name([_described(each.cards[0]) for each in shared])
+    cards = [each.cards[0] for each in shared]
+    proposals = propose_by_name([DescribedColumn(card.name, card.kind, card.role) for card in cards])
     proposed = [Proposed(each.name, each.holders, proposal) for each, proposal in zip(shared, proposals, strict=True)]
     chosen = proposed_class(proposed)
     return [
@@ -271,7 +272,7 @@ def draw_proposals(found: Sequence[Provider], filled_in: Arrangement | None) -> 
             for kind, columns in offered.items():
                 title = KINDS[kind].title
                 summary = f"A proposal to begin with: {title[0].lower()}{title[1:]}"
-                folded(summary, partial(_draw_offer, kind, columns))
+                folded(summary, partial(_draw_columns, columns, kind))
 
 
 def _is_enough(columns: Sequence[Proposed], kind: Arrangement) -> bool:
@@ -282,13 +283,8 @@ def _is_enough(columns: Sequence[Proposed], kind: Arrangement) -> bool:
     return len({each.holders[0] for each in asked_for}) > 1
 
 
-def _draw_offer(kind: Arrangement, columns: Sequence[Proposed]) -> None:
-    _draw_columns(columns)
-    with tag("div", look="row"):
-        link("Fill in this proposal", f"{PREFIX}/request?proposed={kind}", "act")
-
-
-def _draw_columns(columns: Sequence[Proposed]) -> None:
+def _draw_columns(columns: Sequence[Proposed], kind: Arrangement | None = None) -> None:
+    """Draw what is proposed; with a link that fills it in, of a `kind` that is offered."""
     tag(
         "p",
         f"By what the columns are called and what their parties say of them; k = {DEFAULT_K} over all "
@@ -301,7 +297,6 @@ def _draw_columns(columns: Sequence[Proposed]) -> None:
         ["Column", "Held by", "Proposed as", "Why"],
         [[each.name, ", ".join(each.holders), each.proposal.role, each.proposal.reason] for each in columns],
     )
-
-
-def _described(card: ColumnCard) -> DescribedColumn:
-    return DescribedColumn(card.name, card.kind, card.role)
+    if kind is not None:
+        with tag("div", look="row"):
+            link("Fill in this proposal", f"{PREFIX}/request?proposed={kind}", "act")

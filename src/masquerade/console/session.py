@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 
 from nicegui import ui
 from nicegui.element import Element
@@ -192,7 +193,7 @@ class _Shown:
             if not session.status.final:
                 button(
                     "Cancel the session",
-                    self._does(self._view.coordinator.cancel),
+                    partial(self._do, self._view.coordinator.cancel),
                     "danger",
                     sure="Cancel the session? What was computed is lost, nothing is published and nothing is"
                     " charged. It cannot be resumed.",
@@ -232,47 +233,29 @@ class _Shown:
                 return
             self._relaxed = {term.key: "" for term in missed_terms(told)}
             with tag("div", look="row"):
-                button("Accept it as it is", self._does(self._view.coordinator.accept), "first")
+                button("Accept it as it is", partial(self._do, self._view.coordinator.accept), "first")
                 button(
                     "Decline it",
-                    self._does(self._view.coordinator.withdraw),
+                    partial(self._do, self._view.coordinator.withdraw),
                     sure="Decline the release? It is deleted, nobody is given it, and nothing is charged.",
                 )
             if not self._relaxed:
                 return
             with tag("div", look="cols"):
                 for term in missed_terms(told):
-                    text_field(
-                        f"Or relax: largest {term.name}",
-                        "",
-                        self._relax_to(term.key),
-                        hint="Empty: any. A table that meets it is published",
-                        inputmode="decimal",
-                    )
+                    change = partial(self._relaxed.__setitem__, term.key)
+                    hint = "Empty: any. A table that meets it is published"
+                    text_field(f"Or relax: largest {term.name}", "", change, hint=hint, inputmode="decimal")
             button("Relax", self._relax)
 
     # --- actions ---
 
-    def _relax_to(self, key: str) -> Callable[[str], None]:
-        def typed(text: str) -> None:
-            self._relaxed[key] = text.strip()
-
-        return typed
-
     async def _relax(self) -> None:
-        content = {key: text.replace(",", ".") or None for key, text in self._relaxed.items()}
-        await self._done(
-            self._view.trying(self._view.ask(self._view.coordinator.relax, self._id, content), self._problems)
-        )
+        content = {key: text.strip().replace(",", ".") or None for key, text in self._relaxed.items()}
+        await self._do(lambda user, session: self._view.coordinator.relax(user, session, content))
 
-    def _does(self, action: Callable[[User, str], SessionRecord]) -> Callable[[], object]:
-        async def act() -> None:
-            await self._done(self._view.trying(self._view.ask(action, self._id), self._problems))
-
-        return act
-
-    async def _done(self, doing: Awaitable[SessionRecord | None]) -> None:
-        if await doing is not None:
+    async def _do(self, action: Callable[[User, str], SessionRecord]) -> None:
+        if await self._view.trying(self._view.ask(action, self._id), self._problems) is not None:
             await self.refresh()
 
 

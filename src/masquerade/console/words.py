@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,15 +19,6 @@ if TYPE_CHECKING:
 Facts = list[tuple[str, object]]
 
 
-@dataclass(frozen=True)
-class NumberField:
-    """A field of the form that only requests of one kind have; `key` is its name in the draft."""
-
-    key: str
-    label: str
-    hint: str
-
-
 class KindView(ABC):
     """How sessions of one kind are asked for and shown."""
 
@@ -39,7 +29,7 @@ class KindView(ABC):
     rounds: ClassVar[str] = "Rounds"  # what a party's rounds count
     watched: ClassVar[str] = "the stages"  # where the progress is shown
     legend: ClassVar[str] = "Protocol"
-    numbers: ClassVar[tuple[NumberField, ...]] = ()  # of tables; a model has none
+    numbers: ClassVar[tuple[tuple[str, str, str], ...]] = ()  # of tables: name in the draft, label and hint
     least_holders: ClassVar[int] = 1  # of each column that can be asked for
     # Whether every party holds all columns: a column is chosen once, and the client says who takes part.
     every_party_holds_all: ClassVar[bool] = False
@@ -110,7 +100,7 @@ class PooledRecords(KindView):
     rounds = "Cuts tried"
     legend = "Between the providers"
     numbers = (
-        NumberField(
+        (
             "m",
             "How many providers may collude (m)",
             "Even if so many put their own records together, the requirement holds for the people of the others. 0:"
@@ -165,18 +155,8 @@ def kind_of(request: Mapping[str, Any]) -> KindView:
 # How the console words states, times, amounts and sizes.
 
 STATUS: Mapping[Status, str] = {
-    Status.REQUESTED: "requested",
-    Status.NEGOTIATING: "negotiating",
-    Status.REFUSED: "refused",
-    Status.AGREED: "agreed",
-    Status.QUEUED: "queued",
-    Status.RUNNING: "running",
-    Status.ASSEMBLING: "assembling",
+    **{status: status.value for status in Status},
     Status.AWAITING_CLIENT: "waits for the client",
-    Status.PUBLISHED: "published",
-    Status.FAILED: "failed",
-    Status.CANCELLED: "cancelled",
-    Status.EXPIRED: "expired",
 }
 
 THIRD_PARTIES: Mapping[str, tuple[str, str]] = {
@@ -212,13 +192,8 @@ def asked_product(request: Mapping[str, Any]) -> Product:
 
 def look_of(status: Status) -> str:
     """Return the CSS classes of a status mark."""
-    if status is Status.PUBLISHED:
-        return "mark good"
-    if status in (Status.REFUSED, Status.FAILED):
-        return "mark bad"
-    if status is Status.AWAITING_CLIENT:
-        return "mark wait"
-    return "mark"
+    looks = {Status.PUBLISHED: " good", Status.REFUSED: " bad", Status.FAILED: " bad", Status.AWAITING_CLIENT: " wait"}
+    return f"mark{looks.get(status, '')}"
 
 
 def moment(time: datetime | None) -> str:
