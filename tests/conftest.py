@@ -39,17 +39,7 @@ _SESSIONS = (
     *(
         f"service/test_{name}"
         for name in (
-            *(
-                "account",
-                "answer_sessions",
-                "api",
-                "comeback",
-                "coordinator",
-                "dka",
-                "horizontal",
-                "lockout",
-                "mondrian",
-            ),
+            *("account", "answer_sessions", "api", "comeback", "coordinator", "dka", "horizontal", "lockout"),
             *(
                 "migrations",
                 "model_sessions",

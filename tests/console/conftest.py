@@ -83,11 +83,11 @@ def contexts(browser: Browser) -> list[BrowserContext]:
 
 @pytest.fixture
 def visit(site: Served, browser: Browser, contexts: list[BrowserContext]) -> Visit:
-    """`with visit("ana") as page`: a browser of its own, signed in; it must not complain or reach elsewhere."""
+    """`with visit("ana", "/account") as page`: a browser of its own, signed in; no complaints, nothing elsewhere."""
 
     @contextmanager
     def visiting(
-        user: str | None = "ana", *, width: int = 1100, theme: str = "light", complaints: tuple[str, ...] = ()
+        user: str | None = "ana", at: str = "", *, theme: str = "light", complaints: tuple[str, ...] = ()
     ) -> Iterator[Page]:
         noted: list[str] = []
 
@@ -98,7 +98,7 @@ def visit(site: Served, browser: Browser, contexts: list[BrowserContext]) -> Vis
         context = contexts.pop() if contexts else browser.new_context()
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
-        page.set_viewport_size({"width": width, "height": 900})
+        page.set_viewport_size({"width": 1100, "height": 900})
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         page.on("request", note_elsewhere)  # to route them would also turn the cache off
         page.on("console", lambda said: noted.append(said.text) if said.type in ("error", "warning") else None)
@@ -108,6 +108,8 @@ def visit(site: Served, browser: Browser, contexts: list[BrowserContext]) -> Vis
             if user is not None:
                 path = {"domain": "127.0.0.1", "path": "/console"}
                 context.add_cookies([{"name": COOKIE, "value": site.cookie(user), **path}])  # type: ignore[typeddict-item]
+            if at:
+                page.goto(site.console(at))
             yield page
             assert [line for line in noted if not any(each in line for each in complaints)] == []
             page.evaluate("() => window.origin === 'null' || localStorage.clear()")

@@ -104,8 +104,7 @@ def test_the_form_builds_a_horizontal_request(site: Site, visit: Visit) -> None:
 
 
 def test_switching_the_kind_keeps_what_fits(site: Site, visit: Visit) -> None:
-    with visit("ana") as page:
-        page.goto(site.console("/request"))
+    with visit("ana", "/request") as page:
         registry = page.get_by_role("group", name="registry: people")
         registry.get_by_role("checkbox", name="job").check()
         page.get_by_role("group", name="west: patients").get_by_role("checkbox", name="ward").check()
@@ -221,8 +220,7 @@ def test_nobody_ticked_does_not_mean_everybody(site: Site, visit: Visit) -> None
 
 
 def test_the_kind_is_chosen_with_the_keyboard(site: Site, visit: Visit) -> None:
-    with visit("ana") as page:
-        page.goto(site.console("/request"))
+    with visit("ana", "/request") as page:
         page.get_by_role("radio", name=VERTICAL).focus()
         page.keyboard.press("ArrowDown")
         expect(page.get_by_role("radio", name=HORIZONTAL)).to_be_focused()
@@ -239,8 +237,7 @@ def test_the_kind_is_chosen_with_the_keyboard(site: Site, visit: Visit) -> None:
 
 def test_a_session_says_how_it_protects_its_providers(site: Site, visit: Visit) -> None:
     session = site.world.running()
-    with visit("ana") as page:
-        page.goto(site.console("/"))
+    with visit("ana", "/") as page:
         link = page.get_by_role("link", name=session.id[:8])
         row = page.get_by_role("row").filter(has=link)
         expect(row).to_contain_text("records pooled")
@@ -271,8 +268,7 @@ def test_a_pooled_release_tells_how_many_providers_are_in_a_group(site: Site, vi
     session = site.world.published()
     told = site.world.coordinator.summary(site.world.user("ana"), session.id)["groups_by_providers"]
     assert len(told) > 1
-    with visit("ana") as page:
-        page.goto(site.console(f"/sessions/{session.id}/release"))
+    with visit("ana", f"/sessions/{session.id}/release") as page:
         expect(page.get_by_text("Every requirement was checked again")).to_be_visible()
         groups = page.get_by_role("table", name="Groups by how many providers have records in them")
         expect(groups.locator("tbody tr")).to_have_text(
@@ -286,8 +282,7 @@ def test_a_pooled_release_tells_how_many_providers_are_in_a_group(site: Site, vi
 
 
 def test_providers_name_those_with_the_same_columns(site: Site, visit: Visit) -> None:
-    with visit("ana") as page:
-        page.goto(site.console("/providers"))
+    with visit("ana", "/providers") as page:
 
         def section(party: str) -> Locator:
             return page.locator("section").filter(has=page.get_by_role("heading", level=2, name=party))

@@ -140,8 +140,7 @@ def test_hospitals_learn_a_model_at_the_press_of_a_button(
 def test_what_the_parties_would_refuse_is_changed_at_the_press_of_a_button(
     house: Hospitals, site: Served, visit: Visit
 ) -> None:
-    with visit("ana") as page:
-        page.goto(site.console("/request"))
+    with visit("ana", "/request") as page:
         page.get_by_role("radio", name="The same columns about different people").check()
         page.get_by_role("group", name="Who takes part").wait_for()
         for name in ("age", "ward"):

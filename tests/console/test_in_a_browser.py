@@ -45,8 +45,7 @@ def pressed_surely(page: Page, button: Locator, asked: str = "?", *, sure: bool 
 
 
 def test_signing_in_and_out(site: Site, visit: Visit) -> None:
-    with visit(None) as page:
-        page.goto(site.console("/providers"))
+    with visit(None, "/providers") as page:
         expect(page).to_have_url(re.compile("/console/sign-in"))
         sign_in(page, "ana", "a wrong password")
         expect(page.get_by_role("alert")).to_contain_text("wrong, the account is disabled, or")
@@ -62,13 +61,11 @@ def test_signing_in_and_out(site: Site, visit: Visit) -> None:
 
 def test_whoever_guesses_has_to_wait_and_an_admin_forgets_the_guesses(site: Site, visit: Visit) -> None:
     site.world.accounts.create("eve", PASSWORD)
-    with visit(None) as page:
-        page.goto(site.console("/sign-in"))
+    with visit(None, "/sign-in") as page:
         for guess in range(6):
             sign_in(page, "eve", PASSWORD if guess == 5 else f"wrong guess {guess}")
             expect(page.get_by_role("alert")).to_contain_text("wrong guesses came from here")
-        with visit("root") as admin:
-            admin.goto(site.console("/users"))
+        with visit("root", "/users") as admin:
             row = admin.get_by_role("row").filter(has_text="eve")
             expect(row).to_contain_text("5 wrong guesses in a day")
             admin.get_by_role("button", name="Forget guesses: eve").click()
@@ -78,8 +75,7 @@ def test_whoever_guesses_has_to_wait_and_an_admin_forgets_the_guesses(site: Site
 
 
 def test_a_whole_request_with_the_keyboard_alone(site: Site, visit: Visit) -> None:
-    with visit(None) as page:
-        page.goto(site.console("/request"))
+    with visit(None, "/request") as page:
         page.get_by_role("heading", name="Sign in").wait_for()
         press_to(page, "Name")
         page.keyboard.type("ana")
@@ -123,8 +119,7 @@ def test_a_refused_request_is_changed_and_asked_again(site: Site, visit: Visit) 
     session = world.negotiating(world.asked(attributes=["age", "salary"], budget=100, privacy=wishes))
     lines = ["the request: costs up to 700 cents (bank 700, clinic 0); the budget is 100"]
     session = world.store.sessions.advance(session, Status.REFUSED, lines[0], {"reasons": lines})
-    with visit("ana") as page:
-        page.goto(site.console(f"/sessions/{session.id}"))
+    with visit("ana", f"/sessions/{session.id}") as page:
         expect(page.get_by_role("heading", name="What would be accepted")).to_be_visible()
         expect(page.get_by_text("A budget of 7.00 EUR or more.")).to_be_visible()
         page.get_by_role("link", name="Change and ask again").click()
@@ -147,8 +142,7 @@ def test_a_refused_request_is_changed_and_asked_again(site: Site, visit: Visit) 
 
 def test_the_preview_says_what_is_wrong_and_nothing_is_sent(site: Site, visit: Visit) -> None:
     before = len(site.world.store.sessions.recent("ana"))
-    with visit("ana") as page:
-        page.goto(site.console("/request"))
+    with visit("ana", "/request") as page:
         preview = page.get_by_role("complementary", name="Preview")
         page.get_by_role("checkbox", name="salary").check()
         expect(preview).to_contain_text("purpose: missing")
@@ -169,8 +163,7 @@ def test_the_preview_says_what_is_wrong_and_nothing_is_sent(site: Site, visit: V
 
 
 def test_boundaries_and_weights_go_into_the_request(site: Site, visit: Visit) -> None:
-    with visit("ana") as page:
-        page.goto(site.console("/request"))
+    with visit("ana", "/request") as page:
         page.get_by_role("group", name="bank: customers").get_by_label("salary").check()
         page.get_by_text("Boundaries and weights").click()
         page.get_by_label("salary: never coarser than").fill("500")
@@ -185,8 +178,7 @@ def test_boundaries_and_weights_go_into_the_request(site: Site, visit: Visit) ->
 
 def test_progress_and_the_cut_appear_without_a_reload(site: Site, visit: Visit) -> None:
     session = site.world.running()
-    with visit("ana") as page:
-        page.goto(site.console(f"/sessions/{session.id}"))
+    with visit("ana", f"/sessions/{session.id}") as page:
         page.evaluate("() => { window.untouched = true; }")
         expect(page.get_by_role("heading", name="Progress")).to_be_hidden()
         site.world.progress(session, 3)
@@ -208,8 +200,7 @@ def test_progress_and_the_cut_appear_without_a_reload(site: Site, visit: Visit) 
 
 
 def test_a_new_session_appears_in_the_list_without_a_reload(site: Site, visit: Visit) -> None:
-    with visit("ben") as page:
-        page.goto(site.console("/"))
+    with visit("ben", "/") as page:
         page.get_by_role("heading", name="Sessions").wait_for()
         session = site.world.asked("ben", purpose="billing of ben")
         row = page.get_by_role("row").filter(has_text="billing of ben")
@@ -225,8 +216,7 @@ def test_a_new_session_appears_in_the_list_without_a_reload(site: Site, visit: V
 
 def test_every_reason_of_a_refusal_is_told(site: Site, visit: Visit) -> None:
     session = site.world.refused()
-    with visit("ana") as page:
-        page.goto(site.console(f"/sessions/{session.id}"))
+    with visit("ana", f"/sessions/{session.id}") as page:
         expect(page).to_have_title(f"Session {session.id[:8]} · Masquerade")
         told = page.locator(".problems")
         expect(told).to_contain_text('clinic: user "ana" may not ask')
@@ -239,8 +229,7 @@ def test_every_reason_of_a_refusal_is_told(site: Site, visit: Visit) -> None:
 
 def test_offers_counter_offers_and_the_contract_are_shown(site: Site, visit: Visit) -> None:
     session = site.world.agreed()
-    with visit("ana") as page:
-        page.goto(site.console(f"/sessions/{session.id}"))
+    with visit("ana", f"/sessions/{session.id}") as page:
         expect(page.get_by_text("Counter-offer to all, at most 10.00 EUR:")).to_be_visible()
         expect(page.get_by_role("table", name="Answers in round 2")).to_be_visible()
         page.get_by_text("The contract that all parties signed").click()
@@ -265,8 +254,7 @@ def test_a_strangers_session_is_not_found_as_if_there_were_none(site: Site, visi
 
 def test_admins_see_the_course_of_a_session_and_not_its_release(site: Site, visit: Visit) -> None:
     session = site.world.published()
-    with visit("root", complaints=("404",)) as page:
-        page.goto(site.console(f"/sessions/{session.id}"))
+    with visit("root", f"/sessions/{session.id}", complaints=("404",)) as page:
         expect(page.get_by_role("heading", name=f"Session {session.id[:8]}")).to_be_visible()
         expect(page.get_by_role("link", name="Release and report")).to_have_count(0)
         page.goto(site.console(f"/sessions/{session.id}/release"))
@@ -275,8 +263,7 @@ def test_admins_see_the_course_of_a_session_and_not_its_release(site: Site, visi
 
 
 def test_a_proposal_fills_in_the_form_and_says_why(site: Site, visit: Visit) -> None:
-    with visit("ana") as page:
-        page.goto(site.console("/request"))
+    with visit("ana", "/request") as page:
         page.get_by_text("A proposal to begin with").first.click()
         page.get_by_role("link", name="Fill in this proposal").first.click()
         expect(page.get_by_role("heading", name="Proposed, and why")).to_be_visible()
@@ -288,8 +275,7 @@ def test_a_proposal_fills_in_the_form_and_says_why(site: Site, visit: Visit) -> 
 
 
 def test_joint_keys_are_asked_for_in_the_form_and_shown_with_their_meaning(site: Site, visit: Visit) -> None:
-    with visit("ana") as page:
-        page.goto(site.console("/request"))
+    with visit("ana", "/request") as page:
         page.get_by_role("checkbox", name="job").first.check()
         page.get_by_role("checkbox", name="age").first.check()
         page.get_by_label("Purpose").fill("research")
@@ -316,8 +302,7 @@ def test_a_release_is_shown_and_downloaded(site: Site, visit: Visit) -> None:
     kept = site.world.coordinator.table(site.world.user("ana"), session.id, "csv")
     warnings = site.world.coordinator.summary(site.world.user("ana"), session.id)["warnings"]
     assert warnings
-    with visit("ana") as page:
-        page.goto(site.console(f"/sessions/{session.id}"))
+    with visit("ana", f"/sessions/{session.id}") as page:
         for warning in warnings:  # before anybody goes on to the release
             expect(page.get_by_text(warning)).to_be_visible()
         page.get_by_role("link", name="Release and report").click()
@@ -413,8 +398,7 @@ def test_a_token_is_shown_once_and_opens_the_api_until_it_is_revoked(site: Site,
 
 
 def test_an_admin_adds_a_user_and_one_who_is_disabled_is_out_at_the_next_action(site: Site, visit: Visit) -> None:
-    with visit("root") as admin:
-        admin.goto(site.console("/users"))
+    with visit("root", "/users") as admin:
         admin.get_by_label("Name", exact=True).fill("dora")
         admin.get_by_label("Password", exact=True).fill("too short")
         admin.get_by_role("button", name="Add the account").click()
@@ -423,8 +407,7 @@ def test_an_admin_adds_a_user_and_one_who_is_disabled_is_out_at_the_next_action(
         admin.get_by_role("button", name="Add the account").click()
         row = admin.get_by_role("row").filter(has_text="dora")
         expect(row).to_contain_text("analyst")
-        with visit("dora") as page:
-            page.goto(site.console("/account"))
+        with visit("dora", "/account") as page:
             page.get_by_label("Name of the new token").fill("late")
             pressed_surely(admin, admin.get_by_role("button", name="Disable: dora"))
             expect(row).to_contain_text("disabled")
@@ -438,8 +421,7 @@ def test_an_admin_adds_a_user_and_one_who_is_disabled_is_out_at_the_next_action(
 
 def test_a_password_changes_and_signs_out(site: Site, visit: Visit) -> None:
     site.world.accounts.create("finn", PASSWORD)
-    with visit("finn") as page:
-        page.goto(site.console("/account"))
+    with visit("finn", "/account") as page:
         page.get_by_label("Current password").fill("not this one")
         page.get_by_label("New password").fill("another long one")
         page.get_by_role("button", name="Change the password").click()
@@ -453,8 +435,7 @@ def test_a_password_changes_and_signs_out(site: Site, visit: Visit) -> None:
 
 def test_pages_for_admins_are_for_admins(site: Site, visit: Visit) -> None:
     site.world.published()
-    with visit("root") as page:
-        page.goto(site.console("/ledger"))
+    with visit("root", "/ledger") as page:
         expect(
             page.get_by_role("table", name="What users owe").get_by_role("row").filter(has_text="ana")
         ).to_be_visible()
@@ -497,8 +478,7 @@ def test_pages_for_admins_are_for_admins(site: Site, visit: Visit) -> None:
 
 
 def test_providers_are_searched(site: Site, visit: Visit) -> None:
-    with visit("ana") as page:
-        page.goto(site.console("/providers"))
+    with visit("ana", "/providers") as page:
         parties = page.get_by_role("heading", level=2)
         expect(parties).to_have_text([re.compile("bank"), re.compile("clinic")])
         page.get_by_label("Search").fill("anywhere categorical")

@@ -80,8 +80,7 @@ def test_every_page_of_an_admin_and_the_sign_in_are_usable_by_all(site: Site, vi
             page.goto(site.console(f"/{name}"))
             page.get_by_role("heading", level=1).wait_for()
             found |= every_look(page, name, artefacts)
-    with visit(None) as page:
-        page.goto(site.console("/sign-in?wrong=1"))
+    with visit(None, "/sign-in?wrong=1") as page:
         page.get_by_role("heading", level=1).wait_for()
         found |= every_look(page, "sign-in", artefacts)
     assert found == {}
@@ -100,8 +99,7 @@ def test_the_checks_can_fail(visit: Visit) -> None:
 
 
 def test_the_theme_follows_the_system_until_it_is_chosen(site: Site, visit: Visit) -> None:
-    with visit("ana", theme="dark") as page:
-        page.goto(site.console("/"))
+    with visit("ana", "/", theme="dark") as page:
         dark = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
         page.get_by_role("button", name="Switch between light and dark").click()
         light = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
@@ -112,8 +110,7 @@ def test_the_theme_follows_the_system_until_it_is_chosen(site: Site, visit: Visi
 
 
 def test_the_focus_is_seen_and_starts_with_the_skip_link(site: Site, visit: Visit) -> None:
-    with visit("ana") as page:
-        page.goto(site.console("/account"))
+    with visit("ana", "/account") as page:
         page.get_by_role("heading", level=1).wait_for()
         reached = []
         for _ in range(8):

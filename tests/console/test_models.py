@@ -118,8 +118,7 @@ def test_the_form_shows_what_the_method_needs_and_nothing_else(visit: Visit, sit
 
 def test_a_model_of_survival_is_drawn_with_its_curve(visit: Visit, site: Site, artefacts: Path) -> None:
     done = site.world.published()
-    with visit() as page:
-        page.goto(site.console(f"/sessions/{done.id}"))
+    with visit("ana", f"/sessions/{done.id}") as page:
         asked = page.get_by_text("Duration", exact=True).locator("..")
         expect(asked).to_contain_text("months")
         expect(page.get_by_text("Wished requirement")).to_have_count(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import shutil
 from collections.abc import Iterator
 from itertools import count
@@ -22,9 +24,27 @@ if TYPE_CHECKING:
     import httpx
 
     from conftest import Postgres
+    from masquerade.service import Coordinator
     from service.api_server import Room
+    from service.party_nodes import Folder
+    from service_house import House
 
 _numbers = count()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run each coroutine function in a loop of its own; nothing that is waited for takes this long."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+
+    async def bounded() -> None:
+        async with asyncio.timeout(300):
+            await pyfuncitem.obj(**given)
+
+    asyncio.run(bounded())
+    return True
 
 
 def _new_schema(postgres: Postgres) -> str:
@@ -109,6 +129,22 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trial")
     make_trial(folder, ["coordinator", "bank", "clinic"])
     return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """A folder with a node's files for each party."""
+    from service.party_nodes import Folder
+
+    return Folder(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def coordinator(house: House) -> Iterator[Coordinator]:
+    """The coordinator of a module's house, which knows the parties and a user."""
+    with house.coordinator() as made:
+        house.known(made, house.user("ana"))
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Self
 
 PATIENCE = 900  # seconds; nobody waits so long
 
@@ -13,6 +14,12 @@ class Gate:
 
     def __init__(self) -> None:
         self.entered, self.opened = threading.Event(), threading.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.opened.set()
 
     def hold(self) -> None:
         self.entered.set()

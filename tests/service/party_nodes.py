@@ -7,6 +7,7 @@ and are reached in memory, unless their folder says TLS; processes are reached o
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -71,6 +72,11 @@ def trust_of(name: str) -> TrustStore:
     return TrustStore({other: who.certificate for other, who in PEOPLE.items() if other != name})
 
 
+def refused(answer: object) -> Refusal:
+    assert isinstance(answer, Refusal), answer
+    return answer
+
+
 def wish(**changes: Any) -> Request:
     return read_request(dict(WISH) | changes).asked_by("ana")
 
@@ -105,6 +111,11 @@ class Folder:
 
     def state(self, name: str) -> Path:
         return self.path / name / "state"
+
+    def audited(self, name: str, event: str) -> list[dict[str, Any]]:
+        """The fields of each such event in a node's audit log."""
+        lines = map(json.loads, (self.state(name) / "audit.jsonl").read_text().splitlines())
+        return [line["fields"] for line in lines if line["event"] == event]
 
     def write_tables(self, salary: int = 30, people: int = COMMON) -> None:
         """The same people at both, and a few at one only."""

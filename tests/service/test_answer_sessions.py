@@ -27,13 +27,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield house
 
 
-@pytest.fixture(scope="module")
-def coordinator(house: House) -> Iterator[Coordinator]:
-    with house.coordinator() as coordinator:
-        house.known(coordinator, house.user("ana"))
-        yield coordinator
-
-
 def asked(**changes: Any) -> dict[str, Any]:
     """A question about two sets of columns, one of them of both parties."""
     method = {"name": "joint-keys", "sets": [["job", "town"], ["salary", "town"]], "least_records": 20, **changes}

@@ -28,13 +28,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield house
 
 
-@pytest.fixture(scope="module")
-def coordinator(house: House) -> Iterator[Coordinator]:
-    with house.coordinator() as coordinator:
-        house.known(coordinator, house.user("ana"))
-        yield coordinator
-
-
 @pytest.fixture
 def bank(house: House) -> Iterator[NodeInMemory]:
     """The bank; whatever becomes of it, there is one again in the end."""

@@ -149,7 +149,7 @@ def test_an_attempt_that_is_cancelled_knows_that_its_session_was_moved(
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_a_delivery_that_has_begun_is_over_before_its_run_is(
+async def test_a_delivery_that_has_begun_is_over_before_its_run_is(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, begun: bool
 ) -> None:
     session, gate, delivered = claimed(coordinator), Gate(), threading.Event()
@@ -165,24 +165,21 @@ def test_a_delivery_that_has_begun_is_over_before_its_run_is(
     deal = dealt(request(**{"class": None}))
     contract = msgspec.structs.replace(contract_of(session), deal=deal)
 
-    async def part() -> None:
-        publisher = coordinator.context.publisher
-        threads = 0 if begun else 2
-        others = [asyncio.wrap_future(publisher._computing.submit(gate.hold)) for _ in range(threads)]
-        made = Assembled(session, contract, None, {})  # type: ignore[arg-type]
-        publishing = asyncio.create_task(publisher.publish(made))
-        await gate.reached()
-        await asyncio.sleep(0)
-        publishing.cancel()
-        if begun:
-            gate.open_soon()
-        with pytest.raises(asyncio.CancelledError):
-            await publishing
-        assert delivered.is_set() is begun
-        gate.opened.set()
-        await asyncio.gather(*others)
-
-    asyncio.run(part())
+    publisher = coordinator.context.publisher
+    threads = 0 if begun else 2
+    others = [asyncio.wrap_future(publisher._computing.submit(gate.hold)) for _ in range(threads)]
+    made = Assembled(session, contract, None, {})  # type: ignore[arg-type]
+    publishing = asyncio.create_task(publisher.publish(made))
+    await gate.reached()
+    await asyncio.sleep(0)
+    publishing.cancel()
+    if begun:
+        gate.open_soon()
+    with pytest.raises(asyncio.CancelledError):
+        await publishing
+    assert delivered.is_set() is begun
+    gate.opened.set()
+    await asyncio.gather(*others)
     assert delivered.is_set() is begun
 
 
@@ -193,43 +190,37 @@ def cancelled(coordinator: Coordinator, status: Status) -> SessionRecord:
     return coordinator.store.sessions.advance(claimed(coordinator), status, "for a test")
 
 
-def test_what_was_called_off_ends_in_peace_however_often_somebody_looks(coordinator: Coordinator) -> None:
+async def test_what_was_called_off_ends_in_peace_however_often_somebody_looks(coordinator: Coordinator) -> None:
     session = cancelled(coordinator, Status.CANCELLED)
 
-    async def part() -> None:
-        scheduler, may_end, told = scheduler_of(coordinator), asyncio.Event(), False
+    scheduler, may_end, told = scheduler_of(coordinator), asyncio.Event(), False
 
-        async def carried() -> None:
-            nonlocal told
-            try:
-                await asyncio.Event().wait()
-            finally:  # the parties are told
-                await may_end.wait()
-                told = True
+    async def carried() -> None:
+        nonlocal told
+        try:
+            await asyncio.Event().wait()
+        finally:  # the parties are told
+            await may_end.wait()
+            told = True
 
-        task = scheduler.running[session.id] = asyncio.create_task(carried())
-        await asyncio.sleep(0)
-        for _ in range(3):
-            await scheduler.look()
-        may_end.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert told
-
-    asyncio.run(part())
+    task = scheduler.running[session.id] = asyncio.create_task(carried())
+    await asyncio.sleep(0)
+    for _ in range(3):
+        await scheduler.look()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert told
 
 
-def test_what_failed_by_itself_is_not_called_off_before_it_has_told_so(coordinator: Coordinator) -> None:
+async def test_what_failed_by_itself_is_not_called_off_before_it_has_told_so(coordinator: Coordinator) -> None:
     session = cancelled(coordinator, Status.FAILED)
 
-    async def part() -> None:
-        scheduler, told = scheduler_of(coordinator), asyncio.Event()
-        task = scheduler.running[session.id] = asyncio.create_task(_ends(told))
-        await scheduler.look()
-        told.set()
-        await task
-
-    asyncio.run(part())
+    scheduler, told = scheduler_of(coordinator), asyncio.Event()
+    task = scheduler.running[session.id] = asyncio.create_task(_ends(told))
+    await scheduler.look()
+    told.set()
+    await task
 
 
 async def _ends(told: asyncio.Event) -> None:

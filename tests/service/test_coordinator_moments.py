@@ -15,6 +15,8 @@ from masquerade.service import Coordinator, SessionRecord, Status
 from masquerade.service.coordinator import publish
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.release_files import ReleaseFiles
+from service.coordinators import dataset_of
+from service.gates import Gate
 from service_house import PATIENCE, House, wait_until
 
 SILENCE = 20  # seconds: a party that lives is never silent so long, however busy the machine
@@ -36,13 +38,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield house
 
 
-@pytest.fixture(scope="module")
-def coordinator(house: House) -> Iterator[Coordinator]:
-    with house.coordinator() as coordinator:
-        house.known(coordinator, house.user("ana"))
-        yield coordinator
-
-
 def with_clinic(house: House, **changes: Any) -> dict[str, Any]:
     """A request that no other test has made, so that no cache answers it."""
     wish = house.request(privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": next(_ks)}])
@@ -54,23 +49,6 @@ def without_clinic(house: House) -> dict[str, Any]:
     wish = house.request(attributes=qid, privacy=[{"model": "k-anonymity", "qid": qid, "k": next(_ks)}])
     del wish["class"]
     return wish
-
-
-class Gate:
-    """Holds whoever comes through, until it is opened."""
-
-    def __init__(self) -> None:
-        self.entered, self._open = threading.Event(), threading.Event()
-
-    def __enter__(self) -> Gate:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._open.set()
-
-    def hold(self) -> None:
-        self.entered.set()
-        self._open.wait(PATIENCE)
 
 
 @contextmanager
@@ -167,8 +145,7 @@ def test_a_frozen_party_is_given_up_and_named_and_the_queue_goes_on(
         assert house.finished(coordinator, other.id).status is Status.PUBLISHED
         done = house.finished(coordinator, asked.id)
         assert done.status is Status.FAILED
-        assert done.cause is not None
-        assert done.cause.startswith("party clinic: ")
+        assert (done.cause or "").startswith("party clinic: ")
         problems = [e.data for e in coordinator.events(ana, asked.id) if e.kind == "problem"]
         assert {each["party"] for each in problems} == {"clinic"}
     # What waited for it is done once it thaws: other sessions of a party outlive its failures.
@@ -193,11 +170,11 @@ def test_what_changes_after_the_signatures_is_refused_by_name_and_leaves_the_cac
     try:
         asked = coordinator.ask(ana, without_clinic(house))
         wait_until(lambda: coordinator.session(ana, asked.id).status is Status.QUEUED, "it is signed")
-        before = _published(coordinator, "bank")
+        before = dataset_of(coordinator, "bank").card.snapshot
         house.write_table("bank", change="one person less")
         house.write_node("shop", purposes=["marketing"])
-        wait_until(lambda: _published(coordinator, "bank")[0] != before[0], "the bank's new table is told")
-        wait_until(lambda: _published(coordinator, "shop")[1] == ("marketing",), "the shop's policy is told")
+        wait_until(lambda: dataset_of(coordinator, "bank").card.snapshot != before, "the bank's new table is told")
+        wait_until(lambda: dataset_of(coordinator, "shop").purposes == ("marketing",), "the shop's policy is told")
     finally:
         del coordinator.directory.slots
     coordinator.wakeup.ring()
@@ -212,15 +189,8 @@ def test_what_changes_after_the_signatures_is_refused_by_name_and_leaves_the_cac
     assert coordinator.table(ana, kept.id).is_file()  # who has it keeps it
 
     house.write_node("shop")
-    wait_until(lambda: _published(coordinator, "shop")[1] == ("*",), "the shop publishes its old policy")
+    wait_until(lambda: dataset_of(coordinator, "shop").purposes == ("*",), "the shop publishes its old policy")
     again = house.finished(coordinator, coordinator.ask(ana, wish).id)
     assert again.status is Status.PUBLISHED
     assert again.terms_hash != kept.terms_hash
     assert coordinator.release(ana, again.id).rows == coordinator.release(ana, kept.id).rows - 1
-
-
-def _published(coordinator: Coordinator, party: str) -> tuple[str | None, tuple[str, ...]]:
-    """The commitment to a party's table, and the purposes that it allows."""
-    published = coordinator.directory.published(party)
-    assert published is not None
-    return published.datasets[0].card.snapshot, published.datasets[0].purposes

@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from masquerade.service.coordinator.sign import Signer
 from masquerade.service.session_states import COMPUTING
 from masquerade.service.store import database
 from masquerade.service.store.releases import Releases
+from service.gates import Gate
 from service_house import PATIENCE, House, Ports, wait_until
 
 pytestmark = pytest.mark.system
@@ -124,26 +124,6 @@ def wish(house: House, **changes: Any) -> dict[str, Any]:
     return house.request(privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": next(_ks)}]) | changes
 
 
-class Gate:
-    """Holds whoever comes through, until it is opened."""
-
-    def __init__(self) -> None:
-        self.entered, self._open = threading.Event(), threading.Event()
-
-    def __enter__(self) -> Gate:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.open()
-
-    def open(self) -> None:
-        self._open.set()
-
-    def hold(self) -> None:
-        self.entered.set()
-        self._open.wait(PATIENCE)
-
-
 # --- outages ---
 
 
@@ -210,8 +190,8 @@ def test_what_runs_and_what_is_negotiated_goes_on_when_the_database_is_back(
         before = interrupted()
         server.fall()
         try:
-            working.open()
-            signing.open()
+            working.opened.set()
+            signing.opened.set()
             wait_until(lambda: interrupted() > before, "the attempt cannot be stored")
             told = coordinator.health()
             assert (told["ready"], told["database"], told["running"]) == (False, "does not answer", None)
@@ -247,7 +227,7 @@ def test_a_last_attempt_that_could_not_be_stored_fails_for_that_cause_and_leaves
         before = interrupted()
         server.fall()
         try:
-            written.open()
+            written.opened.set()
             wait_until(lambda: interrupted() > before, "the release cannot be stored")
         finally:
             server.start()
@@ -282,7 +262,7 @@ def test_an_outage_that_is_over_before_the_parties_are_done_costs_nothing(
         finally:
             server.start()
         wait_until(lambda: not coordinator.background.outage.lasts, "the database is back")
-        handing_in.open()
+        handing_in.opened.set()
         done = house.finished(coordinator, asked.id)
         assert (done.status, done.cause, done.attempts) == (Status.PUBLISHED, None, 1)
 
@@ -327,7 +307,7 @@ def test_a_database_that_can_only_be_read_is_told_and_waited_for(house: House, m
             other.isolation_level = None
             wait_until(lambda: begun(other), "the database can be locked")
             with impatient(coordinator.store._database.engine):
-                written.open()
+                written.opened.set()
                 wait_until(lambda: interrupted() > before, "the release cannot be stored")
                 wait_until(lambda: told(coordinator) == (False, "cannot be written", 1), "the trouble is told")
             other.execute("ROLLBACK")
@@ -416,7 +396,7 @@ def test_a_second_coordinator_is_refused_and_disturbs_nothing(
         ended(server, lost)
         wait_until(lambda: holders(server) - lost, "the right is held by another connection")
         assert "another coordinator uses" in refused(house)
-        working.open()
+        working.opened.set()
         done = house.finished(coordinator, asked.id)
         assert (done.status, done.cause, done.attempts) == (Status.PUBLISHED, None, 1)
     assert holders(server) == set()

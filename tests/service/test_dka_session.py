@@ -14,6 +14,7 @@ import masquerade as mq
 from masquerade.errors import ParameterError
 from masquerade.service import Coordinator, SessionRecord, Status
 from parties_here import parties_here
+from service.coordinators import signed_by_all
 from service_house import House
 
 METHOD = {"name": "dka-datafly"}
@@ -51,13 +52,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield house
 
 
-@pytest.fixture(scope="module")
-def coordinator(house: House) -> Iterator[Coordinator]:
-    with house.coordinator() as coordinator:
-        house.known(coordinator, house.user("ana"))
-        yield coordinator
-
-
 def wish(house: House, attributes: list[str], **changes: Any) -> dict[str, Any]:
     privacy = [{"model": "k-anonymity", "qid": [name for name in attributes if name != "disease"], "k": 6}]
     return house.request(**{"class": None, "attributes": attributes, "privacy": privacy, "algorithm": METHOD} | changes)
@@ -84,8 +78,7 @@ def test_two_parties_make_the_release_of_the_command(
     assert "argmax" not in summary  # nobody's scores were compared
     assert summary["common_records"] == summary["released"] + summary["suppressed"] == 160
     assert all(each["holds"] for each in summary["requirements"])
-    contract = coordinator.contract(ana, done.id)
-    assert contract is not None
+    contract = signed_by_all(coordinator, ana, done.id)
     assert contract["deal"]["terms"]["method"] == FULL
 
     released = rows(coordinator.table(ana, done.id))

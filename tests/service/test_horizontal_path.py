@@ -14,6 +14,7 @@ import pytest
 from masquerade.errors import ParameterError
 from masquerade.service import Coordinator, SessionRecord, Status
 from service.commands import masquerade
+from service.coordinators import dataset_of, signed_by_all
 from service_hospitals import WARDS, Hospitals
 from service_house import wait_until
 
@@ -30,13 +31,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
         yield house
 
 
-@pytest.fixture(scope="module")
-def coordinator(house: Hospitals) -> Iterator[Coordinator]:
-    with house.coordinator() as coordinator:
-        house.known(coordinator, house.user("ana"))
-        yield coordinator
-
-
 def test_hospitals_publish_together_with_the_strictest_of_all(house: Hospitals, coordinator: Coordinator) -> None:
     ana = house.user("ana")
     asked = coordinator.ask(ana, house.request())
@@ -51,8 +45,7 @@ def test_hospitals_publish_together_with_the_strictest_of_all(house: Hospitals, 
     for column in ("disease", "survived"):
         assert Counter(row[column] for row in rows) == Counter(record[column] for record in everybody)
 
-    contract = coordinator.contract(ana, done.id)
-    assert contract is not None
+    contract = signed_by_all(coordinator, ana, done.id)
     terms = contract["deal"]["terms"]
     assert terms["m"] == 2  # west's least, although one was asked for
     assert {part["k"] for part in terms["requirements"] if "k" in part} == {7}  # south's least
@@ -74,22 +67,11 @@ def test_hospitals_publish_together_with_the_strictest_of_all(house: Hospitals, 
     assert "m-privacy" in coordinator.report(ana, done.id).read_text()
 
 
-def test_the_same_request_again_comes_from_the_cache(house: Hospitals, coordinator: Coordinator) -> None:
-    done = publish(house, coordinator, attributes=["age", "ward"], privacy=[k_of(8)])
-    again = publish(house, coordinator, attributes=["age", "ward"], privacy=[k_of(8)])
-    assert again.id != done.id
-    assert released(coordinator, again) == released(coordinator, done)
-    ana = house.user("ana")
-    kinds = {event.kind for event in coordinator.events(ana, again.id)}
-    assert "progress" not in kinds
-
-
 def test_a_part_of_the_hospitals_may_be_named(house: Hospitals, coordinator: Coordinator) -> None:
     done = publish(house, coordinator, parties=["south", "north"], m=1)
     assert done.providers == ("north", "south")
     assert len(released(coordinator, done)) == 240
-    contract = coordinator.contract(house.user("ana"), done.id)
-    assert contract is not None
+    contract = signed_by_all(coordinator, house.user("ana"), done.id)
     assert contract["deal"]["terms"]["m"] == 1
 
 
@@ -186,12 +168,8 @@ def test_a_preview_says_who_would_publish_together(house: Hospitals, coordinator
 def test_a_person_sees_what_leaves_before_it_is_signed(house: Hospitals, coordinator: Coordinator) -> None:
     ana = house.user("ana")
 
-    def purposes() -> tuple[str, ...]:
-        published = coordinator.directory.published("south")
-        return published.datasets[0].purposes if published is not None else ()
-
     house.write_node("south", needs_approval=True, purposes=["approval"])
-    wait_until(lambda: purposes() == ("approval",), "south publishes its new policy")
+    wait_until(lambda: dataset_of(coordinator, "south").purposes == ("approval",), "south publishes its new policy")
     try:
         asked = coordinator.ask(ana, house.request(privacy=[k_of(11)], purpose="approval"))
         wait_until(
@@ -214,7 +192,7 @@ def test_a_person_sees_what_leaves_before_it_is_signed(house: Hospitals, coordin
         assert (done.status, done.cause) == (Status.PUBLISHED, None)
     finally:
         house.write_node("south")
-        wait_until(lambda: purposes() == ("*",), "south publishes its old policy")
+        wait_until(lambda: dataset_of(coordinator, "south").purposes == ("*",), "south publishes its old policy")
 
 
 def test_boundaries_of_a_request_hold_for_all_hospitals(house: Hospitals, coordinator: Coordinator) -> None:
@@ -225,8 +203,7 @@ def test_boundaries_of_a_request_hold_for_all_hospitals(house: Hospitals, coordi
     summary = coordinator.summary(coordinator.store.users.get("ana"), done.id)
     assert summary["suppressed"] == 300 - len(rows)
     assert summary["metrics"]["violations"] == 0
-    contract = coordinator.contract(house.user("ana"), done.id)
-    assert contract is not None
+    contract = signed_by_all(coordinator, house.user("ana"), done.id)
     assert contract["deal"]["terms"]["attributes"] == [{"name": "age", "max_width": "16", "weight": "2"}]
     for age in {row["age"] for row in rows}:
         low, high = (float(end) for end in age.strip("[)").split(", "))

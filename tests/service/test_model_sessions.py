@@ -17,6 +17,7 @@ from masquerade.errors import NotFound, ParameterError
 from masquerade.jobs import predict
 from masquerade.service import Coordinator, SessionRecord, SignedContract, Status, described, preview
 from masquerade.service.coordinator.coordinator import summaries
+from service.coordinators import signed_by_all
 from service_hospitals import Hospitals
 from service_house import write
 
@@ -59,13 +60,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
         yield house
 
 
-@pytest.fixture(scope="module")
-def coordinator(house: Hospitals) -> Iterator[Coordinator]:
-    with house.coordinator() as coordinator:
-        house.known(coordinator, house.user("ana"))
-        yield coordinator
-
-
 def asked(house: Hospitals, **changes: Any) -> dict[str, Any]:
     usual = {"attributes": ["age", "cost", "ward"], "algorithm": {"name": "logistic"}}
     request = house.request(**{**usual, **changes})
@@ -87,8 +81,7 @@ def test_hospitals_learn_the_model_of_all_their_records(house: Hospitals, coordi
     assert set(model["coefficients"]) == {"age", "cost", "ward"}
     check_gradient(model, everybody)
 
-    contract = coordinator.contract(ana, done.id)
-    assert contract is not None
+    contract = signed_by_all(coordinator, ana, done.id)
     deal = contract["deal"]
     assert deal["terms"]["method"]["name"] == "logistic"
     assert deal["terms"]["requirements"] == []
@@ -132,8 +125,7 @@ def test_hospitals_learn_how_long_people_live(house: Hospitals, coordinator: Coo
     assert summary["curves"]["survival"]
     assert "Survival curves" in coordinator.report(ana, done.id).read_text()
 
-    contract = coordinator.contract(ana, done.id)
-    assert contract is not None
+    contract = signed_by_all(coordinator, ana, done.id)
     roles = {each["name"]: each["role"] for each in contract["deal"]["terms"]["columns"]}
     assert roles == {"age": "attribute", "cost": "attribute", "months": "duration", "died": "event"}
 

@@ -22,16 +22,11 @@ from masquerade.service.ledger import ReleaseRecord, append
 from masquerade.service.snapshot import KEY_BYTES
 from masquerade.service.wire.control import Signature
 from masquerade.service.wire.peers import TLS
-from service.party_nodes import PEOPLE, Folder, run, wish, world
+from service.party_nodes import PEOPLE, Folder, refused, run, wish, world
 
 Capture = pytest.CaptureFixture[str]
 
 NEUTRAL = "customers cannot be released now; its steward can see why"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
 
 
 def released(dataset: str = "customers", at: int = 0) -> ReleaseRecord:
@@ -100,48 +95,38 @@ def test_a_damaged_line_is_told_at_the_start_by_doctor_and_by_the_ledger(folder:
         assert (answer.code, answer.problems) == (2, [wrong])
 
 
-def test_a_ledger_that_was_changed_under_a_running_node(folder: Folder) -> None:
+async def test_a_ledger_that_was_changed_under_a_running_node(folder: Folder) -> None:
     ledger = released_before(folder, "customers", "others")
 
-    async def part() -> None:
-        async with world(folder) as both:
-            coordinator = both.coordinator
-            contract = coordinator.draw_up(await coordinator.deal())
-            whole = ledger.read_bytes()
-            ledger.write_bytes(whole.replace(b'"k":4', b'"k":2', 1))
-            with structlog.testing.capture_logs() as logs:
-                for answer in (
-                    await coordinator.offer("bank", wish()),
-                    await coordinator.ask_signature("bank", contract),
-                ):
-                    assert isinstance(answer, Refusal)
-                    assert answer.reasons == (NEUTRAL,)
-                    assert not answer.busy
-            told = [entry for entry in logs if entry["log_level"] == "error"]
-            wrong = f"{ledger}: line 1: wrong hash: the line was changed after it was written"
-            assert [entry["problems"] for entry in told] == [[wrong]] * 2
-            # A line for another dataset that is gone may have been one of ours.
-            ledger.write_bytes(whole.splitlines(keepends=True)[0])
-            assert isinstance(await coordinator.offer("bank", wish()), Refusal)
-            ledger.write_bytes(whole)
-            assert isinstance(await coordinator.offer("bank", wish()), Offer)
-            assert isinstance(await coordinator.ask_signature("bank", contract), Signature)
-
-    run(part())
+    async with world(folder) as both:
+        coordinator = both.coordinator
+        contract = coordinator.draw_up(await coordinator.deal())
+        whole = ledger.read_bytes()
+        ledger.write_bytes(whole.replace(b'"k":4', b'"k":2', 1))
+        with structlog.testing.capture_logs() as logs:
+            for answer in (await coordinator.offer("bank", wish()), await coordinator.ask_signature("bank", contract)):
+                assert isinstance(answer, Refusal)
+                assert answer.reasons == (NEUTRAL,)
+                assert not answer.busy
+        told = [entry for entry in logs if entry["log_level"] == "error"]
+        wrong = f"{ledger}: line 1: wrong hash: the line was changed after it was written"
+        assert [entry["problems"] for entry in told] == [[wrong]] * 2
+        # A line for another dataset that is gone may have been one of ours.
+        ledger.write_bytes(whole.splitlines(keepends=True)[0])
+        assert isinstance(await coordinator.offer("bank", wish()), Refusal)
+        ledger.write_bytes(whole)
+        assert isinstance(await coordinator.offer("bank", wish()), Offer)
+        assert isinstance(await coordinator.ask_signature("bank", contract), Signature)
 
 
-def test_no_session_is_prepared_without_a_whole_ledger(folder: Folder) -> None:
+async def test_no_session_is_prepared_without_a_whole_ledger(folder: Folder) -> None:
     ledger = released_before(folder, "customers")
 
-    async def part() -> None:
-        async with world(folder) as both:
-            contract = await both.coordinator.signed()
-            damage(ledger, 1, b"{}")
-            refusal = await both.coordinator.prepare("bank", contract)
-            assert isinstance(refusal, Refusal)
-            assert refusal.reasons == (NEUTRAL,)
-
-    run(part())
+    async with world(folder) as both:
+        contract = await both.coordinator.signed()
+        damage(ledger, 1, b"{}")
+        refusal = refused(await both.coordinator.prepare("bank", contract))
+        assert refusal.reasons == (NEUTRAL,)
     assert ledger.read_bytes() == b"{}\n"
 
 
@@ -246,28 +231,25 @@ def test_a_ledger_that_is_set_aside(folder: Folder) -> None:
     assert Ledger.load(ledger) == Ledger()
 
 
-def test_addresses_that_there_are_not(folder: Folder) -> None:
+async def test_addresses_that_there_are_not(folder: Folder) -> None:
     folder.network = TLS  # with headers
 
-    async def part() -> None:
-        async with world(folder, "bank") as here:
-            for who in ("coordinator", "clinic"):
-                async with here.http(who, "bank") as peer:
-                    for method, path, status, title, allowed in (
-                        ("GET", "/v1/nothing", 404, "Not Found", None),
-                        ("GET", "/", 404, "Not Found", None),
-                        ("DELETE", "/v1/offers", 405, "Method Not Allowed", "POST"),
-                    ):
-                        answer = await peer._http.request(method, path, extensions={"sni_hostname": "bank"})
-                        assert answer.status_code == status
-                        assert answer.headers["content-type"] == "application/problem+json"
-                        assert answer.headers.get("allow") == allowed
-                        told = answer.json()
-                        assert (told["status"], told["title"]) == (status, title)
-                        assert told["detail"].startswith(f"{method} {path}: ")
-                        assert told["problems"] == [told["detail"]]
-
-    run(part())
+    async with world(folder, "bank") as here:
+        for who in ("coordinator", "clinic"):
+            async with here.http(who, "bank") as peer:
+                for method, path, status, title, allowed in (
+                    ("GET", "/v1/nothing", 404, "Not Found", None),
+                    ("GET", "/", 404, "Not Found", None),
+                    ("DELETE", "/v1/offers", 405, "Method Not Allowed", "POST"),
+                ):
+                    answer = await peer._http.request(method, path, extensions={"sni_hostname": "bank"})
+                    assert answer.status_code == status
+                    assert answer.headers["content-type"] == "application/problem+json"
+                    assert answer.headers.get("allow") == allowed
+                    told = answer.json()
+                    assert (told["status"], told["title"]) == (status, title)
+                    assert told["detail"].startswith(f"{method} {path}: ")
+                    assert told["problems"] == [told["detail"]]
 
 
 def test_a_stopped_node_goes_on_with_its_chain(folder: Folder) -> None:

@@ -19,8 +19,7 @@ from masquerade.audit import verify
 from masquerade.errors import PeerError, Problem
 from masquerade.net import Agreement, PartyAddress
 from masquerade.service import Ledger, SignedContract
-from masquerade.service.agree.terms import Refusal
-from service.party_nodes import PEOPLE, Coordinator, Folder, http, run, wish
+from service.party_nodes import PEOPLE, Coordinator, Folder, http, refused, run, wish
 
 pytestmark = pytest.mark.system
 
@@ -115,15 +114,13 @@ def test_a_killed_node_is_named_and_starts_again(folder: Folder, started: dict[s
 
     async def again() -> None:
         async with talking(started) as coordinator:
-            refusal = await coordinator.prepare("bank", contract)
-            assert isinstance(refusal, Refusal)
+            refusal = refused(await coordinator.prepare("bank", contract))
             assert refusal.reasons == ("this contract has run before; a contract runs once",)
             retry = await coordinator.sign(coordinator.draw_up(contract.deal, contract.expiry, 2))
             release = await coordinator.release(retry)
             assert release.rows == 60
             await coordinator.ended("bank", retry)
-            other = await coordinator.offer("bank", wish(attributes=["age", "job"]))
-            assert isinstance(other, Refusal)
+            other = refused(await coordinator.offer("bank", wish(attributes=["age", "job"])))
             assert "already released" in other.reasons[0]
 
     run(again())
@@ -137,24 +134,23 @@ def test_a_killed_node_is_named_and_starts_again(folder: Folder, started: dict[s
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_node_that_is_stopped_says_so(folder: Folder, started: dict[str, Served], number: signal.Signals) -> None:
-    async def part() -> None:
-        async with talking(started) as coordinator:
-            contract = await coordinator.signed(wish(show_progress=True))
-            async with coordinator.listening() as listener:
-                addresses = await coordinator.prepare_all(contract)
-                await coordinator.start_all(contract, listener, addresses)
-                peers = [PartyAddress(party, addresses[party]) for party in contract.parties]
-                async with listener.connect(peers, Agreement(contract.hash)) as channels:
-                    await handed_in(coordinator, contract)
-                    code = await asyncio.to_thread(started["bank"].end, number)
-                    assert code == 0
-                    failure: PeerError = await channels["bank"].failure()
-                    assert str(failure) == "party bank: was stopped"
-                    end = await coordinator.ended("clinic", contract)
-                    assert (end.culprit, end.problems) == ("bank", (Problem("was stopped", party="bank"),))
-
-    run(part())
+async def test_a_node_that_is_stopped_says_so(
+    folder: Folder, started: dict[str, Served], number: signal.Signals
+) -> None:
+    async with talking(started) as coordinator:
+        contract = await coordinator.signed(wish(show_progress=True))
+        async with coordinator.listening() as listener:
+            addresses = await coordinator.prepare_all(contract)
+            await coordinator.start_all(contract, listener, addresses)
+            peers = [PartyAddress(party, addresses[party]) for party in contract.parties]
+            async with listener.connect(peers, Agreement(contract.hash)) as channels:
+                await handed_in(coordinator, contract)
+                code = await asyncio.to_thread(started["bank"].end, number)
+                assert code == 0
+                failure: PeerError = await channels["bank"].failure()
+                assert str(failure) == "party bank: was stopped"
+                end = await coordinator.ended("clinic", contract)
+                assert (end.culprit, end.problems) == ("bank", (Problem("was stopped", party="bank"),))
     found = verify(folder.state("bank") / "audit.jsonl", certificates=[PEOPLE["bank"].certificate])
     found.insist()
     assert (found.unfinished, found.sealed_up_to) == (0, found.records)

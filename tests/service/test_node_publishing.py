@@ -29,7 +29,7 @@ from masquerade.service.node.datasets import LONGEST, MOST, OFFER_STANDS, KeptRe
 from masquerade.service.node.state import Snapshots
 from masquerade.service.wire.control import Pending, Published
 from masquerade.service.wire.peers import caller
-from service.party_nodes import PEOPLE, Folder, now, run, trust_of, wish, world
+from service.party_nodes import PEOPLE, Folder, now, refused, trust_of, wish, world
 from service_house import write
 
 
@@ -76,92 +76,79 @@ def snapshot(published: Published) -> str:
     return found
 
 
-def test_changes_are_pushed(folder: Folder) -> None:
-    async def part() -> None:
-        async with party_server(folder) as server, world(folder, "bank"):
-            first = await server.next(0)
-            assert (first.party, first.replaced, first.datasets[0].purposes) == ("bank", (), ("research",))
-            folder.write_tables(salary=33)
-            second = await server.next(1)
-            assert second.replaced == (snapshot(first),)
-            assert second.datasets[0].card.schema == first.datasets[0].card.schema
-            folder.write_conf("bank", purposes=["research", "teaching"])
-            third = await server.next(2)
-            assert third.datasets[0].purposes == ("research", "teaching")
-            assert snapshot(third) == snapshot(second)
-            taxonomy = folder.path / "bank" / "job.csv"
-            write(taxonomy, taxonomy.read_text().replace("Office", "Desk"))
-            fourth = await server.next(3)
-            assert fourth.datasets[0].card.schema != first.datasets[0].card.schema
-            folder.write_tables(salary=30)
-            fifth = await server.next(4)
-            assert snapshot(fifth) == snapshot(first)
-            assert fifth.replaced == (snapshot(second),)  # what is back is no longer replaced
-
-    run(part())
+async def test_changes_are_pushed(folder: Folder) -> None:
+    async with party_server(folder) as server, world(folder, "bank"):
+        first = await server.next(0)
+        assert (first.party, first.replaced, first.datasets[0].purposes) == ("bank", (), ("research",))
+        folder.write_tables(salary=33)
+        second = await server.next(1)
+        assert second.replaced == (snapshot(first),)
+        assert second.datasets[0].card.schema == first.datasets[0].card.schema
+        folder.write_conf("bank", purposes=["research", "teaching"])
+        third = await server.next(2)
+        assert third.datasets[0].purposes == ("research", "teaching")
+        assert snapshot(third) == snapshot(second)
+        taxonomy = folder.path / "bank" / "job.csv"
+        write(taxonomy, taxonomy.read_text().replace("Office", "Desk"))
+        fourth = await server.next(3)
+        assert fourth.datasets[0].card.schema != first.datasets[0].card.schema
+        folder.write_tables(salary=30)
+        fifth = await server.next(4)
+        assert snapshot(fifth) == snapshot(first)
+        assert fifth.replaced == (snapshot(second),)  # what is back is no longer replaced
 
 
-def test_a_broken_change_is_not_taken_over(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
-    async def part() -> None:
-        async with party_server(folder) as server, world(folder, "bank") as here:
-            await server.next(0)
-            before = folder.conf("bank").read_text()
-            write(folder.conf("bank"), before.replace("least_k = 3", "least_k = 0"))
-            while "policy.least_k: must be a whole number" not in capsys.readouterr().out:
-                await asyncio.sleep(0.05)
-            assert isinstance(await here.coordinator.offer("bank", wish()), Offer)
-            write(folder.conf("bank"), before.replace("least_k = 3", "least_k = 9"))
-            while True:
-                offer = await here.coordinator.offer("bank", wish())
-                assert isinstance(offer, Offer)
-                if "k-anonymity (k = 9) over age, job" in map(str, offer.parts):
-                    break
-                await asyncio.sleep(0.05)
-
-    run(part())
+async def test_a_broken_change_is_not_taken_over(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    async with party_server(folder) as server, world(folder, "bank") as here:
+        await server.next(0)
+        before = folder.conf("bank").read_text()
+        write(folder.conf("bank"), before.replace("least_k = 3", "least_k = 0"))
+        while "policy.least_k: must be a whole number" not in capsys.readouterr().out:
+            await asyncio.sleep(0.05)
+        assert isinstance(await here.coordinator.offer("bank", wish()), Offer)
+        write(folder.conf("bank"), before.replace("least_k = 3", "least_k = 9"))
+        while True:
+            offer = await here.coordinator.offer("bank", wish())
+            assert isinstance(offer, Offer)
+            if "k-anonymity (k = 9) over age, job" in map(str, offer.parts):
+                break
+            await asyncio.sleep(0.05)
 
 
-def test_a_tightened_policy_counts_while_its_table_is_away(folder: Folder) -> None:
+async def test_a_tightened_policy_counts_while_its_table_is_away(folder: Folder) -> None:
     table, away = folder.path / "bank" / "customers.csv", folder.path / "bank" / "away"
 
-    async def part() -> None:
-        async with party_server(folder) as server, world(folder, "bank") as here:
-            await server.next(0)
-            table.rename(away)
-            folder.write_conf("bank", access="private", users=["bob"])
-            while server.heard[-1][1].datasets[0].users != ("bob",):
-                await asyncio.sleep(0.02)
-            assert server.heard[-1][1].datasets[0].card.snapshot is None
-            away.rename(table)
-            while server.heard[-1][1].datasets[0].card.snapshot is None:
-                await asyncio.sleep(0.02)
-            refusal = await here.coordinator.offer("bank", wish())
-            assert isinstance(refusal, Refusal)
-            assert refusal.reasons == ('user "ana" may not ask',)
-            state = StateFolder(folder.state("bank"))
-            assert state.configuration == NodeSettings.load(folder.conf("bank")).digest
-
-    run(part())
+    async with party_server(folder) as server, world(folder, "bank") as here:
+        await server.next(0)
+        table.rename(away)
+        folder.write_conf("bank", access="private", users=["bob"])
+        while server.heard[-1][1].datasets[0].users != ("bob",):
+            await asyncio.sleep(0.02)
+        assert server.heard[-1][1].datasets[0].card.snapshot is None
+        away.rename(table)
+        while server.heard[-1][1].datasets[0].card.snapshot is None:
+            await asyncio.sleep(0.02)
+        refusal = refused(await here.coordinator.offer("bank", wish()))
+        assert refusal.reasons == ('user "ana" may not ask',)
+        state = StateFolder(folder.state("bank"))
+        assert state.configuration == NodeSettings.load(folder.conf("bank")).digest
     assert StateFolder(folder.state("bank")).configuration is None  # nobody runs by it
 
 
-def test_a_configuration_is_taken_over_once_the_file_that_it_names_has_come(
+async def test_a_configuration_is_taken_over_once_the_file_that_it_names_has_come(
     folder: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     taxonomy, conf = folder.path / "bank" / "job.csv", folder.conf("bank")
 
-    async def part() -> None:
-        async with party_server(folder) as server, world(folder, "bank"):
-            await server.next(0)
-            folder.write_conf("bank", purposes=["teaching"])
-            write(conf, conf.read_text().replace('"job.csv"', '"jobs.csv"'))
-            while "jobs.csv" not in capsys.readouterr().out:
-                await asyncio.sleep(0.02)
-            write(folder.path / "bank" / "jobs.csv", taxonomy.read_text())
-            while server.heard[-1][1].datasets[0].purposes != ("teaching",):
-                await asyncio.sleep(0.02)
-
-    run(part())
+    async with party_server(folder) as server, world(folder, "bank"):
+        await server.next(0)
+        folder.write_conf("bank", purposes=["teaching"])
+        write(conf, conf.read_text().replace('"job.csv"', '"jobs.csv"'))
+        while "jobs.csv" not in capsys.readouterr().out:
+            await asyncio.sleep(0.02)
+        write(folder.path / "bank" / "jobs.csv", taxonomy.read_text())
+        while server.heard[-1][1].datasets[0].purposes != ("teaching",):
+            await asyncio.sleep(0.02)
 
 
 def test_a_file_that_is_mended_in_place_is_read_again(folder: Folder) -> None:
@@ -186,72 +173,60 @@ def test_a_file_that_is_mended_in_place_is_read_again(folder: Folder) -> None:
     assert len(dataset.reading(quiet=True).table) > 0
 
 
-def test_snapshots_that_cannot_be_read_are_named(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_snapshots_that_cannot_be_read_are_named(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     StateFolder(folder.state("bank")).make()
     broken = folder.state("bank") / "snapshots.json"
     broken.write_text("{")
 
-    async def part() -> None:
-        async with party_server(folder) as server, world(folder, "bank") as here:
-            shown = ""
-            while "publishing failed" not in shown:
-                await asyncio.sleep(0.02)
-                shown += capsys.readouterr().out
-            assert f"{broken}: cannot be read" in shown
-            with pytest.raises(PeerError) as told:  # whoever pulls is not told where it is
-                await here.coordinator.https["bank"].call("GET", "/v1/datasets", answer=Published)
-            assert "snapshots.json" not in str(told.value)
-            assert "remove it to begin anew" in shown
-            broken.unlink()
-            assert (await server.next(0)).party == "bank"
-
-    run(part())
+    async with party_server(folder) as server, world(folder, "bank") as here:
+        shown = ""
+        while "publishing failed" not in shown:
+            await asyncio.sleep(0.02)
+            shown += capsys.readouterr().out
+        assert f"{broken}: cannot be read" in shown
+        with pytest.raises(PeerError) as told:  # whoever pulls is not told where it is
+            await here.coordinator.https["bank"].call("GET", "/v1/datasets", answer=Published)
+        assert "snapshots.json" not in str(told.value)
+        assert "remove it to begin anew" in shown
+        broken.unlink()
+        assert (await server.next(0)).party == "bank"
 
 
-def test_a_coordinator_that_comes_late_is_told(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
-    async def part() -> None:
-        async with world(folder, "bank"):
-            shown = ""
-            while "the coordinator is not told" not in shown:
-                await asyncio.sleep(0.02)
-                shown += capsys.readouterr().out
-            async with party_server(folder) as server:
-                published = await server.next(0)
-                assert published.party == "bank"
-                while "published" not in shown:
-                    await asyncio.sleep(0.02)
-                    shown += capsys.readouterr().out
-            assert shown.count("the coordinator is not told") == 1
-
-    run(part())
-
-
-def test_what_was_replaced_is_known_after_a_restart(folder: Folder) -> None:
-    async def part() -> None:
+async def test_a_coordinator_that_comes_late_is_told(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    async with world(folder, "bank"):
+        shown = ""
+        while "the coordinator is not told" not in shown:
+            await asyncio.sleep(0.02)
+            shown += capsys.readouterr().out
         async with party_server(folder) as server:
-            async with world(folder, "bank"):
-                first = await server.next(0)
-            folder.write_tables(salary=35)
-            async with world(folder, "bank"):
-                second = await server.next(1)
-                assert second.replaced == (snapshot(first),)
-
-    run(part())
+            published = await server.next(0)
+            assert published.party == "bank"
+            while "published" not in shown:
+                await asyncio.sleep(0.02)
+                shown += capsys.readouterr().out
+        assert shown.count("the coordinator is not told") == 1
 
 
-def test_a_table_that_cannot_be_read_has_no_snapshot(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
-    async def part() -> None:
-        async with party_server(folder) as server, world(folder, "bank") as here:
-            await server.next(0)
-            write(folder.path / "bank" / "customers.csv", "ssn,job\n")
-            assert isinstance(await here.coordinator.offer("bank", wish()), Refusal)
+async def test_what_was_replaced_is_known_after_a_restart(folder: Folder) -> None:
+    async with party_server(folder) as server:
+        async with world(folder, "bank"):
+            first = await server.next(0)
+        folder.write_tables(salary=35)
+        async with world(folder, "bank"):
             second = await server.next(1)
-            assert second.datasets[0].card.snapshot is None
-            assert second.replaced == ()  # it is still the last one known
-            folder.write_tables()
-            assert snapshot(await server.next(2)) == snapshot(server.heard[0][1])
+            assert second.replaced == (snapshot(first),)
 
-    run(part())
+
+async def test_a_table_that_cannot_be_read_has_no_snapshot(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    async with party_server(folder) as server, world(folder, "bank") as here:
+        await server.next(0)
+        write(folder.path / "bank" / "customers.csv", "ssn,job\n")
+        assert isinstance(await here.coordinator.offer("bank", wish()), Refusal)
+        second = await server.next(1)
+        assert second.datasets[0].card.snapshot is None
+        assert second.replaced == ()  # it is still the last one known
+        folder.write_tables()
+        assert snapshot(await server.next(2)) == snapshot(server.heard[0][1])
     shown = capsys.readouterr().out
     assert shown.count("a table cannot be read") == shown.count("a table can be read again") == 1  # no noise
 
@@ -269,17 +244,14 @@ def from_database(conf: Path) -> None:
     write(conf, conf.read_text().replace('source = "customers.csv"', query))
 
 
-def test_a_database_is_read_again_for_a_session(folder: Folder) -> None:
+async def test_a_database_is_read_again_for_a_session(folder: Folder) -> None:
     into_database(folder)
     conf = folder.conf("bank")
     from_database(conf)
 
-    async def part() -> None:
-        async with world(folder) as here:
-            release = await here.coordinator.release(await here.coordinator.signed())
-            assert release.rows == 60
-
-    run(part())
+    async with world(folder) as here:
+        release = await here.coordinator.release(await here.coordinator.signed())
+        assert release.rows == 60
     settings = NodeSettings.load(conf).datasets["customers"]
     assert settings.is_database
     dataset = Dataset("bank", settings, b"s" * 32)
@@ -294,7 +266,9 @@ def test_a_database_is_read_again_for_a_session(folder: Folder) -> None:
     assert dataset.reading(for_session=True).card.snapshot != first.card.snapshot
 
 
-def test_a_session_runs_on_the_reading_that_was_agreed_on(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_runs_on_the_reading_that_was_agreed_on(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A table that changes all the time: between offer, signature, approval and session."""
     monkeypatch.setattr(home(Dataset), "FRESH", 0.0)
     into_database(folder)
@@ -306,25 +280,22 @@ def test_a_session_runs_on_the_reading_that_was_agreed_on(folder: Folder, monkey
             database.execute("UPDATE customers SET salary = salary + 1")
         database.close()
 
-    async def part() -> None:
-        async with world(folder) as here:
-            node, coordinator = here.nodes["bank"].node, here.coordinator
-            deal = await coordinator.deal()
-            work_goes_on()
-            assert isinstance(await coordinator.ask_signature("bank", coordinator.draw_up(deal)), Pending)
-            work_goes_on()
-            await coordinator.offer("bank", wish())
-            assert len(node.readings) == 2
-            Approvals(node.state).approve(deal_id(deal), now())
-            contract = await coordinator.sign(coordinator.draw_up(deal))
-            work_goes_on()
-            release = await coordinator.release(contract)
-            assert release.rows == 60
-            assert (await coordinator.ended("bank", contract)).state == "done"
-            ledger = Ledger.load(node.state.ledger)
-            assert [each.terms for each in ledger.records] == [deal.terms]
-
-    run(part())
+    async with world(folder) as here:
+        node, coordinator = here.nodes["bank"].node, here.coordinator
+        deal = await coordinator.deal()
+        work_goes_on()
+        assert isinstance(await coordinator.ask_signature("bank", coordinator.draw_up(deal)), Pending)
+        work_goes_on()
+        await coordinator.offer("bank", wish())
+        assert len(node.readings) == 2
+        Approvals(node.state).approve(deal_id(deal), now())
+        contract = await coordinator.sign(coordinator.draw_up(deal))
+        work_goes_on()
+        release = await coordinator.release(contract)
+        assert release.rows == 60
+        assert (await coordinator.ended("bank", contract)).state == "done"
+        ledger = Ledger.load(node.state.ledger)
+        assert [each.terms for each in ledger.records] == [deal.terms]
 
 
 def test_snapshots_that_were_replaced() -> None:
@@ -337,7 +308,7 @@ def test_snapshots_that_were_replaced() -> None:
     assert (later.current, later.replaced) == ({"a": "1", "b": "2"}, ("3",))
 
 
-def test_a_databases_password_is_told_to_nobody(
+async def test_a_databases_password_is_told_to_nobody(
     folder: Folder, postgres: Postgres, capsys: pytest.CaptureFixture[str]
 ) -> None:
     postgres.sql(
@@ -354,21 +325,18 @@ def test_a_databases_password_is_told_to_nobody(
 
     let_in_with(quote(PASSWORD, safe=""))
 
-    async def part() -> None:
-        async with party_server(folder) as server, world(folder, "bank") as here:
-            first = await server.next(0)
-            assert first.datasets[0].card.records == 100
-            assert isinstance(await here.coordinator.offer("bank", wish()), Offer)
-            let_in_with("Falsch/77")
-            shown = ""
-            while "a table cannot be read by the changed configuration" not in shown:
-                await asyncio.sleep(0.05)
-                shown += capsys.readouterr().out
-            said = shown + str(first) + (folder.state("bank") / "audit.jsonl").read_text()
-            for secret in (PASSWORD, quote(PASSWORD, safe=""), "Falsch", "Qzmover"):
-                assert secret not in said
-
-    run(part())
+    async with party_server(folder) as server, world(folder, "bank") as here:
+        first = await server.next(0)
+        assert first.datasets[0].card.records == 100
+        assert isinstance(await here.coordinator.offer("bank", wish()), Offer)
+        let_in_with("Falsch/77")
+        shown = ""
+        while "a table cannot be read by the changed configuration" not in shown:
+            await asyncio.sleep(0.05)
+            shown += capsys.readouterr().out
+        said = shown + str(first) + (folder.state("bank") / "audit.jsonl").read_text()
+        for secret in (PASSWORD, quote(PASSWORD, safe=""), "Falsch", "Qzmover"):
+            assert secret not in said
 
 
 # --- Which readings of a table that changes are kept, and for how long ---

@@ -16,11 +16,6 @@ from net.nodes import expired
 from service.party_nodes import PEOPLE, Folder
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
-
-
 def problems(path: Path) -> list[str]:
     with pytest.raises(ParameterError) as refused:
         NodeSettings.load(path)

@@ -36,13 +36,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield house
 
 
-@pytest.fixture(scope="module")
-def coordinator(house: House) -> Iterator[Coordinator]:
-    with house.coordinator() as coordinator:
-        house.known(coordinator, house.user("ana"))
-        yield coordinator
-
-
 @pytest.mark.parametrize(
     ("wish", "parties"),
     [

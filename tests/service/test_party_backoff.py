@@ -87,68 +87,58 @@ class Pausing:
             await asyncio.sleep(0)
 
 
-def test_a_busy_party_is_left_alone_for_a_moment(settings: CoordinatorSettings) -> None:
-    async def part() -> None:
-        pausing = Pausing(settings)
-        pausing.backoff.busy("bank")
-        await pausing.wait(1)
-        assert pausing.backoff.leaves_alone("bank")
-        assert not pausing.backoff.leaves_alone("clinic")
-        await pausing.wait(1)
-        assert not pausing.backoff.leaves_alone("bank")
-        assert pausing.links.asked == {}
-
-    asyncio.run(part())
+async def test_a_busy_party_is_left_alone_for_a_moment(settings: CoordinatorSettings) -> None:
+    pausing = Pausing(settings)
+    pausing.backoff.busy("bank")
+    await pausing.wait(1)
+    assert pausing.backoff.leaves_alone("bank")
+    assert not pausing.backoff.leaves_alone("clinic")
+    await pausing.wait(1)
+    assert not pausing.backoff.leaves_alone("bank")
+    assert pausing.links.asked == {}
 
 
-def test_whoever_failed_is_asked_ever_more_rarely_until_it_answers(settings: CoordinatorSettings) -> None:
-    async def part() -> None:
-        pausing = Pausing(settings)
-        pausing.links.away = {"bank"}
-        pausing.backoff.failed(("bank", "clinic"), "bank", 2)
-        await pausing.wait(0)
-        assert not pausing.backoff.leaves_alone("clinic")  # asked at once, and there
-        await pausing.wait(30)
-        asked = pausing.links.asked["bank"]
-        assert asked[0] == 4  # twice `retry`, after the second attempt
-        gaps = [later - earlier for earlier, later in itertools.pairwise(asked)]
-        assert gaps == sorted(gaps)
-        assert gaps[-1] > gaps[0]
-        assert pausing.backoff.leaves_alone("bank")
-        pausing.links.away.clear()
-        await pausing.wait(15)
-        assert not pausing.backoff.leaves_alone("bank")
-
-    asyncio.run(part())
+async def test_whoever_failed_is_asked_ever_more_rarely_until_it_answers(settings: CoordinatorSettings) -> None:
+    pausing = Pausing(settings)
+    pausing.links.away = {"bank"}
+    pausing.backoff.failed(("bank", "clinic"), "bank", 2)
+    await pausing.wait(0)
+    assert not pausing.backoff.leaves_alone("clinic")  # asked at once, and there
+    await pausing.wait(30)
+    asked = pausing.links.asked["bank"]
+    assert asked[0] == 4  # twice `retry`, after the second attempt
+    gaps = [later - earlier for earlier, later in itertools.pairwise(asked)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] > gaps[0]
+    assert pausing.backoff.leaves_alone("bank")
+    pausing.links.away.clear()
+    await pausing.wait(15)
+    assert not pausing.backoff.leaves_alone("bank")
 
 
 @pytest.mark.parametrize("culprit", ["bank", ""])
-def test_a_party_that_stays_away_is_tried_all_the_same_in_the_end(settings: CoordinatorSettings, culprit: str) -> None:
-    async def part() -> None:
-        pausing = Pausing(settings)
-        pausing.backoff.failed(("bank", "clinic"), culprit, 1)
-        await pausing.wait(59)
-        assert pausing.backoff.leaves_alone("bank")
-        assert pausing.backoff.leaves_alone("clinic")
-        await pausing.wait(3)
-        assert not pausing.backoff.leaves_alone("bank")
-        assert not pausing.backoff.leaves_alone("clinic")
-        first = 2 if culprit == "" else 0
-        assert pausing.links.asked["clinic"][0] == first
+async def test_a_party_that_stays_away_is_tried_all_the_same_in_the_end(
+    settings: CoordinatorSettings, culprit: str
+) -> None:
+    pausing = Pausing(settings)
+    pausing.backoff.failed(("bank", "clinic"), culprit, 1)
+    await pausing.wait(59)
+    assert pausing.backoff.leaves_alone("bank")
+    assert pausing.backoff.leaves_alone("clinic")
+    await pausing.wait(3)
+    assert not pausing.backoff.leaves_alone("bank")
+    assert not pausing.backoff.leaves_alone("clinic")
+    first = 2 if culprit == "" else 0
+    assert pausing.links.asked["clinic"][0] == first
 
-    asyncio.run(part())
 
-
-def test_closing_ends_all_pauses(settings: CoordinatorSettings) -> None:
-    async def part() -> None:
-        pausing = Pausing(settings)
-        pausing.backoff.failed(("bank", "clinic"), "", 1)
-        await pausing.wait(1)
-        await pausing.backoff.close()
-        await pausing.wait(0)
-        assert not pausing.backoff.leaves_alone("bank")
-
-    asyncio.run(part())
+async def test_closing_ends_all_pauses(settings: CoordinatorSettings) -> None:
+    pausing = Pausing(settings)
+    pausing.backoff.failed(("bank", "clinic"), "", 1)
+    await pausing.wait(1)
+    await pausing.backoff.close()
+    await pausing.wait(0)
+    assert not pausing.backoff.leaves_alone("bank")
 
 
 # --- The cause of a failed attempt, from what the coordinator hears of each party ---
@@ -222,7 +212,7 @@ class Told:
         return Progress("done", stage=Stage("protocol"), round=3, steps=mine)
 
 
-def test_a_step_is_told_once_though_the_look_is_cancelled_while_it_is_written(
+async def test_a_step_is_told_once_though_the_look_is_cancelled_while_it_is_written(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     furnish(store)
@@ -237,16 +227,13 @@ def test_a_step_is_told_once_though_the_look_is_cancelled_while_it_is_written(
     monkeypatch.setattr(store.events, "extend", slowly)
     watch = ProgressWatch(context, session.id, "00", ("bank", "shop"))
 
-    async def cut_short_and_look_again() -> None:
-        looking = asyncio.create_task(watch.until_one_fails(show_progress=True))
-        await gate.reached()
-        looking.cancel()
-        gate.open_soon()
-        with pytest.raises(asyncio.CancelledError):
-            await looking
-        await watch.until_settled(show_progress=True, at_most=60)
-
-    asyncio.run(cut_short_and_look_again())
+    looking = asyncio.create_task(watch.until_one_fails(show_progress=True))
+    await gate.reached()
+    looking.cancel()
+    gate.open_soon()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+    await watch.until_settled(show_progress=True, at_most=60)
     told = [event.data["round"] for event in store.events.after(session.id) if event.kind == "step"]
     assert told == [0, 1, 2]
 

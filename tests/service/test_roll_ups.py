@@ -15,6 +15,7 @@ from masquerade.service import Coordinator, Ledger, SessionRecord, Status, descr
 from masquerade.service.agree.negotiation import Refused, negotiate
 from masquerade.service.agree.terms import Refusal
 from masquerade.service.coordinator.session_moves import contract_of
+from service.coordinators import signed_by_all
 from service.parties import BANK, offer, policy, request
 from service_hospitals import Hospitals
 from service_house import House
@@ -86,8 +87,7 @@ def test_a_larger_k_and_fewer_columns_are_rolled_up(house: House, coordinator: C
     assert all(each["meaning"] and each["records"] == [] for each in played.values())
     assert "What could still go wrong" in report
 
-    contract = coordinator.contract(ben, second.id)
-    assert contract is not None
+    contract = signed_by_all(coordinator, ben, second.id)
     assert contract["deal"]["terms"]["source"] == first.terms_hash
     assert set(contract["signatures"]) == {"bank", "clinic"}
     for party in house.parties:

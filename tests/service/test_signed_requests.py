@@ -12,6 +12,7 @@ from masquerade.errors import ParameterError
 from masquerade.net import self_signed
 from masquerade.service import Coordinator, NodeSettings, Status, read_request
 from masquerade.service.clock import SYSTEM_CLOCK, seconds_since_1970
+from service.coordinators import signed_by_all
 from service.party_nodes import Folder
 from service_house import House
 
@@ -51,8 +52,7 @@ def test_a_signed_request_is_published_and_its_signature_is_in_the_contract(
     content = signed(house.request())
     done = house.finished(coordinator, coordinator.ask(ana, content).id)
     assert (done.status, done.cause) == (Status.PUBLISHED, None)
-    contract = coordinator.contract(ana, done.id)
-    assert contract is not None
+    contract = signed_by_all(coordinator, ana, done.id)
     assert contract["deal"]["signed"] == content["signed"]
     again = house.finished(coordinator, coordinator.ask(ana, content).id)  # the same signature once more
     assert again.status is Status.REFUSED

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from masquerade.client.calls import Asynchronous, Calls, Synchronous
-from masquerade.client.transport import Address, Caller, ClientTransport
+from masquerade.client.transport import Address, AsyncHttpTransport, Caller, ClientTransport, HttpTransport
 from masquerade.errors import Bug, ParameterError
 from masquerade.service import Event
 
@@ -73,8 +73,6 @@ class Client(_Connected, Synchronous):
             self._transport.close()
 
     def _connected(self, ca: str | Path | None) -> ClientTransport:
-        from masquerade.client.transport import HttpTransport
-
         self._transport = HttpTransport(self._address, ca)
         return self._transport
 
@@ -118,8 +116,6 @@ class AsyncClient(_Connected, Asynchronous):
             await self._transport.close()
 
     def _connected(self, ca: str | Path | None) -> ClientTransport:
-        from masquerade.client.transport import AsyncHttpTransport
-
         self._transport = AsyncHttpTransport(self._address, ca)
         return self._transport
 

@@ -39,10 +39,8 @@ class StreamReader:
     """A parser of bytes into messages; only the format's own line ends count, not those that a text may contain."""
 
     def __init__(self) -> None:
-        self._rest = b""
-        self._size = 0
-        self._id = ""
-        self._kind = ""
+        self._rest, self._size = b"", 0
+        self._id = self._kind = ""
         self._data: list[str] = []
         self._begun = False
 
@@ -63,8 +61,10 @@ class StreamReader:
     def _take(self, line: bytes) -> StreamMessage | None:
         if not self._begun:
             self._begun, line = True, line.removeprefix(b"\xef\xbb\xbf")
-        if not line:
-            return self._dispatch()
+        if not line:  # the message is whole
+            data, kind = self._data, self._kind
+            self._data, self._kind, self._size = [], "", 0
+            return StreamMessage(self._id, kind or "message", "\n".join(data)) if data else None
         self._size += len(line)
         name, _, value = line.decode("utf-8", "replace").partition(":")
         value = value.removeprefix(" ")
@@ -75,11 +75,6 @@ class StreamReader:
         elif name == "id" and "\0" not in value:
             self._id = value
         return None
-
-    def _dispatch(self) -> StreamMessage | None:
-        data, kind = self._data, self._kind
-        self._data, self._kind, self._size = [], "", 0
-        return StreamMessage(self._id, kind or "message", "\n".join(data)) if data else None
 
 
 class Following:

@@ -276,7 +276,7 @@ class _Http:
     def __init__(self, address: Address, ca: str | Path | None) -> None:
         import httpx
 
-        self._address = address
+        self._address, self._failed = address, httpx.HTTPError
         self._options: dict[str, Any] = {
             "verify": trust(ca) if address.secure else False,  # plain http is for this machine only
             "timeout": httpx.Timeout(_SILENCE, connect=_CONNECT),
@@ -313,8 +313,6 @@ class HttpTransport(_Http):
 
     async def send(self, ask: Ask) -> Answer:
         """Send a request; PeerError if no answer comes."""
-        import httpx
-
         response = None
         try:
             response = self._http.send(self._request(self._http, ask), stream=True)
@@ -322,17 +320,15 @@ class HttpTransport(_Http):
                 return _answer(response, chunks=self._chunks(response))
             with closing(response):
                 return _answer(response, response.read())
-        except httpx.HTTPError as error:
+        except self._failed as error:
             raise self._failure(error, response) from None
 
     async def _chunks(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
-        import httpx
-
         with closing(response):
             try:
                 for chunk in response.iter_bytes():
                     yield chunk
-            except httpx.HTTPError as error:
+            except self._failed as error:
                 raise self._failure(error, response) from None
 
     async def sleep(self, seconds: float) -> None:
@@ -355,8 +351,6 @@ class AsyncHttpTransport(_Http):
 
     async def send(self, ask: Ask) -> Answer:
         """Send a request; PeerError if no answer comes."""
-        import httpx
-
         response = None
         try:
             response = await self._http.send(self._request(self._http, ask), stream=True)
@@ -364,17 +358,15 @@ class AsyncHttpTransport(_Http):
                 return _answer(response, chunks=self._chunks(response))
             async with aclosing(response):
                 return _answer(response, await response.aread())
-        except httpx.HTTPError as error:
+        except self._failed as error:
             raise self._failure(error, response) from None
 
     async def _chunks(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
-        import httpx
-
         async with aclosing(response):
             try:
                 async for chunk in response.aiter_bytes():
                     yield chunk
-            except httpx.HTTPError as error:
+            except self._failed as error:
                 raise self._failure(error, response) from None
 
     async def sleep(self, seconds: float) -> None:

@@ -184,8 +184,7 @@ def same_elsewhere(card: SchemaCard, found: Sequence[Provider]) -> dict[str, tup
 
 
 # --- request proposals --------------------------------------------------------------------------------------
-# A first draft of a request, proposed from the parties' cards alone: what `masquerade init` does with a
-# table.
+# A first draft of a request, proposed from the parties' cards alone: what `masquerade init` does with a table.
 #
 # A card has names, kinds and roles of columns and no value, so names decide (`jobs/drafts/roles.py`).
 

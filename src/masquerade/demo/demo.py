@@ -355,7 +355,9 @@ def run_demo(
 
     All processes have ended when this returns or raises.
     """
-    _check_extras()
+    missing = [name for name in _NEEDED if find_spec(name) is None]  # libraries that one of the processes needs
+    if missing:
+        raise ParameterError(f'the demo needs {", ".join(missing)}: pip install "masquerade[all]"')
     checked_people(people)  # before anything is written
     with demo_folder(path) as folder:
         on_stage(Stage(f"generating {people:,} people, certificates and configurations"))
@@ -381,13 +383,6 @@ def run_demo(
             if not (stay and made):  # otherwise an interrupt is how a demo is meant to end
                 raise
         return made[0]
-
-
-def _check_extras() -> None:
-    """Raise an error if a library that one of the processes needs is missing."""
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise ParameterError(f'the demo needs {", ".join(missing)}: pip install "masquerade[all]"')
 
 
 def _open_accounts(folder: DemoFolder) -> str:

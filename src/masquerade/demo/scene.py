@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyarrow.types import is_floating, is_integer
 
 from masquerade.data import MOST_PEOPLE, people_taxonomies, write_table
 from masquerade.errors import ParameterError
@@ -131,7 +132,10 @@ def is_taken(address: str) -> bool:
 
 def write_sqlite(table: pa.Table, path: Path, name: str) -> None:
     """Write a table to a new SQLite database, with dates as texts, as is usual in SQLite."""
-    kinds = {field.name: _affinity(field.type) for field in table.schema}
+    kinds = {
+        field.name: "INTEGER" if is_integer(field.type) else "REAL" if is_floating(field.type) else "TEXT"
+        for field in table.schema
+    }
     columns = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
     rows = zip(*(_plain(table[column]) for column in kinds), strict=True)
     try:
@@ -143,12 +147,6 @@ def write_sqlite(table: pa.Table, path: Path, name: str) -> None:
             database.commit()
     except sqlite3.OperationalError as error:  # a full disk, for one
         raise ParameterError(f"{path}: cannot be written: {error}") from None
-
-
-def _affinity(kind: pa.DataType) -> str:
-    if pa.types.is_integer(kind):
-        return "INTEGER"
-    return "REAL" if pa.types.is_floating(kind) else "TEXT"
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:

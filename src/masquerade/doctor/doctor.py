@@ -136,8 +136,7 @@ def _versions() -> CheckResult:
 
 
 # --- doctor client ------------------------------------------------------------------------------------------
-# The doctor's checks of a client: is the coordinator reachable, is it the right one, does it accept the
-# user?
+# The doctor's checks of a client: is the coordinator reachable, is it the right one, does it accept the user?
 
 
 def client_checks(path: Path, on_stage: OnStage) -> Iterator[CheckResult]:

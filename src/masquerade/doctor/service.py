@@ -57,12 +57,10 @@ if TYPE_CHECKING:
 
 
 # --- doctor peers -------------------------------------------------------------------------------------------
-# The doctor's checks of peers: whether they answer over mutual TLS, their clocks, and their protocol
-# version.
+# The doctor's checks of peers: whether they answer over mutual TLS, their clocks, and their protocol version.
 #
-# A party knows only its coordinator's address. It compares the other parties' certificates with those that
-# the coordinator knows; only a session shows whether they can be reached from here and whether they trust
-# us.
+# A party knows only its coordinator's address. It compares the other parties' certificates with those that the
+# coordinator knows; only a session shows whether they can be reached from here and whether they trust us.
 
 TIMEOUT = 5.0  # seconds for one answer
 
@@ -74,13 +72,6 @@ _TELLING = (
     ProbeResult.REFUSES_US,
     ProbeResult.NOBODY,
 )
-
-
-async def peer_checks(addresses: Mapping[str, str], identity: Identity, trust: TrustStore) -> list[CheckResult]:
-    """Check each peer at its address, all concurrently."""
-    known = {name: address for name, address in addresses.items() if name in trust.names}
-    found = await asyncio.gather(*(_peer(name, address, identity, trust) for name, address in known.items()))
-    return [check for checks in found for check in checks]
 
 
 async def _peer(name: str, address: str, identity: Identity, trust: TrustStore) -> list[CheckResult]:
@@ -203,8 +194,15 @@ def party_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iter
 
 def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[CheckResult]:
     """Check everything that `coordinator serve` needs."""
+    from masquerade.service import CoordinatorSettings
+
     state = path.parent / _text(content, "state", "state")
-    yield from _coordinator_file(path, content)
+    try:
+        settings = CoordinatorSettings.of(content, path)
+        held = counted(len(settings.parties), "party", "parties")
+        yield fine("configuration", f"{path}: coordinator {settings.name}, {held}")
+    except MasqueradeError as caught:
+        yield from problems("configuration", caught, BadInput.exit_code)
     parties = content.get("parties")
     parties = parties if isinstance(parties, dict) else {}
     peers = {str(name): _text(section, "address", "") for name, section in parties.items() if isinstance(section, dict)}
@@ -223,17 +221,6 @@ def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -
     if peers:
         on_stage(Stage(f"asking {', '.join(peers)}"))
     yield from _peers(peers, identity, trust)
-
-
-def _coordinator_file(path: Path, content: dict[str, Any]) -> Iterator[CheckResult]:
-    from masquerade.service import CoordinatorSettings
-
-    try:
-        settings = CoordinatorSettings.of(content, path)
-        parties = counted(len(settings.parties), "party", "parties")
-        yield fine("configuration", f"{path}: coordinator {settings.name}, {parties}")
-    except MasqueradeError as caught:
-        yield from problems("configuration", caught, BadInput.exit_code)
 
 
 def _who(
@@ -255,7 +242,13 @@ def _peers(peers: Mapping[str, str], identity: Identity | None, trust: TrustStor
             addresses[name] = PartyAddress(name, address).address
         except MasqueradeError:
             continue  # an error in the file, already reported
-    yield from run_async(peer_checks(addresses, identity, trust))
+
+    async def each() -> list[list[CheckResult]]:
+        known = {name: address for name, address in addresses.items() if name in trust.names}
+        return await asyncio.gather(*(_peer(name, address, identity, trust) for name, address in known.items()))
+
+    for checks in run_async(each()):
+        yield from checks
 
 
 def _dataset(party: str, settings: DatasetSettings) -> Iterator[CheckResult]:
@@ -417,7 +410,8 @@ def database_checks(url: str, base: Path) -> Iterator[CheckResult]:
             if not path.exists():
                 yield warning("database", f"{name}: is not there yet", "it is made at the first start")
                 return
-            engine = create_engine("sqlite://", creator=lambda: _read_only(path))
+            readable = f"file:{quote(str(path.absolute()))}?mode=ro"
+            engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(readable, uri=True, timeout=10))
     except MasqueradeError as caught:
         yield from problems("database", caught)
         return
@@ -436,10 +430,6 @@ def _postgres(address: PostgresUrl) -> Any:
     import psycopg
 
     return lambda: psycopg.connect(address.for_driver())
-
-
-def _read_only(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=10)
 
 
 def _revision(connection: Connection, name: str) -> CheckResult:

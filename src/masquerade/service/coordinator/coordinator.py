@@ -52,11 +52,9 @@ from masquerade.service.store import SessionRecord, Store, StoredRelease
 from masquerade.service.wire.peers import TLS, Network
 
 # --- session summary ----------------------------------------------------------------------------------------
-# Sessions as the API shows them: beyond their rows, why they ended, what they wait for, what they
-# published.
+# Sessions as the API shows them: beyond their rows, why they ended, what they wait for, what they published.
 #
-# Told for any number of sessions in three looks at the store, so that a list costs no more than one of its
-# lines.
+# Told for any number of sessions in three looks at the store, so that a list costs no more than one of its lines.
 
 _TOLD_BY_THEIR_MOVE = (Status.AWAITING_CLIENT, Status.PUBLISHED)
 

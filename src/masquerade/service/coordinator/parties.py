@@ -41,8 +41,7 @@ class Comeback:
 
 
 # --- clocks -------------------------------------------------------------------------------------------------
-# Whether a party that refuses has another clock than the coordinator: tokens and contracts are judged by
-# the clock.
+# Whether a party that refuses has another clock than the coordinator: tokens and contracts are judged by the clock.
 #
 #     up to 30 s     no matter: a token is taken
 #     up to 5 min    the attempt is made again, because clocks that are being set right differ by so much for a while
@@ -91,9 +90,8 @@ async def _asked(context: WorkingContext, party: str) -> ClockDiffers | None:
 # --- party backoff ------------------------------------------------------------------------------------------
 # Which parties are left alone for a while: one that was busy, and one that failed, until it answers again.
 #
-# No attempt is spent on a party that is away: whoever restarts it, or its machine, has time for that.
-# Meanwhile it is asked at longer and longer intervals (`Comeback`); when it stays away too long, the next
-# attempt is made all the same.
+# No attempt is spent on a party that is away: whoever restarts it, or its machine, has time for that. Meanwhile it is
+# asked at longer and longer intervals (`Comeback`); when it stays away too long, the next attempt is made all the same.
 
 log = structlog.get_logger("masquerade.coordinator")
 

@@ -68,8 +68,7 @@ class SingleInstance:
 
 
 # --- outage -------------------------------------------------------------------------------------------------
-# Whether the coordinator's database can be used, and whether we are still the only coordinator that uses
-# it.
+# Whether the coordinator's database can be used, and whether we are still the only coordinator that uses it.
 
 log = structlog.get_logger("masquerade.coordinator")
 

@@ -351,12 +351,11 @@ def read_all(datasets: Mapping[str, Dataset]) -> None:
 # --- kept readings ------------------------------------------------------------------------------------------
 # Readings of databases that are kept: a session runs on the table that was offered, or agreed on.
 #
-# A table in a database may change at every moment; then the one that a session finds is never the one that
-# the contract names by its commitment. So the reading behind an offer is kept for a while, and the one
-# behind a contract that was signed, or that waits for a person, until its session is done or the contract
-# has expired. Of each dataset at most MOST readings are kept, in memory alone: when there are more, those
-# that were merely offered go first, and then the oldest. Whoever comes for one that is gone is told that
-# the table has changed.
+# A table in a database may change at every moment; then the one that a session finds is never the one that the contract
+# names by its commitment. So the reading behind an offer is kept for a while, and the one behind a contract that was
+# signed, or that waits for a person, until its session is done or the contract has expired. Of each dataset at most
+# MOST readings are kept, in memory alone: when there are more, those that were merely offered go first, and then the
+# oldest. Whoever comes for one that is gone is told that the table has changed.
 #
 # A file is not kept: whoever replaces one means the new one to count.
 

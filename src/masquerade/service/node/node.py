@@ -63,8 +63,7 @@ from masquerade.service.wire.control import (
 from masquerade.service.wire.peers import TLS, Network, health_of
 
 # --- notify -------------------------------------------------------------------------------------------------
-# Tell a person that a contract waits: a command of the steward's own is run, such as one that sends an
-# e-mail.
+# Tell a person that a contract waits: a command of the steward's own is run, such as one that sends an e-mail.
 #
 # Others wrote parts of the text (user, purpose, columns). It reaches the command on its standard input
 # alone, never as an argument, and no shell is involved.

@@ -206,9 +206,8 @@ def described(made: Preview) -> list[str]:
 # --- review -------------------------------------------------------------------------------------------------
 # The stewards' page: what waits for approval, what each contract lets leave, and the two buttons.
 #
-# It is served on this machine alone, while the command that serves it runs, to whoever has its address:
-# that holds a secret, as long as the page. It works on the node's state folder, as `party approve` does;
-# the node need not run.
+# It is served on this machine alone, while the command that serves it runs, to whoever has its address: that holds a
+# secret, as long as the page. It works on the node's state folder, as `party approve` does; the node need not run.
 
 _MOST = 10_000  # bytes of a decision
 _POLICY = NOTHING.replace("form-action 'none'", "form-action 'self'")

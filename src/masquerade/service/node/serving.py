@@ -116,8 +116,7 @@ def _problem(error: Exception) -> Response:
 
 
 # --- publishing ---------------------------------------------------------------------------------------------
-# Tell the coordinator what the party publishes: at the start, and whenever a table, a schema or a policy
-# changes.
+# Tell the coordinator what the party publishes: at the start, and whenever a table, a schema or a policy changes.
 #
 # The files are looked at every few seconds, the configuration and the taxonomies among them. While the
 # coordinator is away it is tried again, ever more rarely, and the log hears of it once.
