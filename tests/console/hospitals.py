@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +92,7 @@ class HospitalWorld(World):
         """A real release on the disk, of records of both."""
         release = pooled_release()
         summary = {**release.summary, "kind": "horizontal", "m": 1, "third_party": "secure"}
-        files = self.coordinator.files.write(session.id, release, summary)
-        expires = self.store.clock() + timedelta(days=30)
-        snapshots = {party: f"{party}1" for party in TOGETHER}
-        return NewRelease(files.table, files.report, files.sha256, release.table.num_rows, expires, snapshots)
+        return self.kept(session, release, summary, release.table.num_rows)
 
     def published(self) -> SessionRecord:
         session = self.running(self.asked())

@@ -341,3 +341,58 @@ def test_what_nobody_offers_any_more_is_left_out() -> None:
     again = refilled([JOB, INCOME], asked | {"privacy": [{"model": "gone", "qid": ["job"]}]}, "ana")
     assert again.content()["attributes"] == ["job"]
     assert [wish.model for wish in again.wishes] == ["k-anonymity"]
+
+
+# --- boundaries, weights and priorities ---
+
+LIMITED = [
+    OfferedColumn("bank", "people", "job", "attribute", True),
+    OfferedColumn("clinic", "people", "age", "attribute", True),
+    OfferedColumn("clinic", "people", "disease", "sensitive", True),
+]
+
+
+def limited() -> RequestDraft:
+    made = RequestDraft(LIMITED, purpose="research")
+    for column in LIMITED:
+        made.choose(column, True)
+    return made
+
+
+def test_a_draft_sends_boundaries_and_weights_as_a_request_has_them() -> None:
+    made = limited()
+    made.limits = {
+        "age": {"coarsest": "20", "finest": " 2,5 ", "weight": "3"},
+        "job": {"coarsest": "Blue-collar, White-collar", "weight": ""},
+        "disease": {"weight": "5"},
+    }
+    assert made.content()["boundaries"] == {
+        "job": {"max_generalization": ["Blue-collar", "White-collar"]},
+        "age": {"max_width": 20, "min_width": 2.5, "weight": 3},
+    }
+    request = read_request(made.content())
+    assert request.terms["age"].max_width == "20"
+    again = refilled(LIMITED, request.content(), "ana")
+    assert again.content()["boundaries"]["job"] == made.content()["boundaries"]["job"]
+    assert read_request(again.content()) == request
+    assert 'boundaries = { job = { max_generalization = ["Blue-collar", "White-collar"] }' in as_toml(made.content())
+
+
+def test_a_priority_is_a_table() -> None:
+    made = limited()
+    made.method = "mondrian"
+    made.choose_setting("priority", "spread 1, weight = 2")
+    content = made.content()
+    assert content["algorithm"] == {"name": "mondrian", "priority": {"spread": 1, "weight": 2}}
+    again = refilled(LIMITED, read_request(content).content(), "ana")
+    assert again.content()["algorithm"] == content["algorithm"]
+    made.choose_setting("priority", "much")
+    assert made.content()["algorithm"]["priority"] == "much", "for the coordinator to reject"
+
+
+def test_only_kinds_that_keep_boundaries_ask_for_them() -> None:
+    made = limited()
+    made.limits = {"age": {"coarsest": "20"}}
+    assert "constrained-k-anonymity" in made.models
+    made.kind = "horizontal"
+    assert "boundaries" not in made.content()

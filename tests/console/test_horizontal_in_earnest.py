@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 
 from console.conftest import PATIENCE, Served, Visit
 from service_hospitals import Hospitals
@@ -41,31 +41,35 @@ def site(house: Hospitals) -> Served:
     return Served(house.serve().ready["address"])
 
 
+def filled_in(page: Page, site: Served, *columns: str) -> Locator:
+    """A form for a horizontal request of these columns, once all hospitals have published, and its preview."""
+
+    def all_published() -> bool:
+        page.goto(site.console("/providers"))
+        page.get_by_role("heading", level=1).wait_for()
+        return page.get_by_role("heading", level=2).count() == 3
+
+    wait_until(all_published, "all hospitals have published")
+    page.goto(site.console("/request"))
+    page.get_by_role("radio", name="The same columns about different people").check()
+    page.get_by_role("group", name="Who takes part").wait_for()
+    for name in columns:
+        page.get_by_role("group", name="Columns", exact=True).get_by_role("checkbox", name=name).check()
+    page.get_by_label("Purpose").fill("research")
+    return page.get_by_role("complementary", name="Preview")
+
+
 def test_hospitals_publish_together_at_the_press_of_a_button(
     house: Hospitals, site: Served, visit: Visit, artefacts: Path
 ) -> None:
     with visit("ana") as page:
-
-        def all_published() -> bool:
-            page.goto(site.console("/providers"))
-            page.get_by_role("heading", level=1).wait_for()
-            return page.get_by_role("heading", level=2).count() == 3
-
-        wait_until(all_published, "all hospitals have published")
-        page.goto(site.console("/request"))
-        page.get_by_role("radio", name="The same columns about different people").check()
-        page.get_by_role("group", name="Who takes part").wait_for()
-        for name in ("age", "ward", "disease"):
-            columns = page.get_by_role("group", name="Columns", exact=True)
-            columns.get_by_role("checkbox", name=name).check()
-        page.get_by_label("Purpose").fill("research")
+        preview = filled_in(page, site, "age", "ward", "disease")
         page.get_by_role("button", name="Add a requirement").click()
         second = page.get_by_role("group", name="Requirement 2")
         second.get_by_label("Model").select_option("l-diversity")
         second.get_by_label("Sensitive column").select_option("disease")
         for name in ("age", "ward"):
             second.get_by_role("checkbox", name=name).check()
-        preview = page.get_by_role("complementary", name="Preview")
         expect(preview).to_contain_text("This can be sent.")
         expect(preview).to_contain_text("l-diversity")
         page.get_by_role("button", name="Send the request").click()
@@ -104,23 +108,9 @@ def test_hospitals_learn_a_model_at_the_press_of_a_button(
     house: Hospitals, site: Served, visit: Visit, artefacts: Path
 ) -> None:
     with visit("ana") as page:
-
-        def all_published() -> bool:
-            page.goto(site.console("/providers"))
-            page.get_by_role("heading", level=1).wait_for()
-            return page.get_by_role("heading", level=2).count() == 3
-
-        wait_until(all_published, "all hospitals have published")
-        page.goto(site.console("/request"))
-        page.get_by_role("radio", name="The same columns about different people").check()
-        page.get_by_role("group", name="Who takes part").wait_for()
-        for name in ("age", "cost"):
-            columns = page.get_by_role("group", name="Columns", exact=True)
-            columns.get_by_role("checkbox", name=name).check()
-        page.get_by_label("Purpose").fill("research")
+        preview = filled_in(page, site, "age", "cost")
         page.get_by_label("Class", exact=True).select_option("survived")
         page.get_by_label("Method").select_option("logistic")
-        preview = page.get_by_role("complementary", name="Preview")
         expect(preview).to_contain_text("This can be sent.")
         page.get_by_role("button", name="Send the request").click()
 
@@ -140,15 +130,9 @@ def test_hospitals_learn_a_model_at_the_press_of_a_button(
 def test_what_the_parties_would_refuse_is_changed_at_the_press_of_a_button(
     house: Hospitals, site: Served, visit: Visit
 ) -> None:
-    with visit("ana", "/request") as page:
-        page.get_by_role("radio", name="The same columns about different people").check()
-        page.get_by_role("group", name="Who takes part").wait_for()
-        for name in ("age", "ward"):
-            columns = page.get_by_role("group", name="Columns", exact=True)
-            columns.get_by_role("checkbox", name=name).check()
-        page.get_by_label("Purpose").fill("research")
+    with visit("ana") as page:
+        preview = filled_in(page, site, "age", "ward")
         page.get_by_label("Third party").select_option("trusted")
-        preview = page.get_by_role("complementary", name="Preview")
         expect(preview).to_contain_text("is not allowed; allowed: secure (west)")
         page.get_by_role("button", name="Change it to what is possible").click()
         expect(preview).to_contain_text("This can be sent.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,6 @@ from masquerade.methods import learning_method_of
 from masquerade.protocol import EVERYBODY, Contract, Contribution, Learned, alone_at
 from masquerade.service import SessionRecord, Status
 from masquerade.service.coordinator.release_files import summary_of
-from masquerade.service.store import NewRelease
 
 expect.set_options(timeout=PATIENCE)
 
@@ -47,10 +45,7 @@ class SurvivalWorld(HospitalWorld):
         session = self.store.sessions.advance(self.running(self.asked()), Status.ASSEMBLING)
         learned = survival()
         summary = {**summary_of(learned, show_steps=False), "kind": "horizontal"}
-        files = self.coordinator.files.write(session.id, learned, summary)
-        expires = self.store.clock() + timedelta(days=30)
-        snapshots = {party: f"{party}1" for party in TOGETHER}
-        new = NewRelease(files.table, files.report, files.sha256, learned.n_records, expires, snapshots)
+        new = self.kept(session, learned, summary, learned.n_records)
         return self.store.releases.publish(session, new, dict.fromkeys(TOGETHER, 0))
 
 

@@ -141,10 +141,14 @@ class World:
         release = publish(loan_table(), requirement, TopDownSpecialization("Class"))
         attacks = [each.summary() for each in attacks_on(release)]
         told = {"attacks": attacks, "warnings": ["Salary lost 95% of its detail"]}
-        files = self.coordinator.files.write(session.id, release, {**release.summary, **told})
+        return self.kept(session, release, {**release.summary, **told}, release.table.num_rows)
+
+    def kept(self, session: SessionRecord, made: Any, summary: Mapping[str, Any], rows: int) -> NewRelease:
+        """What a session made, on the disk."""
+        files = self.coordinator.files.write(session.id, made, summary)
         expires = self.store.clock() + timedelta(days=30)
-        snapshots = {"bank": "b1", "clinic": "c1"}
-        return NewRelease(files.table, files.report, files.sha256, release.table.num_rows, expires, snapshots)
+        snapshots = {party: f"{party}1" for party in session.providers}
+        return NewRelease(files.table, files.report, files.sha256, rows, expires, snapshots)
 
     def awaiting(self, **told: Any) -> SessionRecord:
         """A session whose release waits for its client: by default, because it missed the wished quality."""
@@ -167,11 +171,7 @@ class World:
         asked = self.asked(attributes=["job", "age"], privacy=[], algorithm=method, **{"class": None})
         session = self.store.sessions.advance(self.running(asked), Status.ASSEMBLING)
         found = JointRatios((("age", "job"),), (0.92,), "distinct", 0.01, 400, 400, ("bank", "clinic"))
-        files = self.coordinator.files.write(session.id, found, found.summary())
-        expires = self.store.clock() + timedelta(days=30)
-        snapshots = {"bank": "b1", "clinic": "c1"}
-        new = NewRelease(files.table, files.report, files.sha256, 400, expires, snapshots)
-        return self.store.releases.publish(session, new, {"bank": 100})
+        return self.store.releases.publish(session, self.kept(session, found, found.summary(), 400), {"bank": 100})
 
 
 STEPS = [
@@ -198,7 +198,7 @@ PUBLISHED = [
                     ),
                     "11" * 32,
                     31_000,
-                    "b1",
+                    "bank1",
                 ),
                 public=True,
                 purposes=("research", "*"),
@@ -222,7 +222,7 @@ PUBLISHED = [
                     ),
                     "22" * 32,
                     5_000,
-                    "c1",
+                    "clinic1",
                 ),
                 public=True,
                 purposes=("research", "*"),

@@ -322,20 +322,6 @@ def test_a_death_is_told_before_what_others_hear_of_it(
         run(killed())
 
 
-def test_whoever_does_not_end_is_killed(
-    scene: Path, nodes: dict[str, tuple[str, str, Path]], addresses: list[str]
-) -> None:
-    configure(scene, dict(zip(nodes, addresses, strict=True)))
-
-    async def frozen() -> int:
-        async with LocalServices(scene / "logs", grace=0.2) as services:
-            bank = int((await services.start_all({"bank": nodes["bank"]}))["bank"]["pid"])
-            os.kill(bank, signal.SIGSTOP)
-            return bank
-
-    assert not alive(run(frozen()))
-
-
 def test_a_second_interrupt_does_not_wait_for_anybody(
     scene: Path, nodes: dict[str, tuple[str, str, Path]], addresses: list[str]
 ) -> None:

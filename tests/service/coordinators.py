@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from masquerade.service import Coordinator, CoordinatorSettings, User
 from masquerade.service.wire.control import PublishedDataset
@@ -13,6 +13,8 @@ from service_house import House
 
 PARTIES = '[parties.bank]\naddress = "127.0.0.1:7001"\n[parties.clinic]\naddress = "127.0.0.1:7002"\n'
 HEAD = 'identity = "coordinator"\ntrust = "coordinator/trust"\n'
+
+Kind = TypeVar("Kind", bound=House)
 
 
 def read_settings(trial: Path, text: str, *, head: str = HEAD) -> CoordinatorSettings:
@@ -35,6 +37,13 @@ def signed_by_all(coordinator: Coordinator, user: User, session: str) -> Mapping
     contract = coordinator.contract(user, session)
     assert contract is not None
     return contract
+
+
+def started(house: Kind) -> Iterator[Kind]:
+    """A house whose parties run, for a fixture."""
+    with house:
+        house.start_nodes()
+        yield house
 
 
 @contextmanager

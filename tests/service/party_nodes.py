@@ -267,6 +267,15 @@ class Coordinator:
                 yield channels
 
     @asynccontextmanager
+    async def held(self, contract: SignedContract) -> AsyncIterator[dict[str, Channel]]:
+        """The same in which every party has handed in: one to watch."""
+        async with self.together(contract) as channels:
+            for party in contract.parties:
+                while (await self.progress(party, contract)).stage.name != "handing in":
+                    await asyncio.sleep(0.02)
+            yield channels
+
+    @asynccontextmanager
     async def connected(
         self, contract: SignedContract, listener: Listener, addresses: Mapping[str, str]
     ) -> AsyncIterator[dict[str, Channel]]:

@@ -11,6 +11,7 @@ import pytest
 
 from masquerade.errors import NotFound, ParameterError
 from masquerade.service import Coordinator, SessionRecord, SignedContract, Status, described, preview
+from service.coordinators import started
 from service_house import House
 
 GRANTED = {"ratios": 4, "precision": 0, "least_records": 20}
@@ -22,9 +23,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         "bank": {"joint_keys": GRANTED, "price": {"per_attribute": 100, "per_record": 1}},
         "clinic": {"joint_keys": {**GRANTED, "ratios": 3}, "allow_rerelease": False},
     }
-    with House(tmp_path_factory.mktemp("house"), people=60, policies=policies) as house:
-        house.start_nodes()
-        yield house
+    yield from started(House(tmp_path_factory.mktemp("house"), people=60, policies=policies))
 
 
 def asked(**changes: Any) -> dict[str, Any]:

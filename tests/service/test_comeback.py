@@ -12,6 +12,7 @@ import pytest
 from masquerade.service import Coordinator, NodeSettings, SessionRecord, Status, running
 from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.party_links import PartyLinks
+from service.coordinators import started
 from service_house import House, NodeInMemory, wait_until
 
 _ks = count(3)
@@ -23,9 +24,7 @@ FOR_EVER = "[timings]\nretry = 0.1\ncomeback = 86400\nrefresh = 1\nsilence = 20\
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A bank, a clinic and a coordinator that waits for either as long as it takes."""
     policies = {"clinic": {"purposes": [PURPOSE]}}
-    with House(tmp_path_factory.mktemp("house"), policies=policies, coordinator_keys=FOR_EVER) as house:
-        house.start_nodes()
-        yield house
+    yield from started(House(tmp_path_factory.mktemp("house"), policies=policies, coordinator_keys=FOR_EVER))
 
 
 @pytest.fixture

@@ -135,28 +135,6 @@ def test_a_busy_party_is_waited_for_without_using_attempts(tmp_path: Path) -> No
         assert all("sessions are running" in cause for cause in waits)
 
 
-def test_users_take_turns(tmp_path: Path) -> None:
-    keys = "sessions_at_once = 1"
-    with House(tmp_path, people=100, coordinator_keys=keys) as house, at_work(house) as coordinator:
-        ana = house.user("ana")
-
-        def wish(k: int) -> dict[str, Any]:
-            return house.request(privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": k}])
-
-        # Nothing runs while the parties are left alone, so that all of them wait together.
-        coordinator.directory.slots = dict  # type: ignore[method-assign]
-        hers = [coordinator.ask(ana, wish(k)) for k in range(3, 7)]
-        wait_until(lambda: coordinator.health()["queue"] == 4, "ana's sessions wait")
-        his = coordinator.ask(house.user("ben"), wish(20))
-        wait_until(lambda: coordinator.health()["queue"] == 5, "ben's session waits")
-        del coordinator.directory.slots
-        for each in (*hers, his):
-            assert house.finished(coordinator, each.id).status is Status.PUBLISHED
-        started = {each.id: coordinator.store.sessions.get(each.id).started for each in (*hers, his)}
-        order = sorted(started, key=lambda name: str(started[name]))
-        assert order.index(his.id) <= 1  # not behind all that ana asked before
-
-
 # --- cancelling ---
 
 

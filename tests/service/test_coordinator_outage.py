@@ -34,6 +34,7 @@ from masquerade.service.coordinator.sign import Signer
 from masquerade.service.session_states import COMPUTING
 from masquerade.service.store import database
 from masquerade.service.store.releases import Releases
+from service.coordinators import started
 from service.gates import Gate
 from service_house import PATIENCE, House, Ports, wait_until
 
@@ -107,9 +108,7 @@ def house(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterator[
     one = {"sessions": 1}
     folder = tmp_path_factory.mktemp("outage")
     keys = f'database = "{server.url}"'
-    with House(folder, policies={"bank": one, "clinic": one}, coordinator_keys=keys) as house:
-        house.start_nodes()
-        yield house
+    yield from started(House(folder, policies={"bank": one, "clinic": one}, coordinator_keys=keys))
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from masquerade.audit import verify as verify_log
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
 from masquerade.service import Coordinator, Status
 from service.commands import masquerade
-from service.coordinators import dataset_of, signed_by_all
+from service.coordinators import dataset_of, signed_by_all, started
 from service_house import House, wait_until
 
 
@@ -28,9 +28,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         "clinic": {"price": {"per_attribute": 10, "attributes": {"age": 7}}, "least_k": 3},
     }
     folder = tmp_path_factory.mktemp("house")
-    with House(folder, ("bank", "clinic", "shop"), policies=prices) as house:
-        house.start_nodes()
-        yield house
+    yield from started(House(folder, ("bank", "clinic", "shop"), policies=prices))
 
 
 def test_a_request_becomes_a_verified_release(house: House, coordinator: Coordinator) -> None:

@@ -14,7 +14,7 @@ import masquerade as mq
 from masquerade.errors import ParameterError
 from masquerade.service import Coordinator, SessionRecord, Status
 from parties_here import parties_here
-from service.coordinators import signed_by_all
+from service.coordinators import signed_by_all, started
 from service_house import House
 
 METHOD = {"name": "dka-datafly"}
@@ -47,9 +47,7 @@ name = "dka-datafly"
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with House(tmp_path_factory.mktemp("house"), ("bank", "clinic", "shop")) as house:
-        house.start_nodes()
-        yield house
+    yield from started(House(tmp_path_factory.mktemp("house"), ("bank", "clinic", "shop")))
 
 
 def wish(house: House, attributes: list[str], **changes: Any) -> dict[str, Any]:

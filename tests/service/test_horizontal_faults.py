@@ -15,7 +15,7 @@ import pytest
 from masquerade.errors import ParameterError
 from masquerade.service import Coordinator, Ledger, SessionRecord, StateFolder, Status
 from masquerade.service.ledger import ReleaseRecord
-from service.coordinators import dataset_of
+from service.coordinators import dataset_of, started
 from service_hospitals import DISEASES, WARDS, Hospitals
 from service_house import wait_until, write
 from service_killed import Doomed
@@ -60,9 +60,7 @@ class LargeHospitals(Hospitals):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LargeHospitals]:
-    with LargeHospitals(tmp_path_factory.mktemp("large"), people=1000) as house:
-        house.start_nodes()
-        yield house
+    yield from started(LargeHospitals(tmp_path_factory.mktemp("large"), people=1000))
 
 
 @pytest.fixture(scope="module")
@@ -79,37 +77,10 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LargeHospita
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
-    with Hospitals(tmp_path_factory.mktemp("hospitals"), people=60) as house:
-        house.start_nodes()
-        yield house
+    yield from started(Hospitals(tmp_path_factory.mktemp("hospitals"), people=60))
 
 
 # --- killed, cancelled, restarted: in the middle of the computation ---
-
-
-def test_a_killed_hospital_is_retried_then_named_and_the_others_are_free_again(large: LargeHospitals) -> None:
-    ana, before = large.user("ana"), ledger_lines(large)
-    with at_work(large) as coordinator:
-        doomed = coordinator.ask(ana, large.request(attempts=2))
-        cutting(coordinator, doomed)
-        large.nodes["west"].kill()
-        done = large.finished(coordinator, doomed.id)
-        assert (done.status, done.attempts) == (Status.FAILED, 2)
-        assert (done.cause or "").startswith("party west: ")
-        problems = [e.data for e in coordinator.events(ana, doomed.id) if e.kind == "problem"]
-        assert {each["party"] for each in problems} == {"west"}
-        assert doomed.id not in {each.name for each in coordinator.settings.releases.iterdir()}
-        # Not a row has left, but answers about them have: it counts as released.
-        assert all(lines > before[party] for party, lines in ledger_lines(large).items())
-
-        # The others publish without it, and with it once it is back.
-        other = coordinator.ask(ana, large.short_request(parties=["north", "south"]))
-        assert ended(large, coordinator, other) == (Status.PUBLISHED, None)
-        large.start_node("west")
-        wait_until(lambda: coordinator.directory.sights()["west"][1], "west is seen again")
-        again = coordinator.ask(ana, large.short_request())
-        assert ended(large, coordinator, again) == (Status.PUBLISHED, None)
-        assert coordinator.release(ana, again.id).rows == 3 * large.people
 
 
 def test_of_a_cancelled_session_no_row_has_left(large: LargeHospitals) -> None:

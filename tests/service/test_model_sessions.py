@@ -17,7 +17,7 @@ from masquerade.errors import NotFound, ParameterError
 from masquerade.jobs import predict
 from masquerade.service import Coordinator, SessionRecord, SignedContract, Status, described, preview
 from masquerade.service.coordinator.coordinator import summaries
-from service.coordinators import signed_by_all
+from service.coordinators import signed_by_all, started
 from service_hospitals import Hospitals
 from service_house import write
 
@@ -55,9 +55,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
         "south": {**LEARNS, "tables": False},
         "west": {"learn": ["*"]},
     }
-    with Survivals(tmp_path_factory.mktemp("hospitals"), policies=policies, people=40) as house:
-        house.start_nodes()
-        yield house
+    yield from started(Survivals(tmp_path_factory.mktemp("hospitals"), policies=policies, people=40))
 
 
 def asked(house: Hospitals, **changes: Any) -> dict[str, Any]:

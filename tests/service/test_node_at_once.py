@@ -66,7 +66,7 @@ async def test_a_node_that_is_stopped_while_a_table_is_read_begins_no_session(
             gate.opened.set()
         answer = refused(await preparing)
         assert (answer.reasons, answer.busy) == (("the node is about to end",), True)  # worth another try
-        assert sessions.running("customers") == 0
+        assert sessions._open("customers") == []
 
 
 async def test_peers_hear_that_a_session_was_stopped_however_often_it_is(

@@ -17,7 +17,6 @@ import pytest
 from forked import MASQUERADE, Forked, run as run_forked
 from masquerade.audit import verify
 from masquerade.errors import PeerError, Problem
-from masquerade.net import Agreement, PartyAddress
 from masquerade.service import Ledger, SignedContract
 from service.party_nodes import PEOPLE, Coordinator, Folder, http, refused, run, wish
 
@@ -85,28 +84,17 @@ async def talking(started: dict[str, Served]) -> AsyncIterator[Coordinator]:
         yield Coordinator(https)
 
 
-async def handed_in(coordinator: Coordinator, contract: SignedContract) -> None:
-    for party in contract.parties:
-        while (await coordinator.progress(party, contract)).stage.name != "handing in":
-            await asyncio.sleep(0.02)
-
-
 def test_a_killed_node_is_named_and_starts_again(folder: Folder, started: dict[str, Served]) -> None:
     async def killed() -> SignedContract:
         async with talking(started) as coordinator:
             contract = await coordinator.signed(wish(show_progress=True))
-            async with coordinator.listening() as listener:
-                addresses = await coordinator.prepare_all(contract)
-                await coordinator.start_all(contract, listener, addresses)
-                peers = [PartyAddress(party, addresses[party]) for party in contract.parties]
-                async with listener.connect(peers, Agreement(contract.hash)) as channels:
-                    await handed_in(coordinator, contract)
-                    assert started["bank"].end(signal.SIGKILL) == -signal.SIGKILL
-                    failure = await channels["bank"].failure()
-                    assert failure.peer == "bank"  # at the assembler's end
-                    end = await coordinator.ended("clinic", contract)
-                    assert (end.state, end.culprit) == ("failed", "bank")  # and at the other party's
-                    assert end.problems[0].party == "bank"
+            async with coordinator.held(contract) as channels:
+                assert started["bank"].end(signal.SIGKILL) == -signal.SIGKILL
+                failure = await channels["bank"].failure()
+                assert failure.peer == "bank"  # at the assembler's end
+                end = await coordinator.ended("clinic", contract)
+                assert (end.state, end.culprit) == ("failed", "bank")  # and at the other party's
+                assert end.problems[0].party == "bank"
             return contract
 
     contract = run(killed())
@@ -139,18 +127,13 @@ async def test_a_node_that_is_stopped_says_so(
 ) -> None:
     async with talking(started) as coordinator:
         contract = await coordinator.signed(wish(show_progress=True))
-        async with coordinator.listening() as listener:
-            addresses = await coordinator.prepare_all(contract)
-            await coordinator.start_all(contract, listener, addresses)
-            peers = [PartyAddress(party, addresses[party]) for party in contract.parties]
-            async with listener.connect(peers, Agreement(contract.hash)) as channels:
-                await handed_in(coordinator, contract)
-                code = await asyncio.to_thread(started["bank"].end, number)
-                assert code == 0
-                failure: PeerError = await channels["bank"].failure()
-                assert str(failure) == "party bank: was stopped"
-                end = await coordinator.ended("clinic", contract)
-                assert (end.culprit, end.problems) == ("bank", (Problem("was stopped", party="bank"),))
+        async with coordinator.held(contract) as channels:
+            code = await asyncio.to_thread(started["bank"].end, number)
+            assert code == 0
+            failure: PeerError = await channels["bank"].failure()
+            assert str(failure) == "party bank: was stopped"
+            end = await coordinator.ended("clinic", contract)
+            assert (end.culprit, end.problems) == ("bank", (Problem("was stopped", party="bank"),))
     found = verify(folder.state("bank") / "audit.jsonl", certificates=[PEOPLE["bank"].certificate])
     found.insist()
     assert (found.unfinished, found.sealed_up_to) == (0, found.records)

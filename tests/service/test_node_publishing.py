@@ -6,7 +6,7 @@ import asyncio
 import os
 import pickle
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +27,7 @@ from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.node.admission import deal_id
 from masquerade.service.node.datasets import LONGEST, MOST, OFFER_STANDS, KeptReadings
 from masquerade.service.node.state import Snapshots
-from masquerade.service.wire.control import Pending, Published
+from masquerade.service.wire.control import Pending, Published, PublishedDataset
 from masquerade.service.wire.peers import caller
 from service.party_nodes import PEOPLE, Folder, now, refused, trust_of, wish, world
 from service_house import write
@@ -56,6 +56,20 @@ class PartyServer:
         who, published = self.heard[after]
         assert who == published.party
         return published
+
+    async def until(self, holds: Callable[[PublishedDataset], bool]) -> None:
+        """Wait for a push whose dataset is like that."""
+        while not holds(self.heard[-1][1].datasets[0]):
+            await asyncio.sleep(0.02)
+
+
+async def shown_once(capsys: pytest.CaptureFixture[str], text: str) -> str:
+    """What is printed until this text is."""
+    shown = ""
+    while text not in shown:
+        await asyncio.sleep(0.02)
+        shown += capsys.readouterr().out
+    return shown
 
 
 @asynccontextmanager
@@ -103,8 +117,7 @@ async def test_a_broken_change_is_not_taken_over(folder: Folder, capsys: pytest.
         await server.next(0)
         before = folder.conf("bank").read_text()
         write(folder.conf("bank"), before.replace("least_k = 3", "least_k = 0"))
-        while "policy.least_k: must be a whole number" not in capsys.readouterr().out:
-            await asyncio.sleep(0.05)
+        await shown_once(capsys, "policy.least_k: must be a whole number")
         assert isinstance(await here.coordinator.offer("bank", wish()), Offer)
         write(folder.conf("bank"), before.replace("least_k = 3", "least_k = 9"))
         while True:
@@ -122,12 +135,10 @@ async def test_a_tightened_policy_counts_while_its_table_is_away(folder: Folder)
         await server.next(0)
         table.rename(away)
         folder.write_conf("bank", access="private", users=["bob"])
-        while server.heard[-1][1].datasets[0].users != ("bob",):
-            await asyncio.sleep(0.02)
+        await server.until(lambda told: told.users == ("bob",))
         assert server.heard[-1][1].datasets[0].card.snapshot is None
         away.rename(table)
-        while server.heard[-1][1].datasets[0].card.snapshot is None:
-            await asyncio.sleep(0.02)
+        await server.until(lambda told: told.card.snapshot is not None)
         refusal = refused(await here.coordinator.offer("bank", wish()))
         assert refusal.reasons == ('user "ana" may not ask',)
         state = StateFolder(folder.state("bank"))
@@ -144,11 +155,9 @@ async def test_a_configuration_is_taken_over_once_the_file_that_it_names_has_com
         await server.next(0)
         folder.write_conf("bank", purposes=["teaching"])
         write(conf, conf.read_text().replace('"job.csv"', '"jobs.csv"'))
-        while "jobs.csv" not in capsys.readouterr().out:
-            await asyncio.sleep(0.02)
+        await shown_once(capsys, "jobs.csv")
         write(folder.path / "bank" / "jobs.csv", taxonomy.read_text())
-        while server.heard[-1][1].datasets[0].purposes != ("teaching",):
-            await asyncio.sleep(0.02)
+        await server.until(lambda told: told.purposes == ("teaching",))
 
 
 def test_a_file_that_is_mended_in_place_is_read_again(folder: Folder) -> None:
@@ -179,10 +188,7 @@ async def test_snapshots_that_cannot_be_read_are_named(folder: Folder, capsys: p
     broken.write_text("{")
 
     async with party_server(folder) as server, world(folder, "bank") as here:
-        shown = ""
-        while "publishing failed" not in shown:
-            await asyncio.sleep(0.02)
-            shown += capsys.readouterr().out
+        shown = await shown_once(capsys, "publishing failed")
         assert f"{broken}: cannot be read" in shown
         with pytest.raises(PeerError) as told:  # whoever pulls is not told where it is
             await here.coordinator.https["bank"].call("GET", "/v1/datasets", answer=Published)
@@ -194,10 +200,7 @@ async def test_snapshots_that_cannot_be_read_are_named(folder: Folder, capsys: p
 
 async def test_a_coordinator_that_comes_late_is_told(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     async with world(folder, "bank"):
-        shown = ""
-        while "the coordinator is not told" not in shown:
-            await asyncio.sleep(0.02)
-            shown += capsys.readouterr().out
+        shown = await shown_once(capsys, "the coordinator is not told")
         async with party_server(folder) as server:
             published = await server.next(0)
             assert published.party == "bank"
@@ -239,6 +242,12 @@ def into_database(folder: Folder) -> None:
     database.close()
 
 
+def work_goes_on(folder: Folder) -> None:
+    with sqlite3.connect(folder.path / "bank" / "bank.db") as database:
+        database.execute("UPDATE customers SET salary = salary + 1")
+    database.close()
+
+
 def from_database(conf: Path) -> None:
     query = 'source = "sqlite:///bank.db"\nquery = "SELECT * FROM customers ORDER BY ssn"'
     write(conf, conf.read_text().replace('source = "customers.csv"', query))
@@ -260,9 +269,7 @@ async def test_a_database_is_read_again_for_a_session(folder: Folder) -> None:
     again = dataset.reading(for_session=True)
     assert again is not first
     assert again.card == first.card
-    with sqlite3.connect(folder.path / "bank" / "bank.db") as database:
-        database.execute("UPDATE customers SET salary = salary + 1")
-    database.close()
+    work_goes_on(folder)
     assert dataset.reading(for_session=True).card.snapshot != first.card.snapshot
 
 
@@ -275,22 +282,17 @@ async def test_a_session_runs_on_the_reading_that_was_agreed_on(
     conf = folder.write_conf("bank", needs_approval=True)
     from_database(conf)
 
-    def work_goes_on() -> None:
-        with sqlite3.connect(folder.path / "bank" / "bank.db") as database:
-            database.execute("UPDATE customers SET salary = salary + 1")
-        database.close()
-
     async with world(folder) as here:
         node, coordinator = here.nodes["bank"].node, here.coordinator
         deal = await coordinator.deal()
-        work_goes_on()
+        work_goes_on(folder)
         assert isinstance(await coordinator.ask_signature("bank", coordinator.draw_up(deal)), Pending)
-        work_goes_on()
+        work_goes_on(folder)
         await coordinator.offer("bank", wish())
         assert len(node.readings) == 2
         Approvals(node.state).approve(deal_id(deal), now())
         contract = await coordinator.sign(coordinator.draw_up(deal))
-        work_goes_on()
+        work_goes_on(folder)
         release = await coordinator.release(contract)
         assert release.rows == 60
         assert (await coordinator.ended("bank", contract)).state == "done"
@@ -330,10 +332,7 @@ async def test_a_databases_password_is_told_to_nobody(
         assert first.datasets[0].card.records == 100
         assert isinstance(await here.coordinator.offer("bank", wish()), Offer)
         let_in_with("Falsch/77")
-        shown = ""
-        while "a table cannot be read by the changed configuration" not in shown:
-            await asyncio.sleep(0.05)
-            shown += capsys.readouterr().out
+        shown = await shown_once(capsys, "a table cannot be read by the changed configuration")
         said = shown + str(first) + (folder.state("bank") / "audit.jsonl").read_text()
         for secret in (PASSWORD, quote(PASSWORD, safe=""), "Falsch", "Qzmover"):
             assert secret not in said

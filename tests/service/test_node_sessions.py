@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,9 +17,9 @@ from masquerade.audit import verify
 from masquerade.data import Records
 from masquerade.engine import LocalEngine
 from masquerade.errors import Conflict, DataError, MasqueradeError, NotFound, ParameterError, PeerError, Problem
-from masquerade.net import Channel, self_signed
+from masquerade.net import self_signed
 from masquerade.protocol import common_records
-from masquerade.service import Dataset, Ledger, SignedContract
+from masquerade.service import Dataset, Ledger
 from masquerade.service.agree.signing import TokenIssuer, sign
 from masquerade.service.agree.terms import Refusal
 from masquerade.service.ledger import append, record_of
@@ -41,16 +39,6 @@ def let_watch(folder: Folder) -> None:
     """Let the coordinator watch, if a request asks for that."""
     for name in ("bank", "clinic"):
         folder.write_conf(name, show_progress=True)
-
-
-@asynccontextmanager
-async def held(coordinator: Coordinator, contract: SignedContract) -> AsyncIterator[dict[str, Channel]]:
-    """A session in which every party has handed in, and waits for an assembler that says nothing: one to watch."""
-    async with coordinator.together(contract) as channels:
-        for party in contract.parties:
-            while (await coordinator.progress(party, contract)).stage.name != "handing in":
-                await asyncio.sleep(0.02)
-        yield channels
 
 
 async def test_a_whole_release(folder: Folder) -> None:
@@ -153,7 +141,7 @@ async def test_the_line_is_there_before_the_release_is(folder: Folder) -> None:
 
     async with world(folder) as here:
         contract = await here.coordinator.signed(wish(show_progress=True))
-        async with held(here.coordinator, contract):
+        async with here.coordinator.held(contract):
             for party in contract.parties:
                 (record,) = Ledger.load(folder.state(party) / "ledger.jsonl").records
                 assert record.terms == contract.deal.terms
@@ -322,7 +310,7 @@ async def test_a_cancelled_session_tells_its_peers(folder: Folder) -> None:
 
     async with world(folder) as here:
         contract = await here.coordinator.signed(wish(show_progress=True))
-        async with held(here.coordinator, contract):
+        async with here.coordinator.held(contract):
             before = await here.coordinator.progress("bank", contract)
             assert (before.state, before.kind) == ("running", None)
             assert (await here.coordinator.cancel("bank", contract)).state == "cancelled"
@@ -342,7 +330,7 @@ async def test_a_node_that_ends_tells_its_peers(folder: Folder) -> None:
             https = {**bank.coordinator.https, **clinic.coordinator.https}
             both = Coordinator(https, network=folder.network)
             contract = await both.signed(wish(show_progress=True))
-            holding = held(both, contract)
+            holding = both.held(contract)
             await holding.__aenter__()
         end = await clinic.coordinator.ended("clinic", contract)
         assert (end.state, end.culprit, end.problems) == ("failed", "bank", (Problem("was stopped", party="bank"),))
@@ -433,4 +421,4 @@ async def test_a_session_that_is_being_dropped_cannot_be_started(folder: Folder)
         assert not isinstance(cancelled, BaseException)
         assert isinstance(started, Conflict) or started.state in ("running", "cancelled")
         assert (await here.coordinator.ended("bank", contract)).state in ("cancelled", "failed")
-        assert here.nodes["bank"].node.sessions.running("customers") == 0
+        assert here.nodes["bank"].node.sessions._open("customers") == []

@@ -117,6 +117,13 @@ def test_peers_must_be_told_a_host_that_they_can_reach(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
+        ('name = "bank"', 'name = "shop"', 'name: "shop", but the certificate that identity names is of "bank"'),
+        (
+            "[coordinator]",
+            '[coordinator]\nname = "hub"',
+            'coordinator.name: "hub" is not in identity/trust, which knows clinic, coordinator, stranger',
+        ),
+        ("[coordinator]", '[coordinator]\nname = "bank"', 'coordinator.name: "bank" is this party itself'),
         ("start = 900", "start = true", "timings.start: must be a number of seconds above 0; got true"),
         ("start = 900", 'start = "9"', 'timings.start: must be a number of seconds above 0; got "9"'),
         ('"127.0.0.1:0"', '"::1"', "address: must be an address host:port"),
@@ -215,22 +222,6 @@ def test_what_is_hardly_a_configuration(folder: Folder, content: str) -> None:
 def test_there_is_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="no such configuration"):
         NodeSettings.load(tmp_path / "bank.toml")
-
-
-def test_another_partys_identity(folder: Folder) -> None:
-    path = folder.conf("bank")
-    path.write_text(path.read_text().replace('name = "bank"', 'name = "shop"'))
-    assert problems(path) == ['name: "shop", but the certificate that identity names is of "bank"']
-
-
-def test_a_coordinator_that_is_not_trusted(folder: Folder) -> None:
-    path = folder.conf("bank")
-    path.write_text(path.read_text().replace("[coordinator]", '[coordinator]\nname = "hub"'))
-    assert problems(path) == [
-        'coordinator.name: "hub" is not in identity/trust, which knows clinic, coordinator, stranger'
-    ]
-    path.write_text(path.read_text().replace('name = "hub"', 'name = "bank"'))
-    assert 'coordinator.name: "bank" is this party itself' in problems(path)[0]
 
 
 def test_certificates_that_are_out_of_date(folder: Folder, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from masquerade.service import Coordinator, Status
+from service.coordinators import started
 from service_house import House, write
 
 KEPT = {"clinic": "disease", "shop": "income"}  # by party: its only column beside the identifiers
@@ -31,9 +32,7 @@ class OneColumnHouse(House):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with OneColumnHouse(tmp_path_factory.mktemp("house"), ("bank", "clinic", "shop"), people=90) as house:
-        house.start_nodes()
-        yield house
+    yield from started(OneColumnHouse(tmp_path_factory.mktemp("house"), ("bank", "clinic", "shop"), people=90))
 
 
 @pytest.mark.parametrize(

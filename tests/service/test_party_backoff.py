@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import defaultdict
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -25,24 +26,16 @@ from masquerade.errors import (
 )
 from masquerade.net import first_cause
 from masquerade.progress import Stage
-from masquerade.service import CoordinatorSettings
+from masquerade.service import CoordinatorSettings, SessionRecord, Status, Store, resources
 from masquerade.service.clock import SYSTEM_CLOCK
+from masquerade.service.coordinator.coordinator import summaries
 from masquerade.service.coordinator.parties import PartyBackoff
 from masquerade.service.coordinator.run import ProgressWatch, endings
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.wire.control import Progress, SeenStep
 from service.coordinators import PARTIES, read_settings
 from service.gates import Gate
-from service.stores import furnish, requested
-
-if TYPE_CHECKING:
-    from masquerade.service import Store
-
-from datetime import timedelta
-
-from masquerade.service import SessionRecord, Status, Store, resources
-from masquerade.service.coordinator.coordinator import summaries
-from service.stores import agreed, assembling, new_release, published, queued
+from service.stores import agreed, assembling, furnish, new_release, published, queued, requested
 
 TIMINGS = "[timings]\nretry = 2\ncomeback = 60\n"
 
@@ -248,6 +241,14 @@ def derived(store: Store, user: str, *sessions: SessionRecord) -> list[dict[str,
     return [each.model_dump(include=beyond, exclude_defaults=True) for each in summaries(store, user, sessions)]
 
 
+def assembling_from(store: Store, session_id: str) -> SessionRecord:
+    session = store.sessions.get(session_id)
+    session = store.sessions.agree(session, "a" * 64, "b" * 64, {"terms": "some"})
+    for status in (Status.QUEUED, Status.RUNNING, Status.ASSEMBLING):
+        session = store.sessions.advance(session, status)
+    return session
+
+
 def test_many_sessions_are_told_apart(store: Store, clock: FakeClock) -> None:
     furnish(store)
     out = published(store)
@@ -309,11 +310,3 @@ def test_what_was_agreed_is_told(store: Store) -> None:
         "k-anonymity (k = 60) over age",
         "all of it against any 1 colluding provider",
     )
-
-
-def assembling_from(store: Store, session_id: str) -> SessionRecord:
-    session = store.sessions.get(session_id)
-    session = store.sessions.agree(session, "a" * 64, "b" * 64, {"terms": "some"})
-    for status in (Status.QUEUED, Status.RUNNING, Status.ASSEMBLING):
-        session = store.sessions.advance(session, status)
-    return session

@@ -13,6 +13,7 @@ from masquerade.service.agree.answering import answer
 from masquerade.service.agree.terms import Refusal
 from masquerade.service.coordinator import rehearsal
 from masquerade.service.coordinator.rehearsal import less
+from service.coordinators import started
 from service.parties import BANK, NOW, policy, request
 from service_house import House
 
@@ -22,9 +23,7 @@ STRICT = {"allow_rerelease": False}
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     policies = {"bank": {**STRICT, "purposes": ["research"]}, "clinic": {**STRICT, "purposes": ["research"]}}
-    with House(tmp_path_factory.mktemp("house"), policies=policies) as house:
-        house.start_nodes()
-        yield house
+    yield from started(House(tmp_path_factory.mktemp("house"), policies=policies))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from masquerade.service import Coordinator, Ledger, SessionRecord, Status, descr
 from masquerade.service.agree.negotiation import Refused, negotiate
 from masquerade.service.agree.terms import Refusal
 from masquerade.service.coordinator.session_moves import contract_of
-from service.coordinators import signed_by_all
+from service.coordinators import signed_by_all, started
 from service.parties import BANK, offer, policy, request
 from service_hospitals import Hospitals
 from service_house import House
@@ -30,9 +30,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         "bank": {**STRICT, "price": {"per_attribute": 100}},
         "clinic": {**STRICT, "purposes": ["research", "teaching"]},
     }
-    with House(tmp_path_factory.mktemp("house"), policies=policies) as house:
-        house.start_nodes()
-        yield house
+    yield from started(House(tmp_path_factory.mktemp("house"), policies=policies))
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from masquerade.protocol.hand_in import Columns
 from masquerade.protocol.method import Preference
 from masquerade.protocol.tds.method import JointSpecialization
 from masquerade.service import Status
+from service.coordinators import started
 from service_house import House
 
 
@@ -63,9 +64,7 @@ def packed(script: Script[Any]) -> Script[Any]:
 def house(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     monkeypatch.setattr(registry, "_plugins", lambda: (ByParcel, Undeclared))
     registry._others.cache_clear()
-    with House(tmp_path_factory.mktemp("house")) as house:
-        house.start_nodes()
-        yield house
+    yield from started(House(tmp_path_factory.mktemp("house")))
     registry._others.cache_clear()
 
 

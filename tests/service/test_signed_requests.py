@@ -12,7 +12,7 @@ from masquerade.errors import ParameterError
 from masquerade.net import self_signed
 from masquerade.service import Coordinator, NodeSettings, Status, read_request
 from masquerade.service.clock import SYSTEM_CLOCK, seconds_since_1970
-from service.coordinators import signed_by_all
+from service.coordinators import signed_by_all, started
 from service.party_nodes import Folder
 from service_house import House
 
@@ -28,9 +28,7 @@ def save_certificate(folder: Path) -> None:
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("house")
     save_certificate(folder)
-    with House(folder, policies={party: {"signed_requests": True} for party in ("bank", "clinic")}) as house:
-        house.start_nodes()
-        yield house
+    yield from started(House(folder, policies={party: {"signed_requests": True} for party in ("bank", "clinic")}))
 
 
 @pytest.fixture(scope="module")

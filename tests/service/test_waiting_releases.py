@@ -11,6 +11,7 @@ import pytest
 from masquerade.errors import Conflict, NotFound
 from masquerade.service import Coordinator, Ledger, SessionRecord, Status, User
 from masquerade.service.resources import MissedQuality
+from service.coordinators import started
 from service_house import House, wait_until
 
 BINDS: dict[str, Any] = {"allow_rerelease": False}
@@ -24,9 +25,7 @@ ALL_LOST: dict[str, Any] = {
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
-    with House(tmp_path, policies={"bank": BINDS, "clinic": BINDS | {"max_declined": 2}}) as house:
-        house.start_nodes()
-        yield house
+    yield from started(House(tmp_path, policies={"bank": BINDS, "clinic": BINDS | {"max_declined": 2}}))
 
 
 @pytest.fixture

@@ -403,7 +403,10 @@ def failure(error: httpx.HTTPError, address: Address, *, answered: bool) -> Peer
     """Return a helpful error for a failure in transit; `answered`: after the coordinator had begun to answer."""
     import httpx
 
-    tls = _tls_error(error)
+    cause: BaseException | None = error  # the underlying TLS error, however deeply it is nested
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    tls = cause
     if isinstance(tls, ssl.SSLCertVerificationError):
         return PeerRefused(
             COORDINATOR,
@@ -426,12 +429,3 @@ def failure(error: httpx.HTTPError, address: Address, *, answered: bool) -> Peer
         return PeerUnreachable(COORDINATOR, f"{address.base} breaks off in the middle of an answer")
     hint = "" if address.secure else "; if it speaks TLS, its address begins with https://"
     return PeerUnreachable(COORDINATOR, f"{address.base} hangs up without an answer{hint}")
-
-
-def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the underlying TLS error, however deeply it is nested."""
-    while error is not None:
-        if isinstance(error, ssl.SSLError):
-            return error
-        error = error.__cause__ or error.__context__
-    return None

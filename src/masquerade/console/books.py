@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -240,7 +240,17 @@ class _Lines:
             if not found:
                 tag("p", "Nothing was charged yet." if self._after == [0] else "No more.", "quiet")
             else:
-                self._draw(found)
+                rows = [
+                    [
+                        moment(each.time),
+                        each.user,
+                        each.party,
+                        partial(link, short(each.session), f"{PREFIX}/sessions/{each.session}"),
+                        self._view.money(each.cents),
+                    ]
+                    for each in found
+                ]
+                table("Lines of the ledger", ["Time", "User", "Party", "Session", "Sum"], rows, numbers=(4,))
             with tag("div", look="row"):
                 if len(self._after) > 1:
                     button("Earlier lines", self._earlier)
@@ -251,12 +261,6 @@ class _Lines:
         require(admin, Role.ADMIN)
         return self._view.coordinator.ledger(admin, limit=_PAGE, after=self._after[-1])
 
-    def _draw(self, found: Sequence[LedgerEntry]) -> None:
-        rows = [
-            [moment(each.time), each.user, each.party, _session(each), self._view.money(each.cents)] for each in found
-        ]
-        table("Lines of the ledger", ["Time", "User", "Party", "Session", "Sum"], rows, numbers=(4,))
-
     async def _later(self, last: int) -> None:
         self._after.append(last)
         await self.refresh()
@@ -264,7 +268,3 @@ class _Lines:
     async def _earlier(self) -> None:
         self._after.pop()
         await self.refresh()
-
-
-def _session(entry: LedgerEntry) -> Callable[[], object]:
-    return partial(link, short(entry.session), f"{PREFIX}/sessions/{entry.session}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from nicegui import ui
 from nicegui.element import Element
@@ -112,17 +112,14 @@ def _draw_dataset(card: SchemaCard, everybody: Sequence[Provider]) -> None:
         ["Column", "Kind", "Role", "Taxonomy"],
         [[each.name, each.kind, _ROLES[each.role], tree_of(each)] for each in card.columns],
     )
-    if card.horizontal:
-        _draw_together(same_elsewhere(card, everybody))
-
-
-def _draw_together(same: Mapping[str, Sequence[str]]) -> None:
-    """Draw which parties' records could be published together with these."""
-    if not same:
-        tag("p", "May be published together with records of others, of whom none has the same columns.", "quiet")
+    if not card.horizontal:
         return
-    tag("p", "May be published together with records of others that have the same columns:", "quiet")
-    bullets([f"{party}: {', '.join(names)}" for party, names in same.items()])
+    same = same_elsewhere(card, everybody)
+    if same:
+        tag("p", "May be published together with records of others that have the same columns:", "quiet")
+        bullets([f"{party}: {', '.join(names)}" for party, names in same.items()])
+    else:
+        tag("p", "May be published together with records of others, of whom none has the same columns.", "quiet")
 
 
 # --- sessions -----------------------------------------------------------------------------------------------

@@ -175,7 +175,12 @@ class _Shown:
                 for reason in self._reasons:
                     tag("li", reason)
         draw_warnings(self._warnings)
-        self._draw_acceptable()
+        # What the parties would accept instead of what they refused.
+        lines = acceptable(self._foreseen, self._view.money) if self._foreseen is not None else []
+        if session.status is Status.REFUSED and lines:
+            with tag("section", look="asked"):
+                tag("h2", "What would be accepted")
+                bullets(lines)
         for party in self._progress.approvals:
             if session.status is Status.NEGOTIATING:
                 tag("p", f"A person at {party} has to approve the contract.", "asked")
@@ -212,14 +217,6 @@ class _Shown:
             ]
         )
         draw_who_sees(session)
-
-    def _draw_acceptable(self) -> None:
-        """Draw what the parties would accept instead of what they refused."""
-        lines = acceptable(self._foreseen, self._view.money) if self._foreseen is not None else []
-        if self.session.status is Status.REFUSED and lines:
-            with tag("section", look="asked"):
-                tag("h2", "What would be accepted")
-                bullets(lines)
 
     def _draw_question(self, mine: bool) -> None:
         told = limits_of(self.session.request) | dict(self._progress.quality or {})

@@ -118,7 +118,7 @@ def draw_offers(offers: Sequence[PartyOffer], progress: SessionProgress, money: 
             table(
                 f"Answers in round {turn}",
                 ["Party", "Answer", "Price at most", "What it insists on, or why not"],
-                [[each.party, _answer(each), _price(each, money), _why(each)] for each in answers],
+                [_answer(each, money) for each in answers],
                 numbers=(2,),
             )
             counter = progress.counters.get(turn)
@@ -151,10 +151,11 @@ def draw_request(session: SessionRecord, money: Callable[[int], str]) -> None:
     asked = session.request
     has_groups = asked_product(asked).has_groups
     terms = QUALITY_TERMS if has_groups else ()
+    roles = [(role.capitalize(), asked[role]) for role in get_args(RoleName) if asked.get(role)]
     facts(
         [
             ("Columns", ", ".join(asked.get("attributes") or ())),
-            *_roles(asked),
+            *(roles or [("Class", "none")]),
             ("Budget", money(int(asked.get("budget") or 0))),
             *((f"Largest {term.name}", asked.get(term.key) or "any") for term in terms),
             *kind_of(asked).asked(asked),
@@ -171,12 +172,6 @@ def draw_request(session: SessionRecord, money: Callable[[int], str]) -> None:
         tag("p", "None beside the parties' own.", "quiet")
 
 
-def _roles(asked: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the columns with a role; that there is no class is said where one could be."""
-    named = [(role.capitalize(), asked[role]) for role in get_args(RoleName) if asked.get(role)]
-    return named or [("Class", "none")]
-
-
 def draw_lines(progress: SessionProgress) -> None:
     """Draw the log of events, newest first."""
     with tag("ul", look="log"):
@@ -186,17 +181,10 @@ def draw_lines(progress: SessionProgress) -> None:
                 tag("span", words)
 
 
-def _answer(offer: PartyOffer) -> str:
-    return "refuses" if offer.reasons else "offers"
-
-
-def _price(offer: PartyOffer, money: Callable[[int], str]) -> str:
-    return "–" if offer.reasons else money(offer.price_cents)
-
-
-def _why(offer: PartyOffer) -> Any:
+def _answer(offer: PartyOffer, money: Callable[[int], str]) -> list[object]:
     lines = list(offer.reasons) or [*_said(offer.terms.get("requirements")), *against(int(offer.terms.get("m") or 0))]
-    return (lambda: bullets(lines)) if lines else "–"
+    answer, price = ("refuses", "–") if offer.reasons else ("offers", money(offer.price_cents))
+    return [offer.party, answer, price, (lambda: bullets(lines)) if lines else "–"]
 
 
 def _said(requirements: Any) -> list[str]:

@@ -106,7 +106,11 @@ class Background:
                     await asyncio.gather(*loops, return_exceptions=True)
                     await scheduler.close()
                     await backoff.close()
-                    await self._end_pulling()
+                    # Calls that are about to be answered may finish before their links are closed.
+                    left = asyncio.gather(*self._pulling, return_exceptions=True)
+                    if not await wait(clock, {left}, _LAST_CALLS):
+                        left.cancel()
+                    await asyncio.gather(left, return_exceptions=True)
         finally:
             wakeup.detach()
             audit.close()
@@ -164,10 +168,3 @@ class Background:
                 self.outage.noticed(error)
             else:
                 log.error("not pulled", party=party, problem=type(error).__name__, detail=own_text(error))
-
-    async def _end_pulling(self) -> None:
-        """Let calls that are about to be answered finish, and end the others, before their links are closed."""
-        left = asyncio.gather(*self._pulling, return_exceptions=True)
-        if not await wait(self.context.clock, {left}, _LAST_CALLS):
-            left.cancel()
-        await asyncio.gather(left, return_exceptions=True)

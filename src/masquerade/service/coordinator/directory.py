@@ -208,7 +208,14 @@ class Directory:
 
     def offered(self, user: str) -> dict[str, tuple[PublishedDataset, ...]]:
         """The datasets that a user may ask for, by party."""
-        return {party: datasets for party, datasets in self._offered(user) if datasets}
+        found = {}
+        for party, provider in sorted(self._known().items()):
+            published = _read(provider)
+            # Others look as if they were not there.
+            open_to = (each for each in published.datasets if each.public or user in each.users) if published else ()
+            if datasets := tuple(open_to):
+                found[party] = datasets
+        return found
 
     def cards(self, user: str, datasets: Mapping[str, str]) -> list[SchemaCard]:
         """The cards of these datasets, by party, as far as a user may ask for them."""
@@ -243,18 +250,11 @@ class Directory:
                 last_seen=known[party].last_seen,
                 reachable=self.reachable(known[party]),
                 purposes=tuple(sorted({purpose for each in datasets for purpose in each.purposes})),
-                **self._service(party),
+                response_time=measured.response_time if (measured := self.service.measured(party)) else None,
+                availability=measured.availability if measured else None,
             )
-            for party, datasets in self._offered(user)
-            if datasets
+            for party, datasets in self.offered(user).items()
         ]
-
-    def _service(self, party: str) -> dict[str, float | None]:
-        """How a party answered lately, for whoever may ask it."""
-        measured = self.service.measured(party)
-        if measured is None:
-            return {}
-        return {"response_time": measured.response_time, "availability": measured.availability}
 
     def admit(self, user: str, parties: Mapping[str, str]) -> None:
         """Let a user, whose account may be younger than the cards, ask these parties in the store's eyes, too."""
@@ -297,15 +297,6 @@ class Directory:
 
     def _known(self) -> dict[str, RegisteredProvider]:
         return {each.party: each for each in self._store.providers.all() if each.party in self._settings.parties}
-
-    def _offered(self, user: str) -> list[tuple[str, tuple[PublishedDataset, ...]]]:
-        found = []
-        for party, provider in sorted(self._known().items()):
-            published = _read(provider)
-            # Others look as if they were not there.
-            open_to = (each for each in published.datasets if each.public or user in each.users) if published else ()
-            found.append((party, tuple(open_to)))
-        return found
 
 
 def find(request: Request, offered: Available) -> Match:

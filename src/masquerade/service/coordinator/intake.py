@@ -122,7 +122,12 @@ class Intake:
         problems = Problems(THE_REQUEST)
         request = fill_request(content, problems).asked_by(user)
         found = self._context.directory.find(request)
-        unmet = list(self._too_late(request))
+        unmet: list[Problem] = []
+        now = self._context.store.clock()
+        if request.deadline is not None and request.deadline <= now.timestamp():
+            over = iso(datetime.fromtimestamp(request.deadline, UTC))
+            text = f"{over} has passed, it is {iso(now.replace(microsecond=0))} now; give a later one"
+            unmet.append(Problem(text, key=("deadline",)))
         if not any(problems.about((key,)) for key in _DECIDE_WHO):
             unmet += found.problems
         if problems.found:  # a method judges whole requests alone, and so does a signature
@@ -140,15 +145,6 @@ class Intake:
             raise PeerUnreachable(awaited[0], f"has not published yet, so ask again in a moment: {why}")
         if reading.unreadable or problems:
             raise ParameterError(*reading.unreadable, *problems, *map(_unpublished, awaited)).within(THE_REQUEST)
-
-    def _too_late(self, request: Request) -> list[Problem]:
-        """The problem with a deadline that has passed, if it has."""
-        now = self._context.store.clock()
-        if request.deadline is None or request.deadline > now.timestamp():
-            return []
-        over = iso(datetime.fromtimestamp(request.deadline, UTC))
-        text = f"{over} has passed, it is {iso(now.replace(microsecond=0))} now; give a later one"
-        return [Problem(text, key=("deadline",))]
 
     def expiry(self, request: Request) -> datetime:
         """When a session that still waits ends: at its deadline, and after some days at the latest."""

@@ -124,19 +124,16 @@ class ProgressWatch:
         }
         if _moving(shown) != _moving(self._shown):
             news.append(("progress", {"parties": shown}))
-        if news and await self._stored(news):
-            self._shown = shown
-            self._steps |= steps_told
-
-    async def _stored(self, news: list[tuple[str, dict[str, Any]]]) -> bool:
-        """Return whether the database took it. An outage does not end the attempt: the next look tells it again."""
+        if not news:
+            return
         try:
             await asyncio.to_thread(self._context.store.events.extend, self._session, news)
         except Exception as error:
             if not is_outage(error):
                 raise
-            return False
-        return True
+            return  # an outage does not end the attempt: the next look tells it again
+        self._shown = shown
+        self._steps |= steps_told
 
 
 def endings(told: Mapping[str, Progress | PeerError]) -> dict[str, MasqueradeError | None]:
@@ -210,8 +207,13 @@ class Runner:
             attempt = RollUp(self.context, session)
         try:
             await self.context.publisher.publish(await attempt.run())
-        except Busy as busy:
-            await self._put_back(attempt.session, busy)
+        except Busy as busy:  # it waits for a place: the attempt does not count, nor is the contract used again
+            session = attempt.session
+            again = self.signer.new_contract(contract_of(session).deal, max(session.attempts, 1))
+            self.backoff.busy(busy.party)
+            put_back = self.context.store.sessions.put_back
+            await move(put_back, session, str(busy), again.hash.hex(), msgspec.to_builtins(again))
+            log.info("put back", session=session.id, party=busy.party)
             return "busy"
         except Conflict:  # first: somebody has cancelled it
             raise
@@ -232,14 +234,6 @@ class Runner:
             await self._end(attempt.session, Status.FAILED, [told])
             return "failed"
         return "published"
-
-    async def _put_back(self, session: SessionRecord, busy: Busy) -> None:
-        """Wait for a place: the attempt does not count, and the contract, which was shown, is not used again."""
-        again = self.signer.new_contract(contract_of(session).deal, max(session.attempts, 1))
-        self.backoff.busy(busy.party)
-        put_back = self.context.store.sessions.put_back
-        await move(put_back, session, str(busy), again.hash.hex(), msgspec.to_builtins(again))
-        log.info("put back", session=session.id, party=busy.party)
 
     async def _retry(self, session: SessionRecord, error: PeerError) -> None:
         await tell_problem(self.context.store, session, error)
@@ -271,23 +265,19 @@ class SessionAttempt:
     async def run(self) -> Assembled:
         """The verified release."""
         try:
-            await self._renew()
+            found = await self.signer.renew(self.session)
+            if isinstance(found, Unsigned):
+                if found.refusals:
+                    clocks = await differing_clocks(self.context, [each.party for each in found.refusals])
+                    raise _refused(found.refusals, clocks)
+                raise Busy(*next(iter(found.waiting.items())))
+            self.session, self.contract = found, contract_of(found)
             own = self.context.settings
             async with self.context.network.listen(own.identity, own.trust, own.session_address) as listener:
                 return await self._assembled(listener)
         except BaseException:
             await self._call_off()
             raise
-
-    async def _renew(self) -> None:
-        found = await self.signer.renew(self.session)
-        if isinstance(found, Unsigned):
-            if found.refusals:
-                clocks = await differing_clocks(self.context, [each.party for each in found.refusals])
-                raise _refused(found.refusals, clocks)
-            party, reason = next(iter(found.waiting.items()))
-            raise Busy(party, reason)
-        self.session, self.contract = found, contract_of(found)
 
     async def _assembled(self, listener: Listener) -> Assembled:
         name, parties, show = (self.contract.hash.hex(), self.contract.parties, self.contract.deal.show_progress)

@@ -134,7 +134,14 @@ class Scheduler:
             log.info("moved by others", session=session.id, problem=str(moved))
         except Exception as error:
             if is_outage(error) or not await self._gave_up(session, error):
-                await self._stumble(session, error)
+                # Nothing could be stored: a later look, each time after a longer wait, takes the session up again.
+                if is_outage(error):
+                    self.outage.noticed(error)
+                    self.context.wakeup.ring()
+                log.warning("interrupted", session=session.id, problem=type(error).__name__)
+                pause = LOOK_EVERY * 2 ** self._stumbled[session.id]
+                self._stumbled[session.id] += 1
+                await self.context.clock.sleep(min(pause, _LONGEST_STUMBLE))
                 return
         self._stumbled.pop(session.id, None)
 
@@ -147,16 +154,6 @@ class Scheduler:
             log.error("not given up", session=session.id, problem=type(again).__name__, detail=own_text(again))
             return False
         return True
-
-    async def _stumble(self, session: SessionRecord, error: Exception) -> None:
-        """Wait, longer each time, because nothing could be stored; a later look takes the session up again."""
-        if is_outage(error):
-            self.outage.noticed(error)
-            self.context.wakeup.ring()
-        log.warning("interrupted", session=session.id, problem=type(error).__name__)
-        pause = LOOK_EVERY * 2 ** self._stumbled[session.id]
-        self._stumbled[session.id] += 1
-        await self.context.clock.sleep(min(pause, _LONGEST_STUMBLE))
 
 
 def cancel(task: asyncio.Task[None]) -> None:

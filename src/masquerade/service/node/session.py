@@ -360,10 +360,6 @@ class OpenSessions:
         self._coming: dict[str, tuple[SignedContract, str]] = {}
         self._called_off: set[str] = set()  # those of them that were cancelled meanwhile
 
-    def running(self, dataset: str) -> int:
-        """How many sessions of a dataset are open."""
-        return len(self._open(dataset))
-
     async def expect(self, signed: SignedContract, dataset: str, policy: Policy) -> str | None:
         """Keep a place for a contract's session; return why there is none now. An earlier one of it is dropped.
 

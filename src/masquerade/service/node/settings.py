@@ -338,7 +338,12 @@ def _dataset(name: str, content: dict[str, Any], problems: Problems) -> DatasetS
     if not (job.attributes or content.get("sensitive") or content.get("class")):
         text = "missing; a dataset has attributes, sensitive columns or a class that can be released"
         problems.add(("attributes",), text)
-    _check_values(schema, problems)
+    for named in schema.names:  # values of a taxonomy are published, and shown to people who decide
+        taxonomy = schema[named].taxonomy
+        values: Sequence[Any] = taxonomy.nodes if isinstance(taxonomy, Taxonomy) else ()
+        problem = next(filter(None, (not_plain(each.name) for each in values)), None)
+        if problem is not None:
+            problems.add(("attributes", named, "taxonomy"), f"a value in it {problem}")
     policy = None
     with problems.collecting(("policy",)):
         policy = read_policy(_table(content.get("policy")), "")
@@ -353,16 +358,6 @@ def _dataset(name: str, content: dict[str, Any], problems: Problems) -> DatasetS
         path=path,
         files=tuple(path.parent / str(file) for file in files),
     )
-
-
-def _check_values(schema: Schema, problems: Problems) -> None:
-    """Values of a taxonomy are published, and shown to people who decide."""
-    for name in schema.names:
-        taxonomy = schema[name].taxonomy
-        values: Sequence[Any] = taxonomy.nodes if isinstance(taxonomy, Taxonomy) else ()
-        problem = next(filter(None, (not_plain(each.name) for each in values)), None)
-        if problem is not None:
-            problems.add(("attributes", name, "taxonomy"), f"a value in it {problem}")
 
 
 def _table(value: Any) -> dict[str, Any]:
