@@ -31,9 +31,9 @@ from masquerade.service import (
 )
 from masquerade.service.agree.further_releases import against_second, rolls_up
 from masquerade.service.agree.quality import expected, losses_of
+from masquerade.service.agree.request import released_columns
 from masquerade.service.agree.terms import Deal, Terms
 from masquerade.service.coordinator.directory import find
-from masquerade.service.coordinator.publish import columns_asked_for
 from masquerade.service.coordinator.release_files import bound
 from masquerade.service.resources import ExpectedQuality
 from masquerade.service.wire.control import PublishedDataset
@@ -207,8 +207,8 @@ ASKED = {"purpose": "p", "attributes": ["disease", "salary", "sex"], "class": "a
 
 
 def test_columns_come_as_they_were_asked_for_and_the_class_last() -> None:
-    assert columns_asked_for(ASKED) == ["disease", "salary", "sex", "approved"]
-    assert columns_asked_for({**ASKED, "class": None}) == ["disease", "salary", "sex"]
+    assert released_columns(ASKED) == ["disease", "salary", "sex", "approved"]
+    assert released_columns({**ASKED, "class": None}) == ["disease", "salary", "sex"]
 
 
 # --- What a warning advises after a release is held against the rules of the ledgers that have this

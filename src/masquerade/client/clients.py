@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from masquerade.client.calls import Asynchronous, Calls, Synchronous
-from masquerade.client.transport import Address, AsyncHttpTransport, Caller, ClientTransport, HttpTransport
+from masquerade.client.transport import Address, AsyncHttpTransport, Caller, HttpTransport
 from masquerade.errors import Bug, ParameterError
 from masquerade.service import Event
 
@@ -20,6 +20,8 @@ Result = TypeVar("Result")
 
 class _Connected(Calls):
     """A user's connection to a coordinator, over a transport of transport.py."""
+
+    _kind: type[HttpTransport] | type[AsyncHttpTransport]
 
     def __init__(
         self,
@@ -35,17 +37,14 @@ class _Connected(Calls):
             token = os.environ.get(_TOKEN, "").strip() or None
         self._address = Address.read(url)
         try:
-            transport = self._connected(ca)
+            self._transport: Any = self._kind(self._address, ca)
         except ModuleNotFoundError as error:
             raise ParameterError(f'the client needs {error.name}: pip install "masquerade[client]"') from None
-        self._caller = Caller(transport, token, user, password)
+        self._caller = Caller(self._transport, token, user, password)
         self._identity = Path(identity) if identity is not None else None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._address.base!r})"
-
-    def _connected(self, ca: str | Path | None) -> ClientTransport:
-        raise NotImplementedError
 
 
 class Client(_Connected, Synchronous):
@@ -56,6 +55,8 @@ class Client(_Connected, Synchronous):
     it the system's trust decides. `identity` is the folder of a key and certificate of the user's own, which sign
     requests for the parties. A token never travels over plain http to another machine.
     """
+
+    _kind = HttpTransport
 
     def __enter__(self) -> Self:
         return self
@@ -71,10 +72,6 @@ class Client(_Connected, Synchronous):
             self._run(self._caller.sign_out())
         finally:
             self._transport.close()
-
-    def _connected(self, ca: str | Path | None) -> ClientTransport:
-        self._transport = HttpTransport(self._address, ca)
-        return self._transport
 
     def _run(self, calling: Coroutine[Any, Any, Result]) -> Result:
         return _at_once(calling)
@@ -100,6 +97,8 @@ class AsyncClient(_Connected, Asynchronous):
         frame = await client.table(session.id)
     """
 
+    _kind = AsyncHttpTransport
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -114,10 +113,6 @@ class AsyncClient(_Connected, Asynchronous):
             await self._caller.sign_out()
         finally:
             await self._transport.close()
-
-    def _connected(self, ca: str | Path | None) -> ClientTransport:
-        self._transport = AsyncHttpTransport(self._address, ca)
-        return self._transport
 
     def _run(self, calling: Coroutine[Any, Any, Result]) -> Coroutine[Any, Any, Result]:
         return calling

@@ -55,11 +55,8 @@ def draw_model(summary: Mapping[str, Any]) -> None:
         for name, value in metrics.items()
         if isinstance(value, int | float)
     ]
-    if rows:
-        with tag("section"):
-            tag("h2", "How good it is")
-            tag("p", f"Measured on {metrics.get('on')}: on others it may do worse.", "quiet")
-            table("Figures of the model", ["Figure", "Value", "Meaning"], rows, numbers=(1,))
+    lead = f"Measured on {metrics.get('on')}: on others it may do worse."
+    _draw_figures("How good it is", lead, "Figures of the model", ["Figure", "Value", "Meaning"], rows)
     method = method_of_model(summary)
     if method is None:  # learned by another version
         return
@@ -81,22 +78,12 @@ def draw_model(summary: Mapping[str, Any]) -> None:
 def draw_risks(summary: Mapping[str, Any]) -> None:
     """Draw the attacks that were played on the release when it was published; releases of before have none."""
     attacks = summary.get("attacks") or []
-    if not attacks:
-        return
-    with tag("section"):
-        tag("h2", "What could still go wrong")
-        tag(
-            "p",
-            "What somebody gets who has this table and nothing else. The report shows it by what is known of a person; "
-            "masquerade attack goes on with an outside table, or an earlier release.",
-            "quiet",
-        )
-        table(
-            "Attacks on the release",
-            ["Attack", "Figure", "Meaning"],
-            [[attack_title(each["name"]), number(each["value"]), each["meaning"]] for each in attacks],
-            numbers=(1,),
-        )
+    lead = (
+        "What somebody gets who has this table and nothing else. The report shows it by what is known of a person; "
+        "masquerade attack goes on with an outside table, or an earlier release."
+    )
+    rows = [[attack_title(each["name"]), number(each["value"]), each["meaning"]] for each in attacks]
+    _draw_figures("What could still go wrong", lead, "Attacks on the release", ["Attack", "Figure", "Meaning"], rows)
 
 
 # --- release ------------------------------------------------------------------------------------------------
@@ -229,41 +216,38 @@ def _parameters(entry: Mapping[str, Any]) -> str:
 
 def _draw_providers(summary: Mapping[str, Any]) -> None:
     """Draw how many providers share each group, if there were several providers."""
-    groups = summary.get("groups_by_providers") or {}
-    if not groups:
-        return
-    with tag("section"):
-        tag("h2", "Groups and providers")
-        m = summary.get("m")
-        if m:
-            who = "any provider takes its own" if m == 1 else f"any {m} providers together take their own"
-            text = f"In each group the records of the others still satisfy the requirements when {who} records out."
-            tag("p", text, "quiet")
-        rows = [
-            [f"{fed} provider{'' if int(fed) == 1 else 's'}", number(count)]
-            for fed, count in sorted(groups.items(), key=lambda entry: int(entry[0]))
-        ]
-        table("Groups by how many providers have records in them", ["With records of", "Groups"], rows, numbers=(1,))
+    groups, m = summary.get("groups_by_providers") or {}, summary.get("m")
+    who = "any provider takes its own" if m == 1 else f"any {m} providers together take their own"
+    lead = f"In each group the records of the others still satisfy the requirements when {who} records out."
+    rows = [
+        [f"{fed} provider{'' if int(fed) == 1 else 's'}", number(count)]
+        for fed, count in sorted(groups.items(), key=lambda entry: int(entry[0]))
+    ]
+    caption = "Groups by how many providers have records in them"
+    _draw_figures("Groups and providers", lead if m else "", caption, ["With records of", "Groups"], rows)
 
 
 def _draw_metrics(summary: Mapping[str, Any]) -> None:
     metrics = [
         (name, value) for name, value in (summary.get("metrics") or {}).items() if not isinstance(value, Mapping)
     ]
-    if metrics:
-        with tag("section"):
-            tag("h2", "What was kept")
-            rows = [[name.replace("_", " "), number(value), METRICS.get(name, "")] for name, value in metrics]
-            table("Metrics of the release", ["Metric", "Value", "Meaning"], rows, numbers=(1,))
+    rows = [[name.replace("_", " "), number(value), METRICS.get(name, "")] for name, value in metrics]
+    _draw_figures("What was kept", "", "Metrics of the release", ["Metric", "Value", "Meaning"], rows)
 
 
 def _draw_cost(cost: Mapping[str, Any], money: Callable[[int], str]) -> None:
-    parties = cost.get("parties") or {}
-    if parties:
+    rows = [[party, money(int(cents))] for party, cents in sorted((cost.get("parties") or {}).items())]
+    _draw_figures("Cost", "", "Cost by party", ["Party", "Charged"], rows)
+
+
+def _draw_figures(title: str, lead: str, caption: str, columns: list[str], rows: list[list[Any]]) -> None:
+    """Draw a table whose second column is a number; nothing where there are none."""
+    if rows:
         with tag("section"):
-            tag("h2", "Cost")
-            rows = [[party, money(int(cents))] for party, cents in sorted(parties.items())]
-            table("Cost by party", ["Party", "Charged"], rows, numbers=(1,))
+            tag("h2", title)
+            if lead:
+                tag("p", lead, "quiet")
+            table(caption, columns, rows, numbers=(1,))
 
 
 def _draw_more(release: StoredRelease, here: str, summary: Mapping[str, Any]) -> None:

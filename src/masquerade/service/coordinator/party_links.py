@@ -16,7 +16,7 @@ from masquerade.service.agree.signing import SignedContract
 from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.clock import Clock, wait
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.directory import Directory, ServiceRecord
+from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.settings import CoordinatorSettings
 from masquerade.service.wire.control import (
     AskOffer,
@@ -58,11 +58,6 @@ class PartyLinks:
         # By party: contracts that are over, which it does not know yet.
         self._untold: dict[str, set[str]] = {}
         self._stack = AsyncExitStack()
-
-    @property
-    def service(self) -> ServiceRecord:
-        """How the parties answered."""
-        return self._directory.service
 
     async def __aenter__(self) -> Self:
         own = self._settings
@@ -177,17 +172,17 @@ class PartyLinks:
         except NotNoted:  # ours
             raise
         except (AnswerIsNo, BadInput) as error:  # the node's own words
-            self.service.note(party, answered=True)
+            self._directory.service.note(party, answered=True)
             raise PeerRefused(party, "; ".join(error.reasons)) from None
         except PeerError as error:
             metrics.failures.labels(party, type(error).__name__).inc()
-            self.service.note(party, answered=False)
+            self._directory.service.note(party, answered=False)
             if isinstance(error, PeerUnreachable):
                 await self._note(party, False)
             raise
         waits = path == _WAITS_FOR_THE_TABLE
         took = None if waits else self._clock.monotonic() - begun
-        self.service.note(party, answered=True, seconds=took)
+        self._directory.service.note(party, answered=True, seconds=took)
         await self._note(party, True)
         return answer
 

@@ -101,7 +101,7 @@ class ReleasePublisher:
             self._files.whole(release.report_path)
         except (MasqueradeError, OSError, ValueError):  # a file that is gone or damaged: it is made anew
             return False
-        if summary.get("columns") != columns_asked_for(session.request):  # the same terms, in another order
+        if summary.get("columns") != released_columns(session.request):  # the same terms, in another order
             return False
         if any(missed_terms({**(summary.get("quality") or {}), **limits_of(session.request)})):
             return False
@@ -124,7 +124,9 @@ class ReleasePublisher:
         return session
 
     def _deliver(self, made: Assembled, figures: Figures) -> None:
-        columns, deal = columns_asked_for(made.session.request), made.contract.deal
+        # In the order of the client's request, the class last. The contract has an order of its own, with what is
+        # released as it is at the end: requests that differ in nothing else are the same to the parties.
+        columns, deal = released_columns(made.session.request), made.contract.deal
         release = as_asked(made.release, columns, show_steps=deal.show_progress)
         if deal.terms.source is not None or self._declines(made.session) is not None:
             release = bound(release, deal.terms)
@@ -172,15 +174,6 @@ class ReleasePublisher:
         """How many releases of these tables can still be declined, by all parties' last word; None: any number."""
         last = {each.party: each.terms.get("declines") for each in self._store.offers.of(session.id)}
         return min((left for left in last.values() if left is not None), default=None)
-
-
-def columns_asked_for(request: Mapping[str, Any]) -> list[str]:
-    """A release's columns in the order of its client's request, the class last.
-
-    The contract has an order of its own, with what is released as it is at the end: the parties go by that, and
-    requests that differ in nothing else are the same to them.
-    """
-    return released_columns(request)
 
 
 def _charges(session: SessionRecord, rows: int) -> dict[str, int]:

@@ -309,7 +309,7 @@ class SessionAttempt:
         await watch.until_settled(show, _GRACE)
         if release is None:
             raise first_cause(endings(watch.told), ours)
-        service = self.context.links.service.judged(self.contract.deal.service)
+        service = self.context.directory.service.judged(self.contract.deal.service)
         return Assembled(self.session, self.contract, release, watch.known, service)
 
     async def _ready(self, name: str) -> dict[str, str]:

@@ -27,7 +27,7 @@ from masquerade.protocol import (
     read_own_records,
     wanted_of_party,
 )
-from masquerade.service.agree.policy import Policy, check_policy
+from masquerade.service.agree.policy import check_policy
 from masquerade.service.cards import SchemaCard, card_of
 from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.ledger import Ledger
@@ -92,20 +92,11 @@ class Dataset:
     ) -> None:
         """`on_disk`: keep the table in a file that is mapped, and not in memory (data/private_copy.py)."""
         self.party, self.settings = party, settings
+        self.name, self.policy = settings.name, settings.policy
         self._secret, self._clock, self._on_disk = secret, clock, on_disk
         self._lock = threading.Lock()
         self._last: TableReading | None = None
         self._failed: _Failed | None = None
-
-    @property
-    def name(self) -> str:
-        """The dataset's name."""
-        return self.settings.name
-
-    @property
-    def policy(self) -> Policy:
-        """The dataset's policy."""
-        return self.settings.policy
 
     @property
     def snapshot(self) -> str | None:

@@ -50,7 +50,6 @@ from masquerade.service.wire.control import (
     AskOffer,
     AskSignature,
     ControlNotes,
-    Health,
     Noted,
     Pending,
     Prepare,
@@ -60,7 +59,7 @@ from masquerade.service.wire.control import (
     Signature,
     Start,
 )
-from masquerade.service.wire.peers import TLS, Network, health_of
+from masquerade.service.wire.peers import TLS, Network
 
 # --- notify -------------------------------------------------------------------------------------------------
 # Tell a person that a contract waits: a command of the steward's own is run, such as one that sends an e-mail.
@@ -152,10 +151,6 @@ class PartyNode:
         self._tokens = TokenVerifier(pinned, Nonces(clock.now), clock.now)
 
     # --- what is published ---
-
-    def health(self) -> Health:
-        """Who answers, and what its clock says."""
-        return health_of(self.settings.identity, self.clock)
 
     def published(self, *, asked: bool = True) -> Published:
         """Everything that others may know of the datasets."""

@@ -40,7 +40,7 @@ from masquerade.service.wire.control import (
     Start,
     read_said,
 )
-from masquerade.service.wire.peers import TLS, Network, audited, caller, no_route, problem, said
+from masquerade.service.wire.peers import TLS, Network, audited, caller, health_of, no_route, problem, said
 from masquerade.service.wire.problems import status_of
 
 # --- control server -----------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def control_app(node: PartyNode) -> Starlette:
     async def health(request: Request) -> Response:  # for every pinned peer
         try:
             caller(request.scope)
-            return said(node.health())
+            return said(health_of(node.settings.identity, node.clock))
         except Exception as error:
             return _problem(error)
 
