@@ -17,7 +17,7 @@ import pytest
 from masquerade.net.script import decode
 from masquerade.protocol.hand_in import Columns, read_columns
 from masquerade.protocol.providers.messages import Rows, Values
-from masquerade.service import Coordinator, Status, create_app
+from masquerade.service import Coordinator, SessionRecord, Status, create_app
 from masquerade.service.coordinator import run
 from memory_network import MemoryLink
 from service_hospitals import Hospitals
@@ -70,6 +70,24 @@ def got(coordinator: Coordinator, path: str, headers: dict[str, str]) -> httpx.R
     return asyncio.run(asked())
 
 
+def published(
+    house: House, coordinator: Coordinator, told: dict[str, bytes], **wish: Any
+) -> tuple[SessionRecord, list[dict[str, str]]]:
+    """A session that was published, and its rows; what the API answers about it is added to what was told."""
+    ana = house.user("ana")
+    house.known(coordinator, ana)
+    token = {"Authorization": f"Bearer {coordinator.accounts.create_token(ana, 'tests')[0]}"}
+    done = house.finished(coordinator, coordinator.ask(ana, house.request(**wish)).id)
+    assert (done.status, done.cause) == (Status.PUBLISHED, None)
+    for path in ("", "/offers", "/contract", "/events", "/release", "/release/report"):
+        answer = got(coordinator, f"/api/v1/sessions/{done.id}{path}", token)
+        assert answer.status_code == 200, path
+        told[f"answer to {path}"] = answer.content
+    told["providers"] = got(coordinator, "/api/v1/providers", token).content
+    told["metrics"] = got(coordinator, "/metrics", token).content
+    return done, list(csv.DictReader(coordinator.table(ana, done.id).read_text().splitlines()))
+
+
 def without_counts(data: bytes) -> bytes:
     """All but times, and how many bytes, messages and queries there were: any numbers, a raw value among them."""
     counts = rb"""["'](bytes_sent|messages|queries)["']: \d+"""
@@ -90,18 +108,8 @@ def test_the_coordinator_sees_the_release_and_nothing_finer(
         house.start_nodes()
         ana = house.user("ana")
         with house.coordinator() as coordinator:
-            house.known(coordinator, ana)
-            token = {"Authorization": f"Bearer {coordinator.accounts.create_token(ana, 'tests')[0]}"}
-            asked = coordinator.ask(ana, house.request(attributes=["age", "job", "salary", "town", "disease"]))
-            done = house.finished(coordinator, asked.id)
-            assert (done.status, done.cause) == (Status.PUBLISHED, None)
-            rows = list(csv.DictReader(coordinator.table(ana, done.id).read_text().splitlines()))
-            for path in ("", "/offers", "/contract", "/events", "/release", "/release/report"):
-                answer = got(coordinator, f"/api/v1/sessions/{done.id}{path}", token)
-                assert answer.status_code == 200, path
-                told[f"answer to {path}"] = answer.content
-            told["providers"] = got(coordinator, "/api/v1/providers", token).content
-            told["metrics"] = got(coordinator, "/metrics", token).content
+            attributes = ["age", "job", "salary", "town", "disease"]
+            done, rows = published(house, coordinator, told, attributes=attributes)
             told["events"] = repr(coordinator.events(ana, done.id)).encode()
         for party in house.nodes:
             assert house.nodes[party].stop() == 0
@@ -176,7 +184,12 @@ def test_the_coordinator_sees_rows_of_the_release_and_nothing_finer(
     with Hospitals(tmp_path, prefix="person-") as house:
         house.start_nodes()
         with house.coordinator() as coordinator:
-            rows = _released(house, coordinator, told)
+            wish = [
+                {"model": "k-anonymity", "qid": list(QID), "k": K},
+                {"model": "l-diversity", "qid": list(QID), "sensitive": "disease", "l": L},
+            ]
+            attributes = ["age", "ward", "cost", "disease"]
+            _, rows = published(house, coordinator, told, m=M, attributes=attributes, privacy=wish)
         for party in house.nodes:
             assert house.nodes[party].stop() == 0
             told[f"audit of {party}"] = (tmp_path / f"{party}-state" / "audit.jsonl").read_bytes()
@@ -212,26 +225,6 @@ def test_the_coordinator_sees_rows_of_the_release_and_nothing_finer(
     everything = [row for each in handed.values() for row in each]
     assert Counter(everything) == Counter(tuple(row[name] for name in COLUMNS) for row in rows)
     _withstands(handed)
-
-
-def _released(house: Hospitals, coordinator: Coordinator, told: dict[str, bytes]) -> list[dict[str, str]]:
-    ana = house.user("ana")
-    house.known(coordinator, ana)
-    token = {"Authorization": f"Bearer {coordinator.accounts.create_token(ana, 'tests')[0]}"}
-    wish = [
-        {"model": "k-anonymity", "qid": list(QID), "k": K},
-        {"model": "l-diversity", "qid": list(QID), "sensitive": "disease", "l": L},
-    ]
-    asked = coordinator.ask(ana, house.request(m=M, attributes=["age", "ward", "cost", "disease"], privacy=wish))
-    done = house.finished(coordinator, asked.id)
-    assert (done.status, done.cause) == (Status.PUBLISHED, None)
-    for path in ("", "/offers", "/contract", "/events", "/release", "/release/report"):
-        answer = got(coordinator, f"/api/v1/sessions/{done.id}{path}", token)
-        assert answer.status_code == 200, path
-        told[f"answer to {path}"] = answer.content
-    told["providers"] = got(coordinator, "/api/v1/providers", token).content
-    told["metrics"] = got(coordinator, "/metrics", token).content
-    return list(csv.DictReader(coordinator.table(ana, done.id).read_text().splitlines()))
 
 
 def _handed_in(heard: list[tuple[str, bytes]]) -> dict[str, list[tuple[str, ...]]]:

@@ -117,7 +117,6 @@ async def test_a_value_that_the_table_does_not_have_is_told_once_a_person_has_ag
     folder.write_conf("clinic", needs_approval=True)
     bounded = {"model": "confidence-bounding", "qid": ["age"], "confidence": 0.9, "sensitive": "disease"}
     typo = wish(privacy=[*wish().content()["privacy"], {**bounded, "values": ["Qzflu", "Qzfluu"]}])
-
     async with world(folder) as here:
         contract = here.coordinator.draw_up(await here.coordinator.deal(typo))
         assert isinstance(await here.coordinator.ask_signature("bank", contract), Signature)
@@ -169,7 +168,6 @@ async def test_a_deal_that_was_twisted_is_not_signed(folder: Folder) -> None:
 async def test_a_person_approves(folder: Folder) -> None:
     folder.write_conf("bank", needs_approval=True)
     approvals = Approvals(StateFolder(folder.state("bank")))
-
     async with world(folder) as here:
         contract = here.coordinator.draw_up(await here.coordinator.deal())
         deal = deal_id(contract.deal)

@@ -35,7 +35,6 @@ async def test_a_session_that_is_called_off_while_its_table_is_read_keeps_no_pla
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.write_conf("bank", sessions=1)
-
     async with world(folder) as here:
         coordinator = here.coordinator
         first, second = await coordinator.signed(), await coordinator.signed()
@@ -144,7 +143,6 @@ async def test_a_deal_that_is_decided_while_it_is_asked_for_waits_no_more(
 ) -> None:
     folder.write_conf("bank", needs_approval=True)
     write, read = approvals.write_whole, Path.read_bytes
-
     async with world(folder) as here:
         coordinator, waits = here.coordinator, here.nodes["bank"].node.approvals
         contract = coordinator.draw_up(await coordinator.deal(wish()))

@@ -97,7 +97,6 @@ def test_a_damaged_line_is_told_at_the_start_by_doctor_and_by_the_ledger(folder:
 
 async def test_a_ledger_that_was_changed_under_a_running_node(folder: Folder) -> None:
     ledger = released_before(folder, "customers", "others")
-
     async with world(folder) as both:
         coordinator = both.coordinator
         contract = coordinator.draw_up(await coordinator.deal())
@@ -121,7 +120,6 @@ async def test_a_ledger_that_was_changed_under_a_running_node(folder: Folder) ->
 
 async def test_no_session_is_prepared_without_a_whole_ledger(folder: Folder) -> None:
     ledger = released_before(folder, "customers")
-
     async with world(folder) as both:
         contract = await both.coordinator.signed()
         damage(ledger, 1, b"{}")
@@ -233,7 +231,6 @@ def test_a_ledger_that_is_set_aside(folder: Folder) -> None:
 
 async def test_addresses_that_there_are_not(folder: Folder) -> None:
     folder.network = TLS  # with headers
-
     async with world(folder, "bank") as here:
         for who in ("coordinator", "clinic"):
             async with here.http(who, "bank") as peer:

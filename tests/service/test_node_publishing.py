@@ -257,7 +257,6 @@ async def test_a_database_is_read_again_for_a_session(folder: Folder) -> None:
     into_database(folder)
     conf = folder.conf("bank")
     from_database(conf)
-
     async with world(folder) as here:
         release = await here.coordinator.release(await here.coordinator.signed())
         assert release.rows == 60
@@ -281,7 +280,6 @@ async def test_a_session_runs_on_the_reading_that_was_agreed_on(
     into_database(folder)
     conf = folder.write_conf("bank", needs_approval=True)
     from_database(conf)
-
     async with world(folder) as here:
         node, coordinator = here.nodes["bank"].node, here.coordinator
         deal = await coordinator.deal()

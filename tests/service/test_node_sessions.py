@@ -111,7 +111,6 @@ async def test_what_is_wrong_with_a_table_that_is_read_in_chunks_stays_at_home(
         raise DataError("customers.csv: row 7, column ssn: the same identifier as row 3")
 
     monkeypatch.setattr(Dataset, "records_for", read)
-
     async with world(folder) as here:
         contract = await here.coordinator.signed(wish(algorithm={"name": "tds"}))
         with pytest.raises(MasqueradeError) as told:
@@ -138,7 +137,6 @@ async def test_what_is_not_in_the_ledger_does_not_leave(folder: Folder) -> None:
 
 async def test_the_line_is_there_before_the_release_is(folder: Folder) -> None:
     let_watch(folder)
-
     async with world(folder) as here:
         contract = await here.coordinator.signed(wish(show_progress=True))
         async with here.coordinator.held(contract):
@@ -149,7 +147,6 @@ async def test_the_line_is_there_before_the_release_is(folder: Folder) -> None:
 
 async def test_a_second_release_that_breaks_the_first(folder: Folder) -> None:
     other = wish(privacy=[{"model": "k-anonymity", "qid": ["age", "salary"], "k": 4}])
-
     async with world(folder) as here:
         coordinator = here.coordinator
         first, second = await coordinator.signed(), await coordinator.signed(other)  # both are agreed
@@ -176,7 +173,6 @@ async def test_a_second_release_that_breaks_the_first(folder: Folder) -> None:
 async def test_a_release_that_is_noted_while_another_runs(folder: Folder) -> None:
     """As by a node of an earlier life whose sessions are still open: the ledger of the last moment counts."""
     other = wish(privacy=[{"model": "k-anonymity", "qid": ["age", "salary"], "k": 4}])
-
     async with world(folder) as here:
         coordinator = here.coordinator
         first, second = await coordinator.signed(), await coordinator.signed(other)
@@ -262,7 +258,6 @@ async def test_a_contract_runs_once(folder: Folder) -> None:
 
 async def test_so_many_sessions_at_once(folder: Folder) -> None:
     folder.write_conf("bank", sessions=1)
-
     async with world(folder) as here:
         coordinator = here.coordinator
         first, second = await coordinator.signed(), await coordinator.signed()
@@ -278,7 +273,6 @@ async def test_so_many_sessions_at_once(folder: Folder) -> None:
 async def test_a_session_that_nobody_starts_is_dropped(folder: Folder) -> None:
     folder.write_conf("bank", start=180)
     clock = folder.clock = FakeClock(datetime.now(UTC))
-
     async with world(folder) as here:
         contract = await here.coordinator.signed()
         assert isinstance(await here.coordinator.prepare("bank", contract), ReadyAt)
@@ -307,7 +301,6 @@ async def test_everybodys_address_is_needed(folder: Folder) -> None:
 
 async def test_a_cancelled_session_tells_its_peers(folder: Folder) -> None:
     let_watch(folder)
-
     async with world(folder) as here:
         contract = await here.coordinator.signed(wish(show_progress=True))
         async with here.coordinator.held(contract):
@@ -324,7 +317,6 @@ async def test_a_cancelled_session_tells_its_peers(folder: Folder) -> None:
 
 async def test_a_node_that_ends_tells_its_peers(folder: Folder) -> None:
     let_watch(folder)
-
     async with world(folder, "clinic") as clinic:
         async with world(folder, "bank") as bank:
             https = {**bank.coordinator.https, **clinic.coordinator.https}
@@ -388,7 +380,6 @@ async def test_rows_with_missing_cells_stay_out(folder: Folder) -> None:
     *used, _ = lines[2].split(",")
     lines[2] = ",".join([*used, ""])  # a column that nobody asks for may be empty
     table.write_text("\n".join(lines) + "\n")
-
     async with world(folder) as here:
         release = await here.coordinator.release(await here.coordinator.signed())
         assert release.rows == COMMON - 1
