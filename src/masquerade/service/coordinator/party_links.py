@@ -124,10 +124,9 @@ class PartyLinks:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
 
-    async def start(self, party: str, contract: str, said: Start) -> Progress:
+    async def start(self, party: str, contract: str, said: Start) -> None:
         """Let a party begin."""
-        answer: Progress = await self._call(party, "POST", f"/v1/sessions/{contract}/start", said, answer=Progress)
-        return answer
+        await self._call(party, "POST", f"/v1/sessions/{contract}/start", said, answer=Progress)
 
     async def progress(self, party: str, contract: str, within: float | None = None) -> Progress:
         """How far a party is; it must answer before it counts as silent."""
@@ -136,21 +135,18 @@ class PartyLinks:
         answer: Progress = await self._call(party, "GET", f"/v1/sessions/{contract}", answer=Progress, timeout=limit)
         return answer
 
-    async def stop(self, party: str, contract: str) -> Progress:
+    async def stop(self, party: str, contract: str) -> None:
         """Let a party end a session; one that is unreachable hears of it before its next session."""
         untold = self._untold.setdefault(party, set())
         untold.add(contract)
         try:
-            answer: Progress = await self._call(
-                party, "DELETE", f"/v1/sessions/{contract}", answer=Progress, timeout=5.0
-            )
+            await self._call(party, "DELETE", f"/v1/sessions/{contract}", answer=Progress, timeout=5.0)
         except PeerUnreachable:
             raise
         except PeerError:  # it heard us, and knows of no such session
             untold.discard(contract)
             raise
         untold.discard(contract)
-        return answer
 
     async def decline(self, party: str, contract: str) -> None:
         """Tell a party that the client declined what a contract's session made."""
