@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -283,15 +283,11 @@ class Coordinator:
         async with listener.connect(peers, Agreement(contract.hash, contract.deal.terms.version)) as channels:
             yield channels
 
-    async def release(
-        self, contract: SignedContract, watch: Callable[[], Awaitable[None]] | None = None
-    ) -> VerifiedRelease:
+    async def release(self, contract: SignedContract) -> VerifiedRelease:
         """A whole session, with the coordinator as assembler."""
         async with self.listening() as listener:
             addresses = await self.prepare_all(contract)
             await self.start_all(contract, listener, addresses)
-            if watch is not None:
-                await watch()
             return await self.assembled(contract, listener, addresses)
 
     async def assembled(

@@ -187,8 +187,6 @@ def _the_one(prefix: str, deals: Iterable[str], there: str) -> str:
 
 # --- admission ----------------------------------------------------------------------------------------------
 
-_UNKNOWN_PAST = "{} cannot be released now; its steward can see why"
-
 
 @dataclass(frozen=True)
 class Admitted:
@@ -231,7 +229,7 @@ class Admission:
             return self._refusal(unreadable(name))
         ledger = self._ledger()
         if ledger is None:
-            return self._refusal(_UNKNOWN_PAST.format(name))
+            return self._refusal(_unknown_past(name))
         schema = reading.table.schema
         given = answer(dataset.policy, request, reading.card, ledger, self._now(), schema, source)
         against = self._against_requester(dataset, request)
@@ -284,7 +282,7 @@ class Admission:
         """What policy and ledger have against a contract."""
         ledger = self._ledger()
         if ledger is None:
-            return (_UNKNOWN_PAST.format(dataset.name),)
+            return (_unknown_past(dataset.name),)
         card, schema = reading.card, reading.table.schema
         reasons = accepts(dataset.policy, contract.deal, card, ledger, self._now(), schema, runs=runs)
         try:
@@ -330,6 +328,10 @@ class Admission:
 def unreadable(dataset: str) -> str:
     """The reason for refusing a table that cannot be read; why it cannot is for its steward alone."""
     return f"{dataset} cannot be read now; its steward can see why"
+
+
+def _unknown_past(dataset: str) -> str:
+    return f"{dataset} cannot be released now; its steward can see why"
 
 
 def _faults(contract: SignedContract, settings: NodeSettings, now: int) -> Iterator[str]:
