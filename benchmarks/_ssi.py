@@ -22,9 +22,9 @@ from typing import Literal
 
 import numpy as np
 
-from masquerade.crypto import Bits, Circuit, SecretKey, homomorphic, to_bits
+from masquerade.crypto import Bits, Builder, Circuit, SecretKey, homomorphic, to_bits, words
 from masquerade.crypto.bits import as_bits
-from masquerade.crypto.count_circuits import fewer_in_common, less_than_public
+from masquerade.crypto.count_circuits import below
 from masquerade.crypto.homomorphic import STATISTICAL_BITS, PublicKey
 from masquerade.errors import ParameterError
 from masquerade.net import Message, Receive, Script, Send
@@ -80,7 +80,7 @@ def ssi_second(pair: Pair, own: Bits, threshold: int, bit: int, scheme: Scheme =
         ciphertexts = public.decode(heard.bits, len(bits))
     common = public.total(ciphertext for ciphertext, mine in zip(ciphertexts, bits, strict=True) if mine)
     share = secrets.randbits(len(bits).bit_length() + STATISTICAL_BITS)
-    masked = public.rerandomise(public.add_plain(common, share))
+    masked = public.rerandomise(public.add(common, public.message_part(public.checked(share))))
     yield Send((pair.peer,), EncryptedShare(public.encode([masked])))
     yield from secure_com(pair, -share, len(bits), threshold, bit)
 
@@ -106,3 +106,22 @@ def _masked(pair: Pair, circuit: Circuit, inputs: dict[str, Bits], bit: int | No
         inputs["mask"] = np.array([[bit]], np.uint8)
     out = yield from read_outputs(pair, circuit, 1, inputs, frozenset((0,)))
     return int(out["masked"][0, 0]) if pair.me == 0 else None
+
+
+def less_than_public(width: int, threshold: int) -> Circuit:
+    """Secure_COM (Algorithm 3): (share 0 + share 1 < threshold) ⊕ mask."""
+    build = Builder()
+    shares = [build.input(f"share {party}", width) for party in range(2)]
+    (mask,) = build.input("mask", 1)
+    build.output("masked", [build.xor(below(build, words.add(build, *shares), threshold), mask)])
+    return build.build()
+
+
+def fewer_in_common(size: int, threshold: int) -> Circuit:
+    """Algorithm 8: (how many places are set in both bit strings < threshold) ⊕ mask."""
+    build = Builder()
+    left, right = (build.input(f"bits {party}", size) for party in range(2))
+    (mask,) = build.input("mask", 1)
+    common = words.population(build, [build.both(a, b) for a, b in zip(left, right, strict=True)])
+    build.output("masked", [build.xor(below(build, common, threshold), mask)])
+    return build.build()

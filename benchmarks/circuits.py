@@ -13,6 +13,7 @@ import numpy as np
 from _figures import Figure, Say, duration, tell
 from _parties import run_parties
 from masquerade.crypto import (
+    Builder,
     Circuit,
     Delta,
     Evaluator,
@@ -21,10 +22,10 @@ from masquerade.crypto import (
     SharedEvaluation,
     TripleMaking,
     Triples,
-    circuits_library,
     hold,
     opened,
     share_message,
+    words,
 )
 from masquerade.crypto.circuit import evaluate
 
@@ -45,7 +46,7 @@ def garbled() -> list[Figure]:
     """Wide batches on one core, in processor time."""
     figures = []
     for width, n in ((32, 50_000), (64, 25_000)):
-        circuit = circuits_library.comparison(width)
+        circuit = comparison(width)
         random = np.random.default_rng(1)
         inputs = {name: random.integers(0, 2, (width, n)).astype(np.uint8) for name in circuit.inputs}
         making, walking = [], []
@@ -70,12 +71,20 @@ def garbled() -> list[Figure]:
     return figures
 
 
+def comparison(width: int, shallow: bool = False) -> Circuit:
+    """Compute left < right."""
+    build = Builder()
+    left, right = build.input("left", width), build.input("right", width)
+    build.output("right is larger", [words.less_than(build, left, right, shallow=shallow)])
+    return build.build()
+
+
 def shared() -> list[Figure]:
     """All parties of an n-party evaluation in one process: work and bytes, no network."""
     figures = []
     for n_parties in (2, 3, 5):
         for n in (1, 10_000):
-            circuit = circuits_library.comparison(64, True)
+            circuit = comparison(64, True)
             held = hold(circuit, n_parties)
             seconds, sent = _evaluated_together(circuit, n_parties, n, held, _triples(held, 8 * -(-n // 8)))
             figures.append(

@@ -37,27 +37,6 @@ def test_reached_is_the_sign(count: int, k: int, mask: int) -> None:
     assert circuits.reached(7).n_and == 6
 
 
-@settings(max_examples=examples(60), deadline=None)
-@given(st.integers(0, 100), st.integers(0, 300), st.integers(0, 127), st.integers(0, 1))
-def test_secure_com(count: int, threshold: int, mask: int, bit: int) -> None:
-    inputs = {
-        "share 0": to_bits([count + mask], 7),
-        "share 1": to_bits([-mask], 7),
-        "mask": np.array([[bit]], np.uint8),
-    }
-    out = evaluate(circuits.less_than_public(7, threshold), inputs)["masked"][0, 0]
-    assert out ^ bit == (count < threshold)
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20), st.integers(0, 25))
-def test_set_intersection(places: list[tuple[bool, bool]], threshold: int) -> None:
-    left, right = np.array(places, np.uint8).T
-    inputs = {"bits 0": left[:, None], "bits 1": right[:, None], "mask": np.ones((1, 1), np.uint8)}
-    out = evaluate(circuits.fewer_in_common(len(places), threshold), inputs)["masked"][0, 0]
-    assert out ^ 1 == (sum(a and b for a, b in places) < threshold)
-
-
 @given(st.lists(st.booleans(), min_size=1, max_size=20), st.lists(st.booleans(), min_size=20, max_size=20))
 def test_equality(left: list[bool], right: list[bool]) -> None:
     other = right[: len(left)]

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
-from crypto.two_parties import balanced
+from crypto.two_parties import balanced, comparison, winner
 from examples import examples
 from masquerade.crypto import (
+    BidWords,
     Bits,
     Builder,
     Circuit,
@@ -19,7 +20,6 @@ from masquerade.crypto import (
     Garbling,
     TransferReceiver,
     TransferSender,
-    circuits_library,
     corrected,
     garble,
     to_bits,
@@ -82,8 +82,8 @@ def test_instances_in_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_evaluators_labels_come_from_transfers_made_ahead() -> None:
-    coding = circuits_library.BidWords(64, 5)
-    circuit = circuits_library.winner(2, coding.width)
+    coding = BidWords(64, 5)
+    circuit = winner(2, coding.width)
     sender, receiver = TransferSender(b"a to b"), TransferReceiver(b"a to b")
     to_receiver, to_sender = sender.setup(), receiver.setup()
     sender.finish_setup(to_sender)
@@ -260,7 +260,7 @@ def bits_set(data: bytes) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("value", [0, 2**16 - 1], ids=["all zeros", "all ones"])
 def test_what_the_evaluator_sees_looks_uniform_whatever_the_garbler_holds(value: int) -> None:
-    circuit = circuits_library.comparison(16)
+    circuit = comparison(16)
     n = 4000
     garbling = Garbler(KEY, Delta()).garble(circuit, n)
     left = garbling.encode("left", to_bits([value] * n, 16))
@@ -275,7 +275,7 @@ def test_what_the_evaluator_sees_looks_uniform_whatever_the_garbler_holds(value:
 
 def test_neighbouring_blocks_of_the_tables_are_unrelated() -> None:
     n = 4000
-    garbling = Garbler(KEY, Delta()).garble(circuits_library.comparison(16), n)
+    garbling = Garbler(KEY, Delta()).garble(comparison(16), n)
     blocks = np.frombuffer(garbling.tables[8:], np.uint64).reshape(-1, 2)
     assert len(np.unique(blocks, axis=0)) == len(blocks)
     for step in (1, 2, 2 * n):  # the halves of a gate, neighbouring instances, neighbouring gates

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from crypto.two_parties import balanced
+from crypto.two_parties import balanced, comparison, winner
 from examples import examples
 from masquerade.crypto import (
+    BidWords,
     Bits,
     Builder,
     Circuit,
@@ -23,7 +24,6 @@ from masquerade.crypto import (
     TripleMaking,
     Triples,
     ZeroShares,
-    circuits_library,
     gmw,
     hold,
     opened,
@@ -159,8 +159,8 @@ def test_everybody_opens_what_plain_evaluation_gives(
 
 @pytest.mark.parametrize("n_parties", [2, 3, 5])
 def test_the_winner_among_the_parties(n_parties: int) -> None:
-    coding = circuits_library.BidWords(80, 4)
-    circuit = circuits_library.winner(n_parties, coding.width, True)
+    coding = BidWords(80, 4)
+    circuit = winner(n_parties, coding.width)
     bids = [(500, 7), None, (2**70, 3), (2**70, 2), (-9, 0)][:n_parties]
     inputs = {f"party {party}": coding.bits(bid) for party, bid in enumerate(bids)}
     results, _ = run(circuit, n_parties, inputs, {f"party {party}": party for party in range(n_parties)})
@@ -193,7 +193,7 @@ def test_triples_multiply_and_a_partys_shares_are_balanced(n_parties: int) -> No
 @pytest.mark.parametrize("value", [0, 1])
 def test_every_partys_messages_are_balanced_whatever_the_inputs(value: int, keep: bool) -> None:
     n, width = 800, 8
-    circuit = circuits_library.comparison(width, True)
+    circuit = comparison(width, True)
     inputs = {name: np.full((width, n), value, np.uint8) for name in ("left", "right")}
     _, sent = run(circuit, 3, inputs, {"left": 0, "right": 1}, keep=keep)
     if keep:
@@ -258,7 +258,7 @@ def test_triples_are_used_once_and_run_out() -> None:
 
 
 def test_transfers_for_triples_are_used_once_and_all_are_needed() -> None:
-    held = hold(circuits_library.comparison(1, True), 3)
+    held = hold(comparison(1, True), 3)
     making = TripleMaking(held, 0, 8)
     count = making.transfers(1)
     making.correct(1, random_bits(count), random_bits(count))
@@ -281,7 +281,7 @@ def test_triples_from_extended_transfers() -> None:
     to_chooser, to_sender = sender.setup(), chooser.setup()
     sender.finish_setup(to_sender)
     chooser.finish_setup(to_chooser)
-    held = hold(circuits_library.comparison(4, True), 2)
+    held = hold(comparison(4, True), 2)
     makings = TripleMaking(held, 0, 1000), TripleMaking(held, 1, 1000)
     columns, received = chooser.extend(makings[1].choices(0))
     told = makings[0].correct(1, *sender.extend(columns, makings[0].transfers(1)).random_bits())
@@ -291,7 +291,7 @@ def test_triples_from_extended_transfers() -> None:
 
 
 def test_misuse_of_an_evaluation_is_refused() -> None:
-    held = hold(circuits_library.comparison(4, True), 2)
+    held = hold(comparison(4, True), 2)
     shares = {"left": random_bits(4, 3), "right": random_bits(4, 3)}
     triples = made_triples(held, 8)[0]
     part = SharedEvaluation(held, 0, shares, triples)

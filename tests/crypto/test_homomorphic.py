@@ -128,7 +128,7 @@ def test_sums_and_multiples_of_messages(keys: dict[str, SecretKey], data: st.Dat
     public = sent(key.public)
     numbers = st.integers(0, 2 ** (public.plaintext_bits - 3))
     a, b, c = (data.draw(numbers) for _ in range(3))
-    total = public.add_plain(public.add(public.encrypt(a), key.encrypt(b)), c)
+    total = public.add(public.add(public.encrypt(a), key.encrypt(b)), public.message_part(c))
     assert key.decrypt(total) == key.decrypt(public.rerandomise(total)) == a + b + c
     assert key.decrypt(public.total([public.encrypt(5), key.encrypt(6), key.encrypt(7)])) == 18
     assert key.decrypt(public.scale(key.encrypt(a >> 20), 12_345)) == (a >> 20) * 12_345
@@ -222,7 +222,7 @@ def test_counts_of_labels_in_ciphertexts(key: SecretKey) -> None:
     slots = Slots(4, 8, public.plaintext_bits)
     mask = secrets.randbits(100)
     ciphertexts = [key.encrypt(slots.unit(label)) for label in labels]
-    answer = public.rerandomise(public.add_plain(public.total(ciphertexts[1:]), mask))
+    answer = public.rerandomise(public.add(public.total(ciphertexts[1:]), public.message_part(mask)))
     assert slots.unpack(key.decrypt(answer) - mask) == [1, 1, 0, 3]
 
 
@@ -231,7 +231,7 @@ def test_counts_of_labels_in_ciphertexts(key: SecretKey) -> None:
 
 def test_messages_out_of_range_are_refused(key: SecretKey) -> None:
     for message in (-1, 2**key.public.plaintext_bits):
-        for encrypt in (key.encrypt, key.public.encrypt, lambda value: key.public.add_plain(1, value)):
+        for encrypt in (key.encrypt, key.public.encrypt):
             with pytest.raises(ParameterError, match="a message must lie between 0 and 2"):
                 encrypt(message)
 

@@ -1,4 +1,4 @@
-"""Gilboa's products and scalar products: against plain arithmetic, what each side sees, and misuse."""
+"""Gilboa's products: against plain arithmetic, what each side sees, and misuse."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import looks_random, set_up
 from examples import examples
-from masquerade.crypto import PowerOfTwo, ProductReceiver, ProductSender, Ring, TransferReceiver, TransferSender
-from masquerade.crypto.rings import PrimeField
-from masquerade.crypto.shares import reconstruct
+from masquerade.crypto import PowerOfTwo, ProductReceiver, ProductSender, TransferReceiver, TransferSender
 from masquerade.crypto.transfer_extension import message_bytes
 from masquerade.errors import BadMessage, ParameterError
 
 Pair = tuple[TransferSender, TransferReceiver]
-RINGS = [PowerOfTwo(1), PowerOfTwo(20), PowerOfTwo(64), PrimeField(2), PrimeField(65537), PrimeField(2**61 - 1)]
+RINGS = [PowerOfTwo(1), PowerOfTwo(20), PowerOfTwo(64)]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +22,7 @@ def pair() -> Pair:
 
 
 @st.composite
-def factors(draw: st.DrawFn) -> tuple[Ring, int | None, list[int], list[int]]:
+def factors(draw: st.DrawFn) -> tuple[PowerOfTwo, int | None, list[int], list[int]]:
     ring = draw(st.sampled_from(RINGS))
     places = draw(st.one_of(st.none(), st.integers(1, ring.bits)))
     largest = min(ring.modulus, 1 << (places or 64)) - 1
@@ -34,23 +32,13 @@ def factors(draw: st.DrawFn) -> tuple[Ring, int | None, list[int], list[int]]:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(factors())
-def test_products(pair: Pair, case: tuple[Ring, int | None, list[int], list[int]]) -> None:
+def test_products(pair: Pair, case: tuple[PowerOfTwo, int | None, list[int], list[int]]) -> None:
     ring, places, x, y = case
     sender, receiver = ProductSender(pair[0], ring, places), ProductReceiver(pair[1], ring, places)
     ours, answer = sender.multiply(receiver.ask(np.array(y, np.uint64)), np.array(x, np.uint64))
     theirs = receiver.multiply(answer)
     expected = [a * b % ring.modulus for a, b in zip(x, y, strict=True)]
-    assert reconstruct([ours, theirs], ring).tolist() == expected
-
-
-@settings(max_examples=examples(20), deadline=None)
-@given(factors())
-def test_scalar_products(pair: Pair, case: tuple[Ring, int | None, list[int], list[int]]) -> None:
-    ring, places, x, y = case
-    sender, receiver = ProductSender(pair[0], ring, places), ProductReceiver(pair[1], ring, places)
-    ours, answer = sender.scalar_product(receiver.ask(np.array(y, np.uint64)), np.array(x, np.uint64))
-    theirs = receiver.scalar_product(answer)
-    assert int(ring.add(ours, theirs)) == sum(a * b for a, b in zip(x, y, strict=True)) % ring.modulus
+    assert ring.add(ours, theirs).tolist() == expected
 
 
 @pytest.mark.parametrize("factor", [0, 2**32 - 1])
@@ -78,7 +66,7 @@ def test_shorter_factors_cost_less(pair: Pair) -> None:
     assert len(message) == message_bytes(4 * 64)
     ours, answer = ProductSender(pair[0], ring, places=4).multiply(message, [-3] * 64)
     assert len(answer) == 4 * 64 * 8
-    assert reconstruct([ours, receiver.multiply(answer)], ring).tolist() == [2**64 - 45] * 64
+    assert ring.add(ours, receiver.multiply(answer)).tolist() == [2**64 - 45] * 64
 
 
 def test_products_misused() -> None:
@@ -101,4 +89,4 @@ def test_products_misused() -> None:
         sender.multiply(message, [3, 4])
     with pytest.raises(BadMessage, match=r"2 products take 16 bytes\. Got 15"):
         receiver.multiply(answer[:-1])
-    assert reconstruct([ours, receiver.multiply(answer)], ring).tolist() == [3, 8]
+    assert ring.add(ours, receiver.multiply(answer)).tolist() == [3, 8]

@@ -1,13 +1,14 @@
-"""Two sides of extended transfers in one process, and what "looks random" means here."""
+"""Two sides of extended transfers in one process, additive shares, comparisons, and what "looks random" means here."""
 
 from __future__ import annotations
 
 import os
+from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from masquerade.crypto import TransferReceiver, TransferSender
+from masquerade.crypto import Builder, Circuit, Elements, PowerOfTwo, TransferReceiver, TransferSender, words
 
 
 def set_up(session: bytes = b"session, a to b") -> tuple[TransferSender, TransferReceiver]:
@@ -16,6 +17,28 @@ def set_up(session: bytes = b"session, a to b") -> tuple[TransferSender, Transfe
     sender.finish_setup(to_sender)
     receiver.finish_setup(to_receiver)
     return sender, receiver
+
+
+def share(values: ArrayLike, parties: int, ring: PowerOfTwo) -> list[Elements]:
+    elements = ring.elements(values)
+    others = [ring.random(elements.shape) for _ in range(parties - 1)]
+    return [*others, reduce(ring.subtract, others, elements)]
+
+
+def comparison(width: int, shallow: bool = False) -> Circuit:
+    """Whether left < right."""
+    build = Builder()
+    left, right = build.input("left", width), build.input("right", width)
+    build.output("right is larger", [words.less_than(build, left, right, shallow=shallow)])
+    return build.build()
+
+
+def winner(n_parties: int, width: int) -> Circuit:
+    """Whose word is the largest, as one bit per party, on a short path."""
+    build = Builder()
+    bids = [build.input(f"party {party}", width) for party in range(n_parties)]
+    build.output("winner", words.champions(build, bids, shallow=True))
+    return build.build()
 
 
 def random_bits(count: int) -> NDArray[np.uint8]:

@@ -95,7 +95,6 @@ from .logarithm import (
     Precision as Precision,
     from_bits as from_bits,
     main_offset as main_offset,
-    rough_circuit as rough_circuit,
     scaled_logarithms as scaled_logarithms,
     shifted_coefficients as shifted_coefficients,
     split_circuit as split_circuit,
@@ -116,7 +115,7 @@ from .oblivious_prf import (
 from .one_of_n import TableReceiver as TableReceiver, TableSender as TableSender, as_indices as as_indices
 from .products import ProductReceiver as ProductReceiver, ProductSender as ProductSender
 from .punctured_trees import Words as Words, WordType as WordType, random_words as random_words, word_for as word_for
-from .rings import Elements as Elements, PowerOfTwo as PowerOfTwo, Ring as Ring, WidePowerOfTwo as WidePowerOfTwo
+from .rings import Elements as Elements, PowerOfTwo as PowerOfTwo, WidePowerOfTwo as WidePowerOfTwo
 from .secure_sum import MaskKey as MaskKey, PairwiseMasks as PairwiseMasks, unmask_sum as unmask_sum
 from .split_counts import (
     Rows as Rows,
@@ -137,4 +136,3 @@ from .unit_products import (
     batch_size as batch_size,
 )
 from .unit_vectors import LANES as LANES, UnitVectors as UnitVectors
-from .words import less_than as less_than

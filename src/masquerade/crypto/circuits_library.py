@@ -1,12 +1,10 @@
 """The circuits that protocols evaluate, by name. Each is built once and kept.
 
 circuit                inputs                          output                      ANDs (small form)
-winner                 "party 0", "party 1", …         "winner": a bit per party   n(n − 1)/2 · w + n(n − 2)
-comparison             "left", "right"                 "right is larger"           w
-equality               "left", "right"                 "equal"                     w − 1
-shared_threshold       "share 0", "share 1"            "reached"                   about 2w
+compare_bids           "left", "right"                 "left wins", "right wins"   w + 1
+undefeated             "0 1", "0 2", …                 "winner": a bit per party   n(n − 2)
 masked_threshold       "masked", "mask"                "reached": a bit per slot   about 2w per slot
-table_look_up          "index", "entry 0", …           "entry"                     w per entry
+reciprocal_circuit     "provider 0", "provider 1", …   "reciprocal"                see below
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from functools import lru_cache
 
 from masquerade.crypto import words
 from masquerade.crypto.bits import Bits
-from masquerade.crypto.circuit import FALSE, Builder, Circuit, Literal, Word, to_bits
+from masquerade.crypto.circuit import FALSE, Builder, Circuit, Word, to_bits
 from masquerade.errors import ParameterError
 
 
@@ -66,22 +64,6 @@ class BidWords:
 
 
 @lru_cache(maxsize=64)
-def winner(n_parties: int, width: int, shallow: bool = False) -> Circuit:
-    """Find the party with the largest bid word, as one bit per party; no bit is set when nobody has a candidate.
-
-    Ties go to the lowest party. Nothing else is revealed: neither scores nor who had no candidate.
-    """
-    if n_parties < 2:
-        raise ParameterError(f"a comparison takes at least 2 parties. Got {n_parties} instead.")
-    build = Builder()
-    bids = [build.input(f"party {party}", width) for party in range(n_parties)]
-    flags = words.champions(build, bids, shallow=shallow)
-    # A party that beats an earlier one has a larger word, hence a candidate; party 0 may win with none against none.
-    build.output("winner", [build.both(flags[0], bids[0][-1]), *flags[1:]])
-    return build.build()
-
-
-@lru_cache(maxsize=64)
 def compare_bids(width: int, shallow: bool = False) -> Circuit:
     """Find the larger of two bid words, the left one on a tie; neither wins when neither has a candidate."""
     build = Builder()
@@ -108,37 +90,10 @@ def undefeated(n_parties: int) -> Circuit:
 
 
 @lru_cache(maxsize=64)
-def comparison(width: int, shallow: bool = False) -> Circuit:
-    """Compute left < right."""
-    build = Builder()
-    left, right = build.input("left", width), build.input("right", width)
-    build.output("right is larger", [words.less_than(build, left, right, shallow=shallow)])
-    return build.build()
-
-
-@lru_cache(maxsize=64)
-def equality(width: int) -> Circuit:
-    """Compute left = right."""
-    build = Builder()
-    left, right = build.input("left", width), build.input("right", width)
-    build.output("equal", [words.equal(build, left, right)])
-    return build.build()
-
-
-@lru_cache(maxsize=64)
-def shared_threshold(width: int, at_least: int, shallow: bool = False) -> Circuit:
-    """Test whether a count that two parties share additively modulo 2^width is at least `at_least`, and not 0."""
-    build = Builder()
-    shares = [build.input(f"share {party}", width) for party in range(2)]
-    count = words.add(build, *shares, shallow=shallow)
-    build.output("reached", [_reached(build, count, at_least, shallow)])
-    return build.build()
-
-
-@lru_cache(maxsize=64)
 def masked_threshold(width: int, at_least: int, slots: int = 1, shallow: bool = False) -> Circuit:
-    """Test `slots` counts packed into one number likewise; one party holds number + mask, the other the mask.
+    """Test whether each of `slots` counts in one number is at least `at_least`, and not 0.
 
+    One party holds number + mask, the other the mask.
     Both are taken modulo 2^(width · slots), which ignores higher bits of a longer mask; the difference is taken over
     all slots at once, because a sum carries from one slot into the next.
     """
@@ -146,25 +101,12 @@ def masked_threshold(width: int, at_least: int, slots: int = 1, shallow: bool = 
     masked, mask = build.input("masked", width * slots), build.input("mask", width * slots)
     packed = words.subtract(build, masked, mask, shallow=shallow)
     counts = [packed[at : at + width] for at in range(0, width * slots, width)]
-    build.output("reached", [_reached(build, count, at_least, shallow) for count in counts])
-    return build.build()
-
-
-@lru_cache(maxsize=64)
-def table_look_up(n_entries: int, width: int) -> Circuit:
-    """Return the entry at a secret index of a secret table; zero past its end."""
-    build = Builder()
-    index = build.input("index", max(1, (n_entries - 1).bit_length()))
-    entries: list[Word] = [build.input(f"entry {at}", width) for at in range(n_entries)]
-    build.output("entry", words.look_up(build, index, entries))
-    return build.build()
-
-
-def _reached(build: Builder, count: Sequence[Literal], at_least: int, shallow: bool) -> Literal:
     bound = max(at_least, 1)  # a count of 0 never reaches it
-    if bound >> len(count):
-        return FALSE
-    return words.at_least(build, count, words.constant(bound, len(count)), shallow=shallow)
+    reached = [FALSE] * slots
+    if not bound >> width:
+        reached = [words.at_least(build, count, words.constant(bound, width), shallow=shallow) for count in counts]
+    build.output("reached", reached)
+    return build.build()
 
 
 # --- reciprocal ---------------------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 circuit            inputs                        output       ANDs
 reached            "share 0", "share 1"          "reached"    w − 1
-less_than_public   "share 0", "share 1", "mask"  "masked"     about 2w; Secure_COM of the DkA paper
-fewer_in_common    "bits 0", "bits 1", "mask"    "masked"     about 2M; circuit-only SSI_t of the DkA paper
 equal_blocks       "bits 0", "bits 1"            "holds"      n − 1 a block of n
 both               "bit 0", "bit 1"              "both"       1
 row_…              "row 0", "row 1"              "good"       of the row's cells: see each
@@ -42,28 +40,6 @@ def reached(width: int) -> Circuit:
     build = Builder()
     shares = [build.input(f"share {party}", width) for party in range(2)]
     build.output("reached", [words.add(build, *shares)[-1] ^ 1])
-    return build.build()
-
-
-@lru_cache(maxsize=64)
-def less_than_public(width: int, threshold: int) -> Circuit:
-    """Secure_COM (Algorithm 3): (share 0 + share 1 < threshold) ⊕ mask."""
-    build = Builder()
-    shares = [build.input(f"share {party}", width) for party in range(2)]
-    (mask,) = build.input("mask", 1)
-    total = words.add(build, *shares)
-    build.output("masked", [build.xor(below(build, total, threshold), mask)])
-    return build.build()
-
-
-@lru_cache(maxsize=64)
-def fewer_in_common(size: int, threshold: int) -> Circuit:
-    """Algorithm 8: (how many places are set in both bit strings < threshold) ⊕ mask."""
-    build = Builder()
-    left, right = (build.input(f"bits {party}", size) for party in range(2))
-    (mask,) = build.input("mask", 1)
-    common = words.population(build, [build.both(a, b) for a, b in zip(left, right, strict=True)])
-    build.output("masked", [build.xor(below(build, common, threshold), mask)])
     return build.build()
 
 

@@ -197,10 +197,6 @@ class PublicKey(ABC):
             result = result * ciphertext % self._group
         return int(result)
 
-    def add_plain(self, ciphertext: int, message: int) -> int:
-        """Return a ciphertext of the sum with a known message; not re-randomised."""
-        return self.add(ciphertext, self.message_part(self.checked(message)))
-
     def scale(self, ciphertext: int, factor: int) -> int:
         """Return a ciphertext of factor times the message; not re-randomised."""
         return power(ciphertext, self.checked(factor), self.group)

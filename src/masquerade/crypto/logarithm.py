@@ -105,23 +105,6 @@ def split_circuit(bits: int) -> Circuit:
     return build.build()
 
 
-@cache
-def rough_circuit(bits: int) -> Circuit:
-    """Return the circuit of a logarithm to base 2 that is good enough to compare scores roughly.
-
-    Its output is in sixteenths: the number of digits before the last, then the four digits after the first. It is too
-    small by at most 0.148; the four digits add up to a straight line, which is below the curve, and are cut off.
-    """
-    build = Builder()
-    one, other = (build.input(name, bits) for name in ("one", "other"))
-    aligned, zeros = words.normalised(build, words.add(build, one, other))
-    width = len(zeros)
-    exponent = words.subtract(build, words.constant(bits - 1, width), zeros)
-    fraction = ([FALSE] * 4 + aligned[:-1])[-4:]
-    build.output("log2", [*fraction, *exponent])
-    return build.build()
-
-
 def from_bits(precision: Precision, bits: Elements) -> tuple[Elements, Elements]:
     """Return n · σ · ln 2 and ε · 2^N from the digits that the circuit found; of shares, shares.
 

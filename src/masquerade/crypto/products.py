@@ -1,7 +1,7 @@
-"""Shares of products x·y, where one party has x and the other y, and of scalar products.
+"""Shares of products x·y modulo 2^k, where one party has x and the other y.
 
 Gilboa, "Two Party RSA Key Generation" (CRYPTO 1999): for each bit y_i a correlated transfer with difference 2^i·x
-leaves the parties with −r and r + y_i·2^i·x. Modulo 2^k, bit i needs only the lowest k − i bits of its difference, so
+leaves the parties with −r and r + y_i·2^i·x. Bit i needs only the lowest k − i bits of its difference, so
 the transfers shrink. x may be a row of numbers, each of which is multiplied by y: the transfers are no more, only
 longer.
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from masquerade.crypto.bits import digits
-from masquerade.crypto.rings import Elements, PowerOfTwo, Ring
+from masquerade.crypto.rings import Elements, PowerOfTwo
 from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
 from masquerade.errors import BadMessage, ParameterError
 
@@ -23,7 +23,7 @@ from masquerade.errors import BadMessage, ParameterError
 class ProductSender:
     """The party that has x, and the sender of the transfers. `places`: the most bits that y can have."""
 
-    def __init__(self, transfers: TransferSender, ring: Ring, places: int | None = None) -> None:
+    def __init__(self, transfers: TransferSender, ring: PowerOfTwo, places: int | None = None) -> None:
         self._transfers = transfers
         self._ring = ring
         self._places = _places(ring, places)
@@ -35,22 +35,17 @@ class ProductSender:
         batch = self._transfers.extend(message, places * len(x))
         total, answers = np.zeros_like(x), []
         for place, part in enumerate(batch.split([len(x)] * places)):
-            smaller, delta = _at_place(ring, place, x)
-            ours, answer = part.correlate(smaller, delta)
-            total = ring.subtract(total, _lifted(ring, place, ours))
+            smaller = PowerOfTwo(ring.bits - place)
+            ours, answer = part.correlate(smaller, x & np.uint64(smaller.modulus - 1))
+            total = ring.subtract(total, ring.multiply(ours, np.full_like(ours, 1 << place)))
             answers.append(answer)
         return total, b"".join(answers)
-
-    def scalar_product(self, message: bytes, values: ArrayLike) -> tuple[Elements, bytes]:
-        """Return our share of Σ x·y, and the answer to the receiver's message."""
-        products, answer = self.multiply(message, values)
-        return self._ring.total(products), answer
 
 
 class ProductReceiver:
     """The party that has y, and the receiver of the transfers."""
 
-    def __init__(self, transfers: TransferReceiver, ring: Ring, places: int | None = None) -> None:
+    def __init__(self, transfers: TransferReceiver, ring: PowerOfTwo, places: int | None = None) -> None:
         self._transfers = transfers
         self._ring = ring
         self._places = _places(ring, places)
@@ -74,39 +69,19 @@ class ProductReceiver:
         count = len(self._waiting) // places
         shape = (count,) if width is None else (count, width)
         n_products = count * (width or 1)
-        sizes = [n_products * _at_place(ring, place, None)[0].element_bytes for place in range(places)]
+        sizes = [n_products * PowerOfTwo(ring.bits - place).element_bytes for place in range(places)]
         if len(message) != sum(sizes):
             raise BadMessage(f"{n_products} products take {sum(sizes)} bytes. Got {len(message)} instead.")
         total, at = np.zeros(shape, np.uint64), 0
         batch, self._waiting = self._waiting, None
         for place, part in enumerate(batch.split([count] * places)):
-            smaller, _ = _at_place(ring, place, None)
-            ours = part.correlated(smaller, message[at : at + sizes[place]], width)
-            total = ring.add(total, _lifted(ring, place, ours))
+            ours = part.correlated(PowerOfTwo(ring.bits - place), message[at : at + sizes[place]], width)
+            total = ring.add(total, ring.multiply(ours, np.full_like(ours, 1 << place)))
             at += sizes[place]
         return total
 
-    def scalar_product(self, message: bytes) -> Elements:
-        """Return our share of Σ x·y, from the sender's answer."""
-        return self._ring.total(self.multiply(message))
 
-
-def _places(ring: Ring, places: int | None) -> int:
+def _places(ring: PowerOfTwo, places: int | None) -> int:
     if places is not None and not 1 <= places <= ring.bits:
         raise ParameterError(f"a factor's binary digits must lie between 1 and {ring.bits}. Got {places} instead.")
     return places or ring.bits
-
-
-def _at_place(ring: Ring, place: int, x: Elements | None) -> tuple[Ring, Elements]:
-    """Return the ring and the difference of bit `place`: a factor 2^place leaves fewer bits modulo 2^k."""
-    x = np.zeros(0, np.uint64) if x is None else x
-    if isinstance(ring, PowerOfTwo):
-        smaller = PowerOfTwo(ring.bits - place)
-        return smaller, x & np.uint64(smaller.modulus - 1)
-    return ring, ring.multiply(x, np.full_like(x, (1 << place) % ring.modulus))
-
-
-def _lifted(ring: Ring, place: int, elements: Elements) -> Elements:
-    if isinstance(ring, PowerOfTwo):
-        return ring.multiply(elements, np.full_like(elements, 1 << place))
-    return elements

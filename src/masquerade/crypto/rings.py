@@ -1,13 +1,12 @@
-"""Rings for additive shares: the integers modulo 2^k (k ≤ 64, or 512) and prime fields (p < 2^62), over numpy arrays.
+"""Rings for additive shares: the integers modulo 2^k (k ≤ 64, or 512), over numpy arrays.
 
-An element is a uint64 below the modulus, of 512 bits a Python integer. All kinds have the same interface, so that
-products, sums and correlated transfers are written once.
+An element is a uint64 below the modulus, of 512 bits a Python integer. Both have the same interface, so that products,
+sums and correlated transfers are written once.
 """
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from typing import TypeAlias
 
 import numpy as np
@@ -19,12 +18,17 @@ from masquerade.errors import BadMessage, ParameterError
 Elements: TypeAlias = NDArray[np.uint64]
 
 
-class Ring(ABC):
-    """The integers modulo `modulus`; `words` random 64-bit words make one nearly uniform element."""
+class PowerOfTwo:
+    """The integers modulo 2^bits; an element is made of `words` random 64-bit words."""
 
-    modulus: int
-    words: int
-    element_bytes: int
+    words = 1
+
+    def __init__(self, bits: int) -> None:
+        if not 1 <= bits <= 64:
+            raise ParameterError(f"a ring's bits must lie between 1 and 64. Got {bits} instead.")
+        self.modulus = 1 << bits
+        self.element_bytes = -(-bits // 8)
+        self._mask = np.uint64(self.modulus - 1)
 
     @property
     def bits(self) -> int:
@@ -75,38 +79,6 @@ class Ring(ABC):
             raise BadMessage(f"elements must lie below {self.modulus}")
         return elements
 
-    @abstractmethod
-    def from_words(self, words: Elements) -> Elements:
-        """Make one element from each `words` random words along the last axis."""
-
-    @abstractmethod
-    def add(self, left: Elements, right: Elements) -> Elements:
-        """Compute left + right."""
-
-    @abstractmethod
-    def multiply(self, left: Elements, right: Elements) -> Elements:
-        """Compute left · right."""
-
-    @abstractmethod
-    def total(self, elements: Elements, axis: int = 0) -> Elements:
-        """Sum along one axis."""
-
-    @abstractmethod
-    def _negate(self, elements: Elements) -> Elements: ...
-
-
-class PowerOfTwo(Ring):
-    """The integers modulo 2^bits."""
-
-    words = 1
-
-    def __init__(self, bits: int) -> None:
-        if not 1 <= bits <= 64:
-            raise ParameterError(f"a ring's bits must lie between 1 and 64. Got {bits} instead.")
-        self.modulus = 1 << bits
-        self.element_bytes = -(-bits // 8)
-        self._mask = np.uint64(self.modulus - 1)
-
     def from_words(self, words: Elements) -> Elements:
         """Return the lowest bits of each word."""
         return words[..., 0] & self._mask
@@ -127,12 +99,14 @@ class PowerOfTwo(Ring):
         return np.asarray((~elements + np.uint64(1)) & self._mask)
 
 
-class WidePowerOfTwo(Ring):
+class WidePowerOfTwo(PowerOfTwo):
     """The integers modulo 2^512, as arrays of Python's: for hundreds of numbers, not for millions."""
 
     words = 8
-    modulus = 1 << 512
-    element_bytes = 64
+
+    def __init__(self) -> None:
+        self.modulus = 1 << 512
+        self.element_bytes = 64
 
     def elements(self, values: ArrayLike) -> Elements:
         """Convert integers to elements; negative ones count down from the modulus."""
@@ -177,67 +151,3 @@ class WidePowerOfTwo(Ring):
 
     def _reduced(self, numbers: Elements) -> Elements:
         return np.asarray(numbers % self.modulus, dtype=object)
-
-
-class PrimeField(Ring):
-    """The integers modulo a prime below 2^62. Two words per element: 2^-66 from uniform."""
-
-    words = 2
-
-    def __init__(self, prime: int) -> None:
-        if not 2 <= prime < 1 << 62 or not _is_small_prime(prime):
-            raise ParameterError(f"a field's modulus must be a prime below 2^62. Got {prime} instead.")
-        self.modulus = prime
-        self.element_bytes = -(-self.bits // 8)
-        self._p = np.uint64(prime)
-        self._step = 64 - prime.bit_length()  # this many bits at a time stay within a word
-
-    def from_words(self, words: Elements) -> Elements:
-        """Return the 128-bit number of two words, modulo the prime."""
-        return self._horner(words[..., 1] % self._p, words[..., 0], np.uint64(1))
-
-    def add(self, left: Elements, right: Elements) -> Elements:
-        """Compute left + right."""
-        return np.asarray((left + right) % self._p)
-
-    def multiply(self, left: Elements, right: Elements) -> Elements:
-        """Compute left · right."""
-        return self._horner(np.zeros_like(left), right, left)
-
-    def total(self, elements: Elements, axis: int = 0) -> Elements:
-        """Sum along one axis."""
-        rows = np.moveaxis(elements, axis, 0)
-        total = np.zeros(rows.shape[1:], np.uint64)
-        fit = (1 << self._step) - 1  # this many elements plus the total so far stay within a word
-        for at in range(0, len(rows), fit):
-            total = (total + rows[at : at + fit].sum(axis=0, dtype=np.uint64)) % self._p
-        return np.asarray(total)
-
-    def _negate(self, elements: Elements) -> Elements:
-        return np.asarray((self._p - elements) % self._p)
-
-    def _horner(self, start: Elements, digits: Elements, unit: Elements | np.uint64) -> Elements:
-        """Compute start · 2^64 + digits · unit, a few bits at a time."""
-        total, done = start, 0
-        while done < 64:
-            step = min(self._step, 64 - done)
-            done += step
-            digit = (digits >> np.uint64(64 - done)) & np.uint64((1 << step) - 1)
-            total = ((total << np.uint64(step)) % self._p + digit * unit % self._p) % self._p
-        return np.asarray(total)
-
-
-def _is_small_prime(number: int) -> bool:
-    """Test primality by Miller–Rabin with the first twelve primes as bases, which is exact below 2^64."""
-    bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-    if number in bases:
-        return True
-    if number < 2 or not all(number % base for base in bases):
-        return False
-    odd, twos = number - 1, 0
-    while odd % 2 == 0:
-        odd, twos = odd // 2, twos + 1
-    return all(
-        pow(base, odd, number) == 1 or any(pow(base, odd << turn, number) == number - 1 for turn in range(twos))
-        for base in bases
-    )

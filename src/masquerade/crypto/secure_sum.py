@@ -20,7 +20,7 @@ from nacl.exceptions import CryptoError
 from numpy.typing import ArrayLike
 
 from masquerade.crypto.hashing import BLOCK_BYTES, TweakCounter, derive_key
-from masquerade.crypto.rings import Elements, Ring
+from masquerade.crypto.rings import Elements, PowerOfTwo
 from masquerade.errors import BadMessage, ParameterError
 
 KEY_BYTES = 32
@@ -50,7 +50,7 @@ class MaskKey:
 class PairwiseMasks:
     """The masks of party number `me`, given each peer's number and seed; each round's masks are used once."""
 
-    def __init__(self, me: int, seeds: Mapping[int, bytes], ring: Ring) -> None:
+    def __init__(self, me: int, seeds: Mapping[int, bytes], ring: PowerOfTwo) -> None:
         if not seeds or me in seeds:
             raise ParameterError("masks need the seeds of all other parties, and of at least one")
         if len(set(seeds.values())) != len(seeds) or any(len(seed) != BLOCK_BYTES for seed in seeds.values()):
@@ -72,7 +72,7 @@ class PairwiseMasks:
         return total
 
 
-def unmask_sum(masked: Sequence[Elements], ring: Ring) -> Elements:
+def unmask_sum(masked: Sequence[Elements], ring: PowerOfTwo) -> Elements:
     """Return the sum of all parties' values, from their masked values of one round."""
     if len({part.shape for part in masked}) != 1:
         raise BadMessage("all parties must show arrays of one shape")

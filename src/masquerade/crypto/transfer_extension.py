@@ -47,7 +47,7 @@ from masquerade.crypto.hashing import (
     derive_key,
     random_blocks,
 )
-from masquerade.crypto.rings import Elements, Ring
+from masquerade.crypto.rings import Elements, PowerOfTwo
 from masquerade.errors import BadMessage, ParameterError
 
 # --- column seeds -------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class SentBatch(_Batch):
         zeros, ones = self._pads(2)
         return zeros, (zeros ^ ones ^ deltas).tobytes()
 
-    def correlate(self, ring: Ring, deltas: Elements) -> tuple[Elements, bytes]:
+    def correlate(self, ring: PowerOfTwo, deltas: Elements) -> tuple[Elements, bytes]:
         """Return elements x, and the message that gives the receiver x + r·Δ; one Δ or row of them per transfer."""
         if len(deltas) != len(self) or deltas.dtype != np.uint64:
             raise ParameterError(f"{len(self)} transfers need as many differences. Got {len(deltas)} instead.")
@@ -255,7 +255,7 @@ class ReceivedBatch(_Batch):
         self._use()
         return self._pads(2) ^ choose(self.choices, as_blocks(changes))
 
-    def correlated(self, ring: Ring, message: bytes, width: int | None = None) -> Elements:
+    def correlated(self, ring: PowerOfTwo, message: bytes, width: int | None = None) -> Elements:
         """Return x + r·Δ for the sender's x and Δ; `width` elements per transfer when Δ has rows."""
         shape = (len(self),) if width is None else (len(self), width)
         changes = ring.decode(message, int(np.prod(shape))).reshape(shape)
@@ -282,7 +282,7 @@ class ReceivedBatch(_Batch):
         return ReceivedBatch(self._hash, self._first + start, self._rows[start:end], self.choices[start:end])
 
 
-def _elements(ring: Ring, pads: Elements, shape: tuple[int, ...]) -> Elements:
+def _elements(ring: PowerOfTwo, pads: Elements, shape: tuple[int, ...]) -> Elements:
     return ring.from_words(pads.reshape(*shape, ring.words))
 
 

@@ -123,18 +123,6 @@ def exchange(build: Builder, swap: Literal, x: Sequence[Literal], y: Sequence[Li
     return first, second
 
 
-def look_up(build: Builder, index: Sequence[Literal], entries: Sequence[Sequence[Literal]]) -> Word:
-    """Return entries[index], zero past the end. A tree of multiplexers: one AND per bit for each entry but one."""
-    if not entries or len(entries) > 1 << len(index):
-        raise CircuitError(f"{len(entries)} entries for an index of {len(index)} bits")
-    level = [list(entry) for entry in entries]
-    for bit in index:
-        if len(level) % 2:
-            level.append([FALSE] * len(level[0]))
-        level = [multiplex(build, bit, *level[at : at + 2]) for at in range(0, len(level), 2)]
-    return level[0]
-
-
 def normalised(build: Builder, number: Sequence[Literal]) -> tuple[Word, Word]:
     """Shift a number up until its highest bit is set. Return it, and by how much it was shifted."""
     word, zeros = list(number), []

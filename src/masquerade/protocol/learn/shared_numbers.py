@@ -17,7 +17,6 @@ A site that does not follow the protocol can make results wrong, and learns no m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cache, lru_cache
 
 import numpy as np
@@ -36,15 +35,12 @@ from masquerade.crypto import (
     TransferSender,
     digits,
     from_bits,
-    less_than,
     main_offset,
-    rough_circuit,
     scaled_logarithms,
     shifted_coefficients,
     split_circuit,
     words,
 )
-from masquerade.errors import ParameterError
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import Pair, blaming, read_outputs, set_up_pairs, shared_outputs
 from masquerade.protocol.providers import shared_counts
@@ -58,7 +54,6 @@ from masquerade.protocol.providers.shared_counts import SharedBits
 # array costs as many rounds as one number.
 #
 #     multiplied       two messages; 2w transfers a product
-#     in_common        two messages; one transfer a record
 #     evaluated        two messages; k·w transfers for a polynomial of degree k
 #     from_digits      two messages; one transfer a digit
 #     halved           a garbled circuit of w ANDs and w − d transfers, to drop d digits
@@ -103,12 +98,6 @@ def multiplied(pair: Pair, x: Elements, y: Elements, ring: PowerOfTwo) -> Script
     ours = np.concatenate((x, y) if pair.me == 0 else (y, x))
     crossed = yield from cross_products(pair, ours, ring)
     return ring.add(ring.multiply(x, y), ring.total(crossed.reshape(2, -1)))
-
-
-def in_common(pair: Pair, ours: Bits, ring: PowerOfTwo) -> Script[Elements]:
-    """Return our share of how many records both parties mark, each by its own digits: their scalar product."""
-    crossed = yield from cross_products(pair, ours.astype(np.uint64), ring, places=1)
-    return ring.total(crossed).reshape(1)
 
 
 def evaluated(pair: Pair, ours: Sequence[Elements] | Elements, degree: int, ring: PowerOfTwo) -> Script[Elements]:
@@ -212,71 +201,6 @@ def lowest_circuit(bits: int, n_numbers: int) -> Circuit:
     return build.build()
 
 
-# --- scaling ------------------------------------------------------------------------------------------------
-# Shares of σ · γ, rounded, from shares of γ, for a factor σ that is no whole number.
-#
-# A share times a fraction ρ may be rounded by its holder alone, but only where the shares' sum does not
-# exceed the modulus m: where it does, ρ · m is too much. Two ways to know:
-#
-# - `scaled`: a circuit of w ANDs finds the carry, which becomes a share and takes ρ · m off. Perfectly
-# hidden; the error is below 1.5. - `scaled_excessive`: the shares were made so that their sum always
-# exceeds m (`shared_excessively`), and no message is needed. Secrecy is imperfect: a share that is near the
-# ends of its range tells something of γ, the other share being drawn from [t + 1, m) instead of [0, m) for
-# values up to t. The statistical distance between the other party's views of any two values is at most t /
-# (m − t − 1): 2^-57 for 64 bits and values of 7 bits.
-#
-# Values must not be negative, and σ · γ must fit the ring.
-
-
-def scaled(pair: Pair, shares: Elements, factor: Fraction, ring: PowerOfTwo) -> Script[Elements]:
-    """Return our shares of the shared numbers times `factor`, with an error below 1.5."""
-    whole, rest = divmod(factor, 1)
-    found = yield from shared_outputs(
-        pair, _carry_circuit(ring.bits), len(shares), {SIDES[pair.me]: digits(shares, ring.bits)}
-    )
-    exceeds = yield from from_digits(pair, found["exceeds"][0], ring)
-    excess = _times(exceeds, round(rest * ring.modulus), ring)
-    return ring.subtract(ring.add(_times(shares, int(whole), ring), _rounded(shares, rest)), excess)
-
-
-def shared_excessively(values: Elements, largest: int, ring: PowerOfTwo) -> tuple[Elements, Elements]:
-    """Split values from 0 to `largest` into two shares whose sum always exceeds the modulus."""
-    if not 0 <= largest < ring.modulus // 4 or (values.size and int(values.max()) > largest):
-        raise ParameterError(f"values to share excessively must lie between 0 and {largest}")
-    drawn = ring.random(values.shape)
-    while (low := drawn <= largest).any():  # all but never
-        drawn[low] = ring.random(int(low.sum()))
-    return drawn, ring.subtract(values, drawn)
-
-
-def scaled_excessive(me: int, shares: Elements, factor: Fraction, ring: PowerOfTwo) -> Elements:
-    """Return our shares of the numbers times `factor`, given excessive ones of theirs; the error is below 1.5."""
-    whole, rest = divmod(factor, 1)
-    ours = ring.add(_times(shares, int(whole), ring), _rounded(shares, rest))
-    if me == 1:
-        return ours
-    return ring.subtract(ours, np.full_like(ours, round(rest * ring.modulus) % ring.modulus))
-
-
-def _times(elements: Elements, number: int, ring: PowerOfTwo) -> Elements:
-    return ring.multiply(elements, np.full_like(elements, number % ring.modulus))
-
-
-def _rounded(shares: Elements, fraction: Fraction) -> Elements:
-    """Return each share times a fraction below 1, rounded to the nearest; in whole numbers of any size."""
-    top, bottom = fraction.numerator, fraction.denominator
-    return np.array([(2 * top * int(share) + bottom) // (2 * bottom) for share in shares], np.uint64)
-
-
-@cache
-def _carry_circuit(bits: int) -> Circuit:
-    """Return the circuit that finds whether two shares exceed the modulus: if one is above the other's complement."""
-    build = Builder()
-    one, other = (build.input(name, bits) for name in SIDES)
-    build.output("exceeds", [less_than(build, [bit ^ 1 for bit in one], other)])
-    return build.build()
-
-
 # --- logarithm ----------------------------------------------------------------------------------------------
 # Shares of σ · ln x, and of x · ln x, from shares of x, for many x at once (`crypto/logarithm.py` explains
 # the parts).
@@ -297,23 +221,6 @@ def logarithms(pair: Pair, shares: Elements, precision: Precision) -> Script[Ele
     polynomial = shifted_coefficients(precision, epsilon) if pair.me == 0 else epsilon
     series = yield from evaluated(pair, polynomial, precision.terms, ring)
     return plus_public(pair, ring.add(main, series), main_offset(precision), ring)
-
-
-def unscaled_logarithms(pair: Pair, shares: Elements, precision: Precision, places: int) -> Script[Elements]:
-    """Return our shares of 2^`places` · ln x, with an error below 1.5 and the series' own; x is at least 1."""
-    logs = yield from logarithms(pair, shares, precision)
-    return (yield from scaled(pair, logs, Fraction(1 << places, precision.scale), precision.ring))
-
-
-def rough_logarithms(pair: Pair, shares: Elements, bits: int, ring: PowerOfTwo) -> Script[Elements]:
-    """Return our shares of 16 · log2 x for x below 2^`bits`, too small by at most 0.148 · 16; of 0 it is anything.
-
-    The paper's §6: no series, and so neither products nor a wide ring. Good enough to compare scores roughly.
-    """
-    ours = {SIDES[pair.me]: digits(shares, bits)}
-    found = yield from shared_outputs(pair, rough_circuit(bits), len(shares), ours)
-    places = yield from from_digits(pair, found["log2"], ring)
-    return combined(places, [1 << place for place in range(len(places))], ring)
 
 
 def weighted_logarithms(pair: Pair, shares: Elements, precision: Precision) -> Script[Elements]:

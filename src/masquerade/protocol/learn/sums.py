@@ -34,7 +34,7 @@ from masquerade.crypto import (
     Elements,
     MaskKey,
     PairwiseMasks,
-    Ring,
+    PowerOfTwo,
     WidePowerOfTwo,
     digits,
     unmask_sum,
@@ -156,7 +156,7 @@ def prepare_aggregation(
     return Aggregation(peers, masks, openings)
 
 
-def agree_on_masks(me: int, parties: Sequence[str], purpose: bytes, ring: Ring) -> Script[PairwiseMasks]:
+def agree_on_masks(me: int, parties: Sequence[str], purpose: bytes, ring: PowerOfTwo) -> Script[PairwiseMasks]:
     """Return masks of this ring that cancel out in the sum over all sites."""
     nonces = yield from exchange_nonces(me, parties)
     session = purpose + b"\0" + b"".join(nonces)
