@@ -12,14 +12,7 @@ from _parties import main
 from masquerade.crypto import Precision
 from masquerade.net import Script
 from masquerade.protocol.learn.bayes_net import net_structure
-from masquerade.protocol.learn.counting import (
-    Calculator,
-    ManySites,
-    SharedCounts,
-    SplitColumns,
-    TwoParties,
-    WholeRecords,
-)
+from masquerade.protocol.learn.counting import Calculator, ManySites, SharedCounts, TwoParties
 from masquerade.protocol.learn.shared_numbers import logarithms, prepare_shared_numbers
 from masquerade.protocol.pairs import exchange_nonces, prepare_pair
 
@@ -76,8 +69,8 @@ def _nets(me: int, parties: Sequence[str], n: int, calculator: Calculator, spent
     holder = {name: at % len(parties) for at, name in enumerate(SIZES)}
     own = {name: column for name, column in columns.items() if holder[name] == me}
     sides: dict[str, SharedCounts] = {
-        "split": SplitColumns(own, SIZES, precision.bits, holder),
-        "whole": WholeRecords(
+        "split": SharedCounts(own, SIZES, precision.bits, holder),
+        "whole": SharedCounts(
             {name: column[me :: len(parties)] for name, column in columns.items()}, SIZES, precision.bits
         ),
     }

@@ -25,8 +25,7 @@ from masquerade.net.memory import run_together
 from masquerade.protocol import concordance
 from masquerade.protocol.learn.cox import CoxModel, Survival, cox_model, in_steps, pooled_cox
 from masquerade.protocol.learn.models import area_under_curve
-from masquerade.protocol.learn.newton_svm import newton_svm
-from masquerade.protocol.learn.projection import Projection, random_matrix
+from masquerade.protocol.learn.projection import Projection, newton_svm, random_matrix
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
 from masquerade.protocol.learn.sums import prepare_aggregation
 from masquerade.report.charts import Bar, Series, bar_chart, line_chart

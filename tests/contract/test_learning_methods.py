@@ -21,7 +21,7 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.protocol import (
     ASSEMBLER,
     EVERYBODY,
-    Collection,
+    Assembly,
     Contract,
     Contribution,
     Learned,
@@ -80,7 +80,7 @@ def tables_of(contract: Contract, table: Table) -> Iterator[Table]:
 
 
 def learned_by(method: LearningMethod, contract: Contract, table: Table, wire: Wire | None = None) -> Learned:
-    scripts: dict[str, Any] = {ASSEMBLER: method.collector(Collection(contract))}
+    scripts: dict[str, Any] = {ASSEMBLER: method.assembler(Assembly(contract))}
     for name, own in zip(contract.parties, tables_of(contract, table), strict=True):
         ids = [str(each).encode() for each in own.arrow["person"].to_pylist()]
         scripts[name] = method.party(Participant(name, contract, own, ids))
@@ -208,7 +208,7 @@ def test_parties_whose_classes_differ_stop_and_say_so() -> None:
     assert classes != other.arrow["play"].to_pylist()
     at = other.arrow.column_names.index("play")
     other = Table(other.arrow.set_column(at, "play", pa.array(classes)), other.schema)
-    scripts: dict[str, Any] = {ASSEMBLER: made.collector(Collection(contract))}
+    scripts: dict[str, Any] = {ASSEMBLER: made.assembler(Assembly(contract))}
     for name, table in zip(contract.parties, (own, other), strict=True):
         ids = [str(each).encode() for each in table.arrow["person"].to_pylist()]
         scripts[name] = made.party(Participant(name, contract, table, ids))
@@ -235,7 +235,7 @@ def test_whoever_hands_in_another_model_is_noticed() -> None:
                 move = Send(move.peers, other)
             heard = yield move
 
-    scripts: dict[str, Any] = {ASSEMBLER: made.collector(Collection(contract))}
+    scripts: dict[str, Any] = {ASSEMBLER: made.assembler(Assembly(contract))}
     for name, own in zip(contract.parties, tables_of(contract, example.table), strict=True):
         script = made.party(Participant(name, contract, own))
         scripts[name] = lying(script) if name == "berta" else script

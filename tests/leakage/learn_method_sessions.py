@@ -26,7 +26,7 @@ from masquerade.data import Attribute, Schema
 from masquerade.methods import learning_methods, written_method
 from masquerade.net import Script, Send
 from masquerade.net.memory import Vanished, run_together
-from masquerade.protocol import ASSEMBLER, EVERYBODY, Collection, Contract, Contribution, LearningMethod, Participant
+from masquerade.protocol import ASSEMBLER, EVERYBODY, Assembly, Contract, Contribution, LearningMethod, Participant
 from masquerade.protocol.learn import projected
 from masquerade.protocol.learn.linear import Coefficients, Logistic, Loss, SquaredHinge, linear_model
 from masquerade.protocol.learn.projection import Mapped, fitted
@@ -112,7 +112,7 @@ class Framed:
         }
         if self.loses_one:
             parties[self.sites[-1]] = gone_before_its_second_sum(parties[self.sites[-1]])
-        return {**parties, ASSEMBLER: method.collector(Collection(contract))}
+        return {**parties, ASSEMBLER: method.assembler(Assembly(contract))}
 
     def play(self, private: int, tapes: Tapes) -> Recording:
         """Learn the model, and hand it in."""

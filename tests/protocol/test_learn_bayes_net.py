@@ -14,7 +14,7 @@ from masquerade.crypto import Precision
 from masquerade.net import Script
 from masquerade.net.memory import run_together
 from masquerade.protocol.learn.bayes_net import net_structure, penalty
-from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, TwoParties, WholeRecords
+from masquerade.protocol.learn.counting import SharedCounts, TwoParties
 from masquerade.protocol.learn.shared_numbers import plain_weighted_logarithms
 from masquerade.protocol.pairs import prepare_pair
 from protocol.test_learn_id3 import NAMES, Record, codes
@@ -84,12 +84,12 @@ def test_both_ways_to_split_a_table_give_the_pooled_net(n: int, seed: int, data:
     expected = pooled(records, sizes, "abcd", 2)
     at = data.draw(st.integers(0, n))
     whole: list[SharedCounts] = [
-        WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:at], records[at:])
+        SharedCounts(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:at], records[at:])
     ]
     assert between(whole, "abcd", n, 2) == [expected] * 2
     holder = {name: data.draw(st.integers(0, 1)) for name in sizes} | {"b": 0, "d": 1}
     split: list[SharedCounts] = [
-        SplitColumns(codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder)
+        SharedCounts(codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder)
         for me in (0, 1)
     ]
     assert between(split, "abcd", n, 2) == [expected] * 2

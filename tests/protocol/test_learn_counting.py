@@ -12,13 +12,14 @@ from hypothesis import given, settings, strategies as st
 from contract.learning import EXAMPLES, LearningExample, games
 from contract.test_learning_methods import contract_of, learned_by, tables_of
 from examples import examples
+from masquerade.crypto import Precision
 from masquerade.errors import ParameterError
 from masquerade.methods import learning_methods
 from masquerade.net import Script
 from masquerade.net.memory import run_together
 from masquerade.protocol import alone_at
-from masquerade.protocol.learn import counting, counting as counting_sites
-from masquerade.protocol.learn.counting import CountQuery, SplitColumns, precision_for
+from masquerade.protocol.learn import counting
+from masquerade.protocol.learn.counting import CountQuery, ManySites, SharedCounts, precision_for
 from masquerade.protocol.learn.shared_numbers import RING, prepare_shared_numbers
 
 NAMES = ("anna", "berta", "carla", "doris")
@@ -54,10 +55,10 @@ def test_columns_of_several_parties_are_counted_as_in_one_table(data: st.DataObj
     def part(me: int) -> Script[Any]:
         own = {name: each for name, each in codes.items() if holder[name] == me} or {"": np.zeros(n, np.int64)}
         shared = yield from prepare_shared_numbers(me, parties, b"test")
-        return (yield from SplitColumns(own, SIZES, 8, holder).answers_among(shared, QUESTIONS))
+        return (yield from SharedCounts(own, SIZES, 8, holder).answers(ManySites(shared), QUESTIONS, Precision(8)))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "_FEW_AMONG_MANY", few)
+        patch.setattr(ManySites, "few_cells", few)
         patch.setattr(counting, "_ENTRIES", data.draw(st.sampled_from([40, 1 << 19])))
         found = run_together({name: part(me) for me, name in enumerate(parties)})
     for at, question in enumerate(QUESTIONS):
@@ -88,15 +89,15 @@ def test_n_parties_are_as_exact_as_one_table(
     n: int, terms: int, arrangement: Any, parties: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Near the bound, which is 256 records here, magnitudes of the parties' tables do not tell on which side it is."""
-    monkeypatch.setattr(counting_sites, "_widest", lambda each: {3: 8, 2: 20}[each])
+    monkeypatch.setattr(counting, "_widest", lambda each: {3: 8, 2: 20}[each])
     used: list[int] = []
-    made = counting_sites.Precision
+    made = counting.Precision
 
     def noted(bits: int, terms: int, **more: Any) -> Any:
         used.append(terms)
         return made(bits, terms, **more)
 
-    monkeypatch.setattr(counting_sites, "Precision", noted)
+    monkeypatch.setattr(counting, "Precision", noted)
     method = learning_methods()["id3"](evaluate=False)
     example = LearningExample(games(n), EXAMPLES["id3"].roles)
     contract = contract_of(method, example, NAMES[:parties], arrangement)

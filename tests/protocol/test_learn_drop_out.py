@@ -27,7 +27,7 @@ from masquerade.net.script import decode
 from masquerade.progress import Stage
 from masquerade.protocol import (
     ASSEMBLER,
-    Collection,
+    Assembly,
     Contract,
     Learned,
     LearningMethod,
@@ -50,7 +50,7 @@ def session(
     drop_out: str, changed: dict[str, Change], name: str = "logistic", wire: Wire | None = None, **settings: Any
 ) -> Learned:
     method, contract, tables = scene(drop_out, name, **settings)
-    scripts: dict[str, Script[Any]] = {ASSEMBLER: method.collector(Collection(contract))}
+    scripts: dict[str, Script[Any]] = {ASSEMBLER: method.assembler(Assembly(contract))}
     for site, own in zip(contract.parties, tables, strict=True):
         script = method.party(Participant(site, contract, own))
         scripts[site] = changed.get(site, lambda each: each)(script)

@@ -16,7 +16,7 @@ from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
 from masquerade.protocol import pairs as pair
 from masquerade.protocol.learn import counting
-from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, TwoParties, WholeRecords
+from masquerade.protocol.learn.counting import SharedCounts, TwoParties
 from masquerade.protocol.learn.id3 import DecisionNode, decision_tree
 from masquerade.protocol.learn.shared_numbers import plain_weighted_logarithms
 from masquerade.protocol.pairs import prepare_pair
@@ -86,7 +86,7 @@ def test_whole_records_of_two_parties_give_the_pooled_tree(
 ) -> None:
     records, sizes = table
     at = data.draw(st.integers(0, len(records)))
-    sides = [WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:at], records[at:])]
+    sides = [SharedCounts(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:at], records[at:])]
     assert between(sides, ["a", "b", "c"]) == [pooled(records, sizes, ["a", "b", "c"])] * 2
 
 
@@ -105,7 +105,7 @@ def test_columns_split_in_any_way_give_the_pooled_tree(
 
 def _check_split(records: list[Record], sizes: dict[str, int], holder: Mapping[str, int]) -> None:
     sides = [
-        SplitColumns(codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder)
+        SharedCounts(codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder)
         for me in (0, 1)
     ]
     assert between(sides, ["a", "b", "c"]) == [pooled(records, sizes, ["a", "b", "c"])] * 2
@@ -119,7 +119,7 @@ def test_the_messages_of_two_tables_with_one_tree_are_equally_long(wet: int) -> 
     lengths = []
     for weight in (1, 9):
         records = [{"a": value, "b": wet, "class": value} for value in (0, 1)] * weight
-        sides = [WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records, [])]
+        sides = [SharedCounts(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records, [])]
         wire = Wire()
         assert between(sides, ["a", "b"], wire) == [tree] * 2
         lengths.append([(each.sender, len(each.data)) for each in wire.heard])
@@ -131,6 +131,6 @@ def test_a_tree_too_wide_for_one_message_is_the_same(monkeypatch: pytest.MonkeyP
     random = np.random.default_rng(3)
     sizes = {"a": 3, "b": 3, "c": 3, "class": 2}
     records = [{name: int(random.integers(size)) for name, size in sizes.items()} for _ in range(60)]
-    sides = [WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:30], records[30:])]
+    sides = [SharedCounts(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:30], records[30:])]
     monkeypatch.setattr(pair, "_PART_BYTES", 1 << 12)
     assert between(sides, ["a", "b", "c"]) == [pooled(records, sizes, ["a", "b", "c"])] * 2

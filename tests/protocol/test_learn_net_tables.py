@@ -11,7 +11,7 @@ from masquerade.crypto import Precision
 from masquerade.net import Script
 from masquerade.net.memory import run_together
 from masquerade.protocol.learn.bayes_net import plain_chances, shared_chances, written_tables
-from masquerade.protocol.learn.counting import Calculator, ManySites, TwoParties, WholeRecords
+from masquerade.protocol.learn.counting import Calculator, ManySites, SharedCounts, TwoParties
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
 from masquerade.protocol.pairs import prepare_pair
 
@@ -33,7 +33,7 @@ def test_chances_are_those_of_the_pooled_records(n_sites: int) -> None:
             calculator = TwoParties((yield from prepare_pair(me, names, b"test")))
         else:
             calculator = ManySites((yield from prepare_shared_numbers(me, names, b"test")))
-        return (yield from shared_chances(calculator, WholeRecords(own, SIZES, 8), PARENTS, Precision(10)))
+        return (yield from shared_chances(calculator, SharedCounts(own, SIZES, 8), PARENTS, Precision(10)))
 
     found = run_together({name: site(me) for me, name in enumerate(names)})
     expected = plain_chances(codes, SIZES, PARENTS)

@@ -21,7 +21,6 @@ from masquerade.net.memory import run_together
 from masquerade.protocol import LearningProposal, concordance
 from masquerade.protocol.learn import projection
 from masquerade.protocol.learn.models import area_under_curve
-from masquerade.protocol.learn.newton_svm import newton_svm
 from masquerade.protocol.learn.projection import (
     Mapped,
     MappedModel,
@@ -33,6 +32,7 @@ from masquerade.protocol.learn.projection import (
     fitted,
     hand_over,
     mapped,
+    newton_svm,
     quality,
     random_matrix,
     scores,

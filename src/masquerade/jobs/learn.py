@@ -28,8 +28,8 @@ from masquerade.progress import OnStage, Stage, silent
 from masquerade.protocol import (
     SHOWN,
     Asked,
+    Assembly,
     Cells,
-    Collection,
     Contract,
     Learned,
     MappedSpaceModel,
@@ -139,7 +139,7 @@ class LearnRun(PartiesRun[Learned]):
 
     def script(self) -> Script[Learned]:
         """Compare the parties' models, and add up what they tell of them."""
-        return learning_method_of(self.contract).collector(Collection(self.contract))
+        return learning_method_of(self.contract).assembler(Assembly(self.contract))
 
 
 def learn_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnParty | None = None) -> Learning:

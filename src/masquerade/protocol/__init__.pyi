@@ -41,24 +41,23 @@ from .joint_keys import (
 from .learn import linear as linear
 from .learn.bayes_net import BayesNetMethod as BayesNetMethod, NetModel as NetModel
 from .learn.cox import CoxRegressionMethod as CoxRegressionMethod, CoxSurvival as CoxSurvival
-from .learn.frame import alone_at as alone_at
 from .learn.id3 import Id3 as Id3, TreeModel as TreeModel
 from .learn.inference import Coefficient as Coefficient, Inference as Inference, InferenceRow as InferenceRow
-from .learn.learned import Learned as Learned
 from .learn.linear import LinearClassifier as LinearClassifier, LogisticModel as LogisticModel
 from .learn.method import (
-    Collection as Collection,
     LearningMethod as LearningMethod,
     LearningProposal as LearningProposal,
+    alone_at as alone_at,
+    complete_records as complete_records,
 )
 from .learn.models import (
     Cells as Cells,
     Classifier as Classifier,
+    Learned as Learned,
     Model as Model,
     NotAModel as NotAModel,
     concordance as concordance,
 )
-from .learn.own_records import complete_records as complete_records
 from .learn.predicting import (
     SHOWN as SHOWN,
     Asked as Asked,

@@ -122,7 +122,7 @@ def _scores(
     questions = [CountQuery((*parents, family.attribute)) for family, parents in asked]
     tables = [
         table.reshape(-1, counts.sizes[family.attribute])
-        for table, (family, _) in zip((yield from calculator.answers(counts, questions, precision)), asked, strict=True)
+        for table, (family, _) in zip((yield from counts.answers(calculator, questions, precision)), asked, strict=True)
     ]
     left = yield from calculator.uncertainties(tables, precision)
     return [
@@ -263,7 +263,7 @@ def shared_chances(
 ) -> Script[Chances]:
     """Return the chances of all attributes, which all parties learn."""
     questions = [CountQuery((*own, name)) for name, own in parents.items()]
-    shares = yield from calculator.answers(counts, questions, precision)
+    shares = yield from counts.answers(calculator, questions, precision)
     columns = []
     for name, cells in zip(parents, shares, strict=True):
         size = counts.sizes[name]
@@ -326,8 +326,7 @@ def _quotient_circuit(bits: int) -> Circuit:
     return build.build()
 
 
-# --- bayes net ----------------------------------------------------------------------------------------------
-# The structure of a Bayes net as a method (`protocol/learn/bayes_net.py`).
+# --- the method ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

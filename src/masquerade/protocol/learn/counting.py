@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,6 @@ from masquerade.crypto import (
     Builder,
     Circuit,
     Elements,
-    PowerOfTwo,
     Precision,
     digits,
     from_bits,
@@ -59,7 +59,6 @@ from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram
 
 Codes = NDArray[np.int64]
 
-_FEW_CELLS, _FEW_AMONG_MANY = 1 << 12, 1 << 8
 _ENTRIES = 1 << 19  # about as many are multiplied at a time
 
 
@@ -71,132 +70,60 @@ class CountQuery:
     given: tuple[tuple[str, int], ...] = ()
 
 
-class SharedCounts(ABC):
-    """One party's side of a table that several have; `sizes` has the number of values of each attribute."""
+class SharedCounts:
+    """One party's side of a table that several have; `sizes` has the number of values of each attribute.
 
-    def __init__(self, codes: Mapping[str, Codes], sizes: Mapping[str, int], bits: int) -> None:
+    `holder` says who has which column of the common records, in the same order; None: each has all, of its own records.
+    """
+
+    def __init__(
+        self, codes: Mapping[str, Codes], sizes: Mapping[str, int], bits: int, holder: Mapping[str, int] | None = None
+    ) -> None:
         self._codes, self.sizes, self.bits = codes, sizes, bits  # counts are below 2^bits
+        self.holder = holder
+        self.n_records = next(iter(codes.values())).size
+        self._everything: NDArray[np.unsignedinteger] | None = None  # all combinations, if they are few
 
-    @abstractmethod
-    def answers(self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo) -> Script[list[Elements]]:
-        """Return our shares of the answers, between two parties."""
+    def answers(
+        self, calculator: Calculator, questions: Sequence[CountQuery], precision: Precision
+    ) -> Script[list[Elements]]:
+        """Return our shares of the answers: our own counts, or of columns that several hold, joint ones."""
+        if self.holder is None:
+            yield from ()
+            return [self._own(each) for each in questions]
+        if self._everything is None and prod(self.sizes.values()) <= calculator.few_cells:
+            counted = yield from calculator.joint(self, self.holder, CountQuery(tuple(self.sizes)))
+            self._everything = counted.reshape(tuple(self.sizes.values()))
+        found = []
+        for question in questions:
+            if self._everything is None:
+                found.append((yield from calculator.joint(self, self.holder, question)))
+            else:
+                found.append(self._added_up(self._everything, question))
+        return (yield from calculator.lifted(found, self.bits, precision))
 
-    @abstractmethod
-    def answers_among(self, shared: SharedNumbers, questions: Sequence[CountQuery]) -> Script[list[Elements]]:
-        """Return our shares of the answers, among any number of parties."""
-
-    def _number(self, attributes: Sequence[str]) -> Codes:
+    def number(self, attributes: Sequence[str]) -> Codes:
         """Number the combinations of these attributes' values in our records."""
-        some = next(iter(self._codes.values()))
-        numbers = np.zeros(some.size, np.int64)
+        numbers = np.zeros(self.n_records, np.int64)
         for name in attributes:
             numbers = numbers * self.sizes[name] + self._codes[name]
         return numbers
 
-    def _fits(self, given: Sequence[tuple[str, int]]) -> NDArray[np.bool_]:
+    def fits(self, given: Sequence[tuple[str, int]]) -> NDArray[np.bool_]:
         """Return which of our records have the given values, as far as we see them."""
-        fits = np.ones(next(iter(self._codes.values())).size, bool)
+        fits = np.ones(self.n_records, bool)
         for name, value in given:
             if name in self._codes:
                 fits &= self._codes[name] == value
         return fits
 
+    def size(self, attributes: Sequence[str]) -> int:
+        """Return how many combinations these attributes' values have."""
+        return prod(self.sizes[name] for name in attributes)
 
-class WholeRecords(SharedCounts):
-    """Each party has all attributes, of its own records."""
-
-    def answers(self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo) -> Script[list[Elements]]:
-        """Count our own records."""
-        yield from ()
-        return [self._counted(each) for each in questions]
-
-    def answers_among(self, shared: SharedNumbers, questions: Sequence[CountQuery]) -> Script[list[Elements]]:
-        """Count our own records."""
-        yield from ()
-        return [self._counted(each) for each in questions]
-
-    def _counted(self, question: CountQuery) -> Elements:
-        numbers = self._number(question.attributes)[self._fits(question.given)]
-        return value_counts(numbers, prod(self.sizes[name] for name in question.attributes)).astype(np.uint64)
-
-
-class SplitColumns(SharedCounts):
-    """Each party has some attributes of the same records, in the same order; `holder` says who has which."""
-
-    def __init__(
-        self, codes: Mapping[str, Codes], sizes: Mapping[str, int], bits: int, holder: Mapping[str, int]
-    ) -> None:
-        super().__init__(codes, sizes, bits)
-        self._holder = holder
-        self._everything: NDArray[np.unsignedinteger] | None = None  # all combinations, if they are few
-
-    def answers(self, pair: Pair, questions: Sequence[CountQuery], ring: PowerOfTwo) -> Script[list[Elements]]:
-        """Count by joint histograms, and lift all counts into the ring at once."""
-        if self._everything is None and prod(self.sizes.values()) <= _FEW_CELLS:
-            counted = yield from self._counted(pair, CountQuery(tuple(self.sizes)))
-            self._everything = counted.reshape(tuple(self.sizes.values()))
-        found = []
-        for question in questions:
-            if self._everything is None:
-                found.append((yield from self._counted(pair, question)))
-            else:
-                found.append(self._added_up(self._everything, question))
-        lengths = [each.size for each in found]
-        shares = yield from lifted(pair, np.concatenate(found), self.bits, ring)
-        return np.split(shares, np.cumsum(lengths)[:-1])
-
-    def answers_among(self, shared: SharedNumbers, questions: Sequence[CountQuery]) -> Script[list[Elements]]:
-        """Count by products, one party after the other."""
-        if self._everything is None and prod(self.sizes.values()) <= _FEW_AMONG_MANY:
-            counted = yield from self._multiplied(shared, CountQuery(tuple(self.sizes)))
-            self._everything = counted.reshape(tuple(self.sizes.values()))
-        found = []
-        for question in questions:
-            if self._everything is None:
-                found.append((yield from self._multiplied(shared, question)))
-            else:
-                found.append(self._added_up(self._everything, question).astype(np.uint64))
-        return found
-
-    def _multiplied(self, shared: SharedNumbers, question: CountQuery) -> Script[Elements]:
-        """Return our shares of the answer, of which each party that sees something of it has one."""
-        parts = {
-            party: [name for name in question.attributes if self._holder[name] == party]
-            for party in range(len(shared.parties))
-            if any(self._holder[name] == party for name in (*question.attributes, *dict(question.given)))
-        }
-        sizes = {party: prod(self.sizes[name] for name in part) for party, part in parts.items()}
-        first, *others = sorted(parts, key=lambda party: (sizes[party], party))
-        ours = self._indicators(parts[shared.me], question) if shared.me in parts else None
-        n = next(iter(self._codes.values())).size
-        total = np.zeros(prod(sizes.values()), np.uint64)
-        at_a_time = max(1, _ENTRIES // total.size)
-        for start in range(0, n, at_a_time):
-            some = slice(start, start + at_a_time)
-            here = len(range(*some.indices(n)))
-            rows = np.zeros((here, sizes[first]), np.uint64)
-            if shared.me == first and ours is not None:
-                rows = ours[some]
-            before = [first]
-            for party in others:
-                own = ours[some].ravel() if shared.me == party and ours is not None else None
-                repeated = np.repeat(rows, sizes[party], axis=0)
-                products = yield from shared.times_digits(party, own, repeated, before)
-                # Of each record a row of the cells so far for each of this party's values; its values go fastest.
-                rows = products.reshape(here, sizes[party], -1).transpose(0, 2, 1).reshape(here, -1)
-                before.append(party)
-            total = RING.add(total, RING.total(rows))
-        order = [name for party in (first, *others) for name in parts[party]]
-        cells = total.reshape([self.sizes[name] for name in order])
-        return cells.transpose([order.index(name) for name in question.attributes]).ravel()
-
-    def _indicators(self, attributes: Sequence[str], question: CountQuery) -> Elements:
-        """Return for each of our records a row with 1 at the combination that it has; all 0 where it does not fit."""
-        size = prod(self.sizes[name] for name in attributes)
-        rows = np.zeros((next(iter(self._codes.values())).size, size), np.uint64)
-        fits = self._fits(question.given)
-        rows[np.flatnonzero(fits), self._number(attributes)[fits]] = 1
-        return rows
+    def _own(self, question: CountQuery) -> Elements:
+        numbers = self.number(question.attributes)[self.fits(question.given)]
+        return value_counts(numbers, self.size(question.attributes)).astype(np.uint64)
 
     def _added_up(self, table: NDArray[np.unsignedinteger], question: CountQuery) -> NDArray[np.unsignedinteger]:
         """Return our shares of the answer, from those of all combinations."""
@@ -208,17 +135,6 @@ class SplitColumns(SharedCounts):
         kept = [name for name in left if name in question.attributes]
         answer: NDArray[np.unsignedinteger] = sums.transpose([kept.index(name) for name in question.attributes]).ravel()
         return answer
-
-    def _counted(self, pair: Pair, question: CountQuery) -> Script[NDArray[np.unsignedinteger]]:
-        parts = [[name for name in question.attributes if self._holder[name] == party] for party in (0, 1)]
-        bounds = [prod(self.sizes[name] for name in part) for part in parts]
-        own = self._number(parts[pair.me])
-        labels = np.where(self._fits(question.given), own, bounds[pair.me]).astype(np.uint64)
-        table = yield from joint_histogram(pair, labels, Bounds(labels.size, (bounds[0], bounds[1])))
-        sizes = [self.sizes[name] for part in parts for name in part]
-        cells = table[:-1, :-1].reshape(sizes)
-        order = [[*parts[0], *parts[1]].index(name) for name in question.attributes]
-        return cells.transpose(order).ravel()
 
 
 # --- calculators --------------------------------------------------------------------------------------------
@@ -235,12 +151,19 @@ class Calculator(ABC):
     """One party's side of the computations; all parties call the same methods in the same order."""
 
     me: int
+    few_cells: ClassVar[int]  # of all attributes together, so that they are counted once
 
     @abstractmethod
-    def answers(
-        self, counts: SharedCounts, questions: Sequence[CountQuery], precision: Precision
+    def joint(
+        self, counts: SharedCounts, holder: Mapping[str, int], question: CountQuery
+    ) -> Script[NDArray[np.unsignedinteger]]:
+        """Return our shares of the answer about columns that several hold."""
+
+    @abstractmethod
+    def lifted(
+        self, found: Sequence[NDArray[np.unsignedinteger]], bits: int, precision: Precision
     ) -> Script[list[Elements]]:
-        """Return our shares of counts."""
+        """Return our shares of joint answers below 2^`bits`, in the ring of logarithms."""
 
     @abstractmethod
     def read(self, circuit: Circuit, shares: Elements, bits: int) -> Script[Mapping[str, Bits]]:
@@ -276,14 +199,29 @@ class Calculator(ABC):
 class TwoParties(Calculator):
     """The side of one of two parties."""
 
+    few_cells = 1 << 12
+
     def __init__(self, pair: Pair) -> None:
         self._pair, self.me = pair, pair.me
 
-    def answers(
-        self, counts: SharedCounts, questions: Sequence[CountQuery], precision: Precision
+    def joint(
+        self, counts: SharedCounts, holder: Mapping[str, int], question: CountQuery
+    ) -> Script[NDArray[np.unsignedinteger]]:
+        """Count by a joint histogram."""
+        parts = [[name for name in question.attributes if holder[name] == party] for party in (0, 1)]
+        bounds = (counts.size(parts[0]), counts.size(parts[1]))
+        labels = np.where(counts.fits(question.given), counts.number(parts[self.me]), bounds[self.me]).astype(np.uint64)
+        table = yield from joint_histogram(self._pair, labels, Bounds(labels.size, bounds))
+        order = [*parts[0], *parts[1]]
+        cells = table[:-1, :-1].reshape([counts.sizes[name] for name in order])
+        return cells.transpose([order.index(name) for name in question.attributes]).ravel()
+
+    def lifted(
+        self, found: Sequence[NDArray[np.unsignedinteger]], bits: int, precision: Precision
     ) -> Script[list[Elements]]:
-        """Count, jointly where each has some columns."""
-        return (yield from counts.answers(self._pair, questions, precision.ring))
+        """Lift all counts into the ring at once, from the histogram's words."""
+        shares = yield from lifted(self._pair, np.concatenate(found), bits, precision.ring)
+        return np.split(shares, np.cumsum([each.size for each in found])[:-1])
 
     def read(self, circuit: Circuit, shares: Elements, bits: int) -> Script[Mapping[str, Bits]]:
         """Evaluate a garbled circuit that adds up both shares."""
@@ -298,14 +236,52 @@ class TwoParties(Calculator):
 class ManySites(Calculator):
     """The side of one of n sites."""
 
+    few_cells = 1 << 8
+
     def __init__(self, shared: SharedNumbers) -> None:
         self._shared, self.me = shared, shared.me
 
-    def answers(
-        self, counts: SharedCounts, questions: Sequence[CountQuery], precision: Precision
+    def joint(
+        self, counts: SharedCounts, holder: Mapping[str, int], question: CountQuery
+    ) -> Script[NDArray[np.unsignedinteger]]:
+        """Count by products, one after the other of the parties that see something of it."""
+        shared = self._shared
+        parts = {
+            party: [name for name in question.attributes if holder[name] == party]
+            for party in range(len(shared.parties))
+            if any(holder[name] == party for name in (*question.attributes, *dict(question.given)))
+        }
+        sizes = {party: counts.size(part) for party, part in parts.items()}
+        first, *others = sorted(parts, key=lambda party: (sizes[party], party))
+        ours = _indicators(counts, parts[shared.me], question) if shared.me in parts else None
+        n = counts.n_records
+        total = np.zeros(prod(sizes.values()), np.uint64)
+        at_a_time = max(1, _ENTRIES // total.size)
+        for start in range(0, n, at_a_time):
+            some = slice(start, start + at_a_time)
+            here = len(range(*some.indices(n)))
+            rows = np.zeros((here, sizes[first]), np.uint64)
+            if shared.me == first and ours is not None:
+                rows = ours[some]
+            before = [first]
+            for party in others:
+                own = ours[some].ravel() if shared.me == party and ours is not None else None
+                repeated = np.repeat(rows, sizes[party], axis=0)
+                products = yield from shared.times_digits(party, own, repeated, before)
+                # Of each record a row of the cells so far for each of this party's values; its values go fastest.
+                rows = products.reshape(here, sizes[party], -1).transpose(0, 2, 1).reshape(here, -1)
+                before.append(party)
+            total = RING.add(total, RING.total(rows))
+        order = [name for party in (first, *others) for name in parts[party]]
+        cells = total.reshape([counts.sizes[name] for name in order])
+        return cells.transpose([order.index(name) for name in question.attributes]).ravel()
+
+    def lifted(
+        self, found: Sequence[NDArray[np.unsignedinteger]], bits: int, precision: Precision
     ) -> Script[list[Elements]]:
-        """Count, jointly where each has some columns."""
-        return (yield from counts.answers_among(self._shared, questions))
+        """Return them as they are: products are in the ring."""
+        yield from ()
+        return [each.astype(np.uint64) for each in found]
 
     def read(self, circuit: Circuit, shares: Elements, bits: int) -> Script[Mapping[str, Bits]]:
         """Add up all shares in one circuit, and give the sum to the other."""
@@ -350,6 +326,14 @@ class ManySites(Calculator):
         return (yield from shared.evaluate_shares(_sum_circuit(len(shared.parties), bits), inputs, "sum"))
 
 
+def _indicators(counts: SharedCounts, attributes: Sequence[str], question: CountQuery) -> Elements:
+    """Return for each of our records a row with 1 at the combination that it has; all 0 where it does not fit."""
+    rows = np.zeros((counts.n_records, counts.size(attributes)), np.uint64)
+    fits = counts.fits(question.given)
+    rows[np.flatnonzero(fits), counts.number(attributes)[fits]] = 1
+    return rows
+
+
 @lru_cache(maxsize=16)
 def _sum_circuit(n_parties: int, bits: int) -> Circuit:
     build = Builder()
@@ -377,11 +361,11 @@ def shared_counts(site: Site, columns: Sequence[str]) -> SharedCounts:
     sizes = {name: len(site.values[name]) for name in columns}
     codes = {name: site.codes(name) for name in columns if site.holds(name)}
     if site.arrangement == "horizontal":
-        return WholeRecords(codes, sizes, site.count_bits)
+        return SharedCounts(codes, sizes, site.count_bits)
     if not codes:  # it still has its place in every count
         codes = {"": np.zeros(len(site.table), np.int64)}
     holder = {name: site.holder(name) or 0 for name in columns}
-    return SplitColumns(codes, sizes, site.count_bits, holder)
+    return SharedCounts(codes, sizes, site.count_bits, holder)
 
 
 def precision_for(bits: int, terms: int | None) -> Precision:

@@ -25,7 +25,7 @@ pair of sites 128·E transfers as long as p and p + q numbers, and for each pair
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, e, floor, log2
@@ -60,7 +60,7 @@ from masquerade.protocol.learn.method import SURVIVAL, LearningMethod
 from masquerade.protocol.learn.models import Cells, Model, NotAModel, concordant_pairs
 from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers, combined, prepare_shared_numbers
 from masquerade.protocol.learn.site import Site, durations_of, events_of
-from masquerade.protocol.learn.sums import Aggregation, Openings, alone, largest, prepare_aggregation
+from masquerade.protocol.learn.sums import Aggregation, Alone, Openings, largest, prepare_aggregation
 from masquerade.protocol.providers.shared_counts import SharedBits
 
 # --- survival -----------------------------------------------------------------------------------------------
@@ -233,10 +233,6 @@ class Survival:
         x = (self.x[:, known.kept] - every.mean[known.kept]) / every.deviation[known.kept]
         return Survival(x, self.steps, self.died)
 
-    def death_counts(self, last: int) -> Numbers:
-        """Return how many died at each step from 0 to the last."""
-        return value_counts(self.steps[self.died], last + 1).astype(np.float64)
-
     def sums(self, weights: Numbers, deaths: Deaths) -> tuple[Numbers, Numbers, Numbers]:
         """Return at each death of all sites the sums of weights, with attributes, and with products of two."""
         p = self.x.shape[1]
@@ -282,13 +278,13 @@ def agreed_unit(shared: SharedBits, durations: Numbers, died: NDArray[np.bool_])
     decimals = yield from largest(shared, np.array([decimals_of(durations)], np.float64))
     fine = int(decimals[0])
     multiple = yield from largest(shared, np.array([_multiple(durations[died], fine)], np.float64))
-    return _unit(int(multiple[0]), fine)
+    return float(int(multiple[0]) / 10**fine)
 
 
 def own_unit(durations: Numbers, died: NDArray[np.bool_]) -> float:
     """Return the unit of one table's durations."""
     fine = decimals_of(durations)
-    return _unit(_multiple(durations[died], fine), fine)
+    return float(_multiple(durations[died], fine) / 10**fine)
 
 
 def decimals_of(durations: Numbers) -> int:
@@ -305,24 +301,20 @@ def _multiple(deaths: Numbers, decimals: int) -> int:
     return max(1, int(np.ceil(last / (MOST_TIMES - 1) - ROUNDING)))
 
 
-def _unit(multiple: int, decimals: int) -> float:
-    return float(multiple / 10**decimals)
-
-
 # --- cox ----------------------------------------------------------------------------------------------------
 
-MOST_STEPS = 30
+_MOST_STEPS = 30
 _SETTLED = 2e-5  # the last step, in deviations
-LONGEST = 2.0  # a step may be, in deviations
-LARGE = 25.0  # a coefficient of a standardised attribute beyond this only grows
+_LONGEST = 2.0  # a step may be, in deviations
+_LARGE = 25.0  # a coefficient of a standardised attribute beyond this only grows
 
 _DROPPED = 4  # of a reciprocal's first digits: weights are 1 on average, so their sum is far below its bound
 _ROUGH_SUMS, _ROUGH_RECIPROCALS = 14, 8  # least digits of what the Hessian is made of, relative to the bound
 _OPENED = 20  # digits after the point of what is opened
 _LARGE_HAZARD = 4.0  # takes no more digits than all are first opened in; survival is 2 % there
 _ROOM = 11  # digits for how much larger than 1 squares of standardised attributes are on average
-NOBODY = "nobody dies: there is nothing to learn from"
-FIRST = "they tell who dies first perfectly, or have extreme values"
+_NOBODY = "nobody dies: there is nothing to learn from"
+_FIRST = "they tell who dies first perfectly, or have extreme values"
 
 
 @dataclass(frozen=True)
@@ -428,10 +420,10 @@ def _deaths(sums: Aggregation, shared: SharedNumbers, records: Survival) -> Scri
     own = records.steps[records.died]
     last = int((yield from largest(shared.bits, np.array([float(own.max(initial=-1))])))[0])
     if last < 0:
-        raise AnswerIsNo(NOBODY)
+        raise AnswerIsNo(_NOBODY)
     if last >= MOST_TIMES:
         raise AnswerIsNo(f"the last death is at step {last:,} of time; at most {MOST_TIMES:,}: set a larger unit")
-    table = np.rint((yield from sums.total(records.death_counts(last)))).astype(np.int64)
+    table = np.rint((yield from sums.total(value_counts(own, last + 1).astype(np.float64)))).astype(np.int64)
     times = np.flatnonzero(table > 0)
     return Deaths(times, table[times])
 
@@ -468,6 +460,38 @@ class _Places:
         return self.reciprocals + 10
 
 
+def _stepped(
+    totals: Callable[[Numbers], Script[tuple[Numbers, Numbers]]],
+    agree: Callable[[Numbers], Script[Numbers]],
+    dead: Numbers,
+    n_deaths: int,
+    ridge: float,
+    known: Determined,
+    settled: float,
+) -> Script[tuple[Numbers, int]]:
+    """Take Newton's steps until one is short enough; return the coefficients, and the number of steps.
+
+    `totals` gives what the attributes of the `dead` are expected to add up to, and their covariance.
+    """
+    at, before, best = np.zeros(dead.size), np.zeros(dead.size), np.inf
+    for step in range(1, _MOST_STEPS + 1):
+        expected, hessian = yield from totals(at)
+        gradient = dead - expected - ridge * at
+        direction = np.linalg.lstsq(hessian + ridge * np.eye(dead.size), gradient, rcond=None)[0]
+        decrement = float(gradient @ direction)
+        if decrement > best and decrement > 1e-6 * n_deaths:  # it went too far
+            direction = (before - at) / 2
+        else:
+            best, before = decrement, at
+        direction *= min(1.0, _LONGEST / max(np.abs(direction).max(initial=0.0), 1e-300))
+        at = yield from agree(at + direction)
+        if np.abs(direction).max(initial=0.0) <= settled:
+            return at, step
+        if not np.abs(at).max() <= _LARGE:
+            break
+    raise known.grows(at, _FIRST)
+
+
 @dataclass
 class _Fit:
     shared: SharedNumbers
@@ -481,27 +505,15 @@ class _Fit:
 
     def run(self) -> Script[tuple[Numbers, int]]:
         """Return the coefficients, and the number of steps."""
-        p = self.records.x.shape[1]
         dead = yield from self.sums.total(self.records.x[self.records.died].sum(axis=0))
         if not self.ridge:
             refuse_one_sided(self.determined, self.moments, dead, self.deaths.total, events=True)
-        at, before, best = np.zeros(p), np.zeros(p), np.inf
-        for step in range(1, MOST_STEPS + 1):
-            expected, hessian = yield from self._totals(at)
-            gradient = dead - expected - self.ridge * at
-            direction = np.linalg.lstsq(hessian + self.ridge * np.eye(p), gradient, rcond=None)[0]
-            decrement = float(gradient @ direction)
-            if decrement > best and decrement > 1e-6 * self.deaths.total:  # it went too far
-                direction = (before - at) / 2
-            else:
-                best, before = decrement, at
-            direction *= min(1.0, LONGEST / max(np.abs(direction).max(initial=0.0), 1e-300))
-            at = yield from agreed(self.shared.me, self.shared.parties, at + direction)
-            if np.abs(direction).max(initial=0.0) <= _SETTLED:
-                return at, step
-            if not np.abs(at).max() <= LARGE:
-                break
-        raise self.determined.grows(at, FIRST)
+
+        def agree(at: Numbers) -> Script[Numbers]:
+            return (yield from agreed(self.shared.me, self.shared.parties, at))
+
+        known, total = self.determined, self.deaths.total
+        return (yield from _stepped(self._totals, agree, dead, total, self.ridge, known, _SETTLED))
 
     def final(self, at: Numbers) -> Script[tuple[Numbers, Elements]]:
         """Return the Hessian at the coefficients, as exact as the gradient, and shares of each time's hazard."""
@@ -558,7 +570,7 @@ class _Fit:
         most = 2.0**self.places.bound / len(self.shared.parties)
         dying = weights[self.records.died].min(initial=1.0) / self.deaths.counts.max()
         if not weights.sum() < most or dying < 2.0**-10:
-            raise self.determined.grows(at, FIRST)
+            raise self.determined.grows(at, _FIRST)
         return weights
 
     def _reciprocals(self, sums: Numbers) -> Script[Elements]:
@@ -616,37 +628,33 @@ def pooled_cox(
     columns: DesignColumns | None = None,
 ) -> CoxModel:
     """Fit the model of these records; its baseline has every time at which somebody dies, unless `curve` has a step."""
-    every, curve = result_of(moments(alone(), records.x)), curve or Curve()
+    every, curve = result_of(moments(Alone(), records.x)), curve or Curve()
     known = determined(columns or DesignColumns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
     standard = records.standardised(known, every)
     found, counts = distinct_rows(records.steps[records.died][:, None])
     deaths = Deaths(found[:, 0], counts)
     if not deaths.total:
-        raise AnswerIsNo(NOBODY)
+        raise AnswerIsNo(_NOBODY)
     until, times = curve.times(deaths.times, unit)
     dead = standard.x[records.died].sum(axis=0)
     if not ridge:
         refuse_one_sided(known, every, dead, deaths.total, events=True)
-    p = dead.size
-    at, before, best = np.zeros(p), np.zeros(p), np.inf
-    for step in range(1, MOST_STEPS + 1):
+    information, hazards = np.zeros((0, 0)), np.zeros(0)
+
+    def totals(at: Numbers) -> Script[tuple[Numbers, Numbers]]:
+        nonlocal information, hazards
+        yield from ()
         expected, information, hazards = _totals(standard, deaths, at, known)
-        gradient, hessian = dead - expected - ridge * at, information + ridge * np.eye(p)
-        direction = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
-        decrement = float(gradient @ direction)
-        if decrement > best and decrement > 1e-6 * deaths.total:  # it went too far
-            direction = (before - at) / 2
-        else:
-            best, before = decrement, at
-        direction *= min(1.0, LONGEST / max(np.abs(direction).max(initial=0.0), 1e-300))
-        at = at + direction
-        if np.abs(direction).max(initial=0.0) <= _POOLED_SETTLED:
-            cumulative = np.append(np.cumsum(hazards), 0.0)[until]
-            told = curve.told(times, cumulative)
-            return fitted_model(known, every, at, hessian, told, unit, step, deaths.total)
-        if not np.abs(at).max() <= LARGE:
-            break
-    raise known.grows(at, FIRST)
+        return expected, information
+
+    def agree(at: Numbers) -> Script[Numbers]:
+        yield from ()
+        return at
+
+    at, steps = result_of(_stepped(totals, agree, dead, deaths.total, ridge, known, _POOLED_SETTLED))
+    told = curve.told(times, np.append(np.cumsum(hazards), 0.0)[until])
+    hessian = information + ridge * np.eye(dead.size)
+    return fitted_model(known, every, at, hessian, told, unit, steps, deaths.total)
 
 
 def _totals(records: Survival, deaths: Deaths, at: Numbers, known: Determined) -> tuple[Numbers, Numbers, Numbers]:
@@ -654,7 +662,7 @@ def _totals(records: Survival, deaths: Deaths, at: Numbers, known: Determined) -
     with np.errstate(over="ignore"):
         weights = np.exp(records.x @ at)
     if not np.isfinite(weights).all():
-        raise known.grows(at, FIRST)
+        raise known.grows(at, _FIRST)
     zeroth, first, second = records.sums(weights, deaths)
     means = first / zeroth[:, None]
     covariance = np.zeros((at.size, at.size))
@@ -664,8 +672,7 @@ def _totals(records: Survival, deaths: Deaths, at: Numbers, known: Determined) -
     return means.sum(axis=0), covariance, deaths.counts / zeroth[deaths.firsts]
 
 
-# --- survival -----------------------------------------------------------------------------------------------
-# Cox regression as a method (`protocol/learn/cox.py`).
+# --- the method ---------------------------------------------------------------------------------------------
 
 _MOST_SHOWN = 200  # points of a curve that is drawn
 

@@ -79,7 +79,7 @@ def decision_tree(
         if not level:
             break
         questions = [CountQuery((target,), node.path) for node in level]
-        shares = yield from calculator.answers(counts, questions, precision)
+        shares = yield from counts.answers(calculator, questions, precision)
         parents = [above.get(id(node), own) for node, own in zip(level, shares, strict=True)]
         yield from _label(calculator, level, shares, parents, counts.bits, always=depth == len(attributes))
         opened = [(node, own) for node, own in zip(level, shares, strict=True) if node.label is None]
@@ -127,7 +127,7 @@ def _choose(
         CountQuery((name, target), node.path) for node, names in zip(nodes, left, strict=True) for name in names
     ]
     tables = [
-        each.reshape(-1, counts.sizes[target]) for each in (yield from calculator.answers(counts, questions, precision))
+        each.reshape(-1, counts.sizes[target]) for each in (yield from counts.answers(calculator, questions, precision))
     ]
     scores = yield from calculator.uncertainties(tables, precision)
     chosen = yield from calculator.lowest(np.array(scores, np.uint64).reshape(len(nodes), -1).T)
@@ -299,8 +299,7 @@ def _uncertain(table: Codes, precision: Precision) -> int:
     return int(rows - plain_weighted_logarithms(table.ravel(), precision).sum())
 
 
-# --- id3 ----------------------------------------------------------------------------------------------------
-# ID3 as a method: a decision tree of the parties' joint records (`protocol/learn/id3.py`).
+# --- the method ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -361,7 +360,7 @@ class Id3(LearningMethod):
         questions = [
             CountQuery((target,), tuple((name, place[name][value]) for name, value in path)) for path, _ in model.leaves
         ]
-        shares = yield from calculator.answers(counted, questions, precision_for(site.most_bits, None))
+        shares = yield from counted.answers(calculator, questions, precision_for(site.most_bits, None))
         right = [own[place[target][label]] for own, (_, label) in zip(shares, model.leaves, strict=True)]
         return COUNTS.total(np.array(right, np.uint64)).reshape(1)
 

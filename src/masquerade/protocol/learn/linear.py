@@ -42,7 +42,7 @@ from masquerade.protocol.learn.inference import (
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models import Cells, Classifier, Model, NotAModel, Numbers, Texts
 from masquerade.protocol.learn.site import Site
-from masquerade.protocol.learn.sums import AddsUp, alone, prepare_aggregation
+from masquerade.protocol.learn.sums import AddsUp, Alone, prepare_aggregation
 
 # --- binary figures -----------------------------------------------------------------------------------------
 # How good a classifier of two classes is: from counts of its scores in bins, which add up over sites.
@@ -506,8 +506,7 @@ def _is_coefficient(value: Any) -> bool:
     return all(map(is_number, value.values())) if isinstance(value, dict) else is_number(value)
 
 
-# --- linear -------------------------------------------------------------------------------------------------
-# Logistic regression and linear support vector machines as methods (`protocol/learn/linear.py`).
+# --- the methods --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -533,7 +532,7 @@ class LinearMethod(LearningMethod):
 
     def alone(self, site: Site) -> Model:
         """Take the same steps on one table."""
-        model: Model = result_of(self._fitted(site, alone()))
+        model: Model = result_of(self._fitted(site, Alone()))
         return model
 
     def _fitted(self, site: Site, sums: AddsUp) -> Script[Model]:

@@ -22,33 +22,59 @@ and does
     build       only where the collector builds the model from what the parties send it: its script
     tells       what the parties learn besides the model, in words, for whoever signs
 
-What all have in common, `party` and `collector`, is in frame.py. The collector is no party; it learns the model and the
-sums.
+What all have in common is here, in `party` and `assembler`. The latter is the collector, which is no party; it learns
+the model and the sums.
+
+A party aligns its records where the parties hold different columns, agrees on the columns' values, learns, and hands in
+the model with its masked counts. The collector compares the models and adds up the counts. Where a method lets sites
+drop out, those that are left go on, or start over (`frame.py`).
 """
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
 
 from masquerade.arrangement import ARRANGEMENTS, MODEL, Arrangement
 from masquerade.crypto import Elements
-from masquerade.data import Attribute, Schema
-from masquerade.errors import Problem
+from masquerade.data import Attribute, Missing, Schema, Table
+from masquerade.errors import DataError, Problem
 from masquerade.forms import choice, parameter, switch
-from masquerade.net import Message, Script
+from masquerade.net import Message, Receive, Script, Send
 from masquerade.privacy import GroupRequirement
-from masquerade.progress import OnStage, silent
-from masquerade.protocol.contract import Contract
+from masquerade.progress import Stage
+from masquerade.protocol.common_records import find_common_rows, insist_on_same_classes, refuse_nobody
+from masquerade.protocol.contract import OUTCOMES, Contract
 from masquerade.protocol.disclosure import Disclosure
-from masquerade.protocol.learn import frame
-from masquerade.protocol.learn.frame import DropOut, LearnedModel, as_counts, fewest
-from masquerade.protocol.learn.learned import Learned
-from masquerade.protocol.learn.models import Model
-from masquerade.protocol.learn.site import Site, attributes_of
-from masquerade.protocol.method import Assembly, Participant, Proposal, RoleName, SessionMethod
+from masquerade.protocol.hand_in import Received
+from masquerade.protocol.learn.frame import (
+    COUNTS,
+    DropOut,
+    LearnedModel,
+    Survivors,
+    as_counts,
+    fewest,
+    handed_by,
+    handed_in_spite,
+    masked_counts,
+    result_of,
+    the_one_model,
+    total_counts,
+    written_model,
+)
+from masquerade.protocol.learn.models import Learned, Model
+from masquerade.protocol.learn.site import READERS, Site, agree_on_values, attributes_of, cells_of, filled, own_codes
+from masquerade.protocol.learn.sums import Openings
+from masquerade.protocol.method import ASSEMBLER, Assembly, Participant, Proposal, RoleName, SessionMethod
+
+_LARGEST = 1e30  # of numbers, so that sums of squares have all their digits (`sums.py`)
+
+Result = TypeVar("Result")
 
 SURVIVAL: Mapping[RoleName, bool] = {"duration": True, "event": True}  # roles of methods that predict it
 
@@ -62,14 +88,6 @@ class LearningProposal(Proposal):
     roles: Mapping[str, str] | None = None  # class, duration, event
     fills_means: bool = False  # whether missing numbers are filled in
     tries_again: bool = False  # whether a session that fails is tried again with all its parties
-
-
-@dataclass(frozen=True)
-class Collection:
-    """The collector of a session: what it knows besides what the parties hand in."""
-
-    contract: Contract
-    on_stage: OnStage = silent
 
 
 @dataclass(frozen=True)
@@ -106,7 +124,7 @@ class LearningMethod(SessionMethod):
     def alone(self, site: Site) -> Model:
         """Return the model of one table that holds every column."""
 
-    def build(self, collection: Collection) -> Script[Model | None]:
+    def build(self, assembly: Assembly) -> Script[Model | None]:
         """Run the collector's part before the models are handed in; by default it has none."""
         yield from ()
         return None
@@ -172,12 +190,81 @@ class LearningMethod(SessionMethod):
             yield Problem(text + ARRANGEMENTS[where].columns, key=("name",))
 
     def party(self, participant: Participant) -> Script[int]:
-        """Take part. Return how many records this party had in the session."""
-        return frame.party(self, participant)
+        """Align, agree on values, learn, hand in. Return how many records this party had in the session."""
+        started = time.perf_counter()
+        table = yield from _records(participant)
+        aligned = time.perf_counter()
+        participant.on_stage(Stage(self.activity))
+        participant.before_showing()
+        survivors = Survivors(participant.name, participant.contract.parties, self.drop_out)
+        model, masked = yield from self._among_the_present(participant, table, survivors, self._counted)
+        participant.before_showing()
+        seconds = {"align": aligned - started, "protocol": time.perf_counter() - aligned}
+        message = LearnedModel(written_model(model), COUNTS.encode(masked), seconds, survivors.lost)
+        yield Send((ASSEMBLER,), message)
+        yield Receive(ASSEMBLER, Received)
+        return len(table)
 
     def among_parties(self, participant: Participant) -> Script[Model]:
         """Learn the model without a collector, for parties that need nobody to write it."""
-        return frame.among_parties(self, participant)
+        table = yield from _records(participant)
+        participant.before_showing()
+        survivors = Survivors(participant.name, participant.contract.parties, self.drop_out)
+        return (yield from self._among_the_present(participant, table, survivors, self._kept))
+
+    def _among_the_present(
+        self, participant: Participant, table: Table, survivors: Survivors, learn: Callable[[Site], Script[Result]]
+    ) -> Script[Result]:
+        """Learn with all parties; or, where that is agreed, with those that are left when some drop out."""
+        if not self.outlives_parties:
+            return (yield from learn((yield from self._site(participant, table, participant.contract.parties, None))))
+        agreed: Site | None = None
+
+        def attempt(present: tuple[str, ...]) -> Script[Result]:
+            nonlocal agreed
+            if agreed is None or not survivors.openings.rounds:  # what a sum was opened by stays
+                agreed = yield from self._site(participant, table, present, survivors.openings)
+            return (yield from learn(replace(agreed, parties=present)))
+
+        return (yield from survivors.run(attempt))
+
+    def _kept(self, site: Site) -> Script[Model]:
+        """Return the model; before anybody can have it, the site keeps what it needs to use it."""
+        model = yield from self.learn(site)
+        if (kept := self.kept(site, model)) is not None:
+            site.keep(site.contract.hash.hex(), kept)
+        return model
+
+    def _counted(self, site: Site) -> Script[tuple[Model, Elements]]:
+        """Return the model, and the masked counts by which it is judged."""
+        model = yield from self._kept(site)
+        if site.openings is not None:
+            site.openings.under_way = True  # everything is open: nothing is made again
+        site.on_stage(Stage("handing in"))
+        return model, (yield from self._masked(site, model))
+
+    def _site(
+        self, participant: Participant, table: Table, parties: tuple[str, ...], openings: Openings | None
+    ) -> Script[Site]:
+        """Agree on the columns' values, and fill in missing numbers."""
+        name, contract = participant.name, participant.contract
+        me = parties.index(name)
+        categories = [each for each in self.categories(contract, table.schema) if each in table.arrow.column_names]
+        agreed = yield from agree_on_values(me, parties, table, categories)
+        if agreed.has_gaps:
+            numbers = [each for each in attributes_of(contract) if each in table.schema and each not in categories]
+            purpose, pooled = b"means\0" + contract.hash, contract.arrangement == "horizontal"
+            table = yield from filled(table, numbers, me, parties, purpose, pooled=pooled, openings=openings)
+        keep, on_stage = participant.keep, participant.on_stage
+        return Site(name, contract, table, agreed.values, agreed.most_bits, parties, on_stage, openings, keep)
+
+    def _masked(self, site: Site, model: Model) -> Script[Elements]:
+        """Return the number of records and the counts of the model, masked."""
+        everybody = site.arrangement == "vertical" and site.me > 0  # whose records the first party has counted
+        counts = as_counts([0 if everybody else len(site.table)])
+        if self.evaluate:
+            counts = np.concatenate((counts, (yield from self.counts(site, model))))
+        return (yield from masked_counts(site.me, site.parties, counts, site.purpose("figures")))
 
     @property
     def outlives_parties(self) -> bool:
@@ -185,16 +272,36 @@ class LearningMethod(SessionMethod):
         return self.drop_out != "stop"
 
     def assembler(self, assembly: Assembly) -> Script[Learned]:
-        """Collect the parties' models."""
-        return self.collector(Collection(assembly.contract, assembly.on_stage))
-
-    def collector(self, collection: Collection) -> Script[Learned]:
-        """Run the part of the collector, which is no party."""
-        return frame.collector(self, collection)
+        """Run the part of the collector, which is no party: compare the models, add up the counts."""
+        contract = assembly.contract
+        built = yield from self.build(assembly)
+        handed = yield from (handed_in_spite if self.outlives_parties else handed_by)(contract.parties)
+        if built is not None:
+            ours = LearnedModel(written_model(built), b"", {})
+            the_one_model(self.learns, {ASSEMBLER: ours, **handed})
+        model = the_one_model(self.learns, handed)
+        learned = self._learned(contract, tuple(handed), model, total_counts(handed))
+        seconds = {
+            part: max(message.seconds.get(part, 0.0) for message in handed.values()) for part in ("align", "protocol")
+        }
+        yield Send(tuple(handed), Received())
+        return replace(learned, seconds=seconds, session=contract.hash.hex())
 
     def learned_alone(self, site: Site) -> Learned:
         """Return the model of one table, with its metrics."""
-        return frame.learned_alone(self, site)
+        model = self.alone(site)
+        masked = result_of(self._masked(site, model))
+        return self._learned(site.contract, site.parties, model, [int(each) for each in masked])
+
+    def _learned(self, contract: Contract, parties: tuple[str, ...], model: Model, counts: Sequence[int]) -> Learned:
+        metrics, curves = self.metrics(model, counts[0], counts[1:]) if self.evaluate else ({}, {})
+        roles: dict[str, str] = {each.role: each.name for each in contract.columns if each.role in SURVIVAL}
+        if contract.class_name is not None:
+            roles["class"] = contract.class_name
+        if metrics:
+            metrics = {**metrics, "on": "the training records"}
+        lost = tuple(name for name in contract.parties if name not in parties)
+        return Learned(self.settings(), model, roles, parties, counts[0], metrics, curves, dropped_out=lost)
 
     def disclosure(self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool) -> Disclosure:
         """Return what leaves a party: no column, the model, and what the method tells."""
@@ -235,3 +342,53 @@ class LearningMethod(SessionMethod):
         """Return the columns with categories, the class last."""
         names = [name for name in attributes_of(contract) if name in known and self.is_category(known[name])]
         return names + ([contract.class_name] if contract.class_name is not None else [])
+
+
+def _records(participant: Participant) -> Script[Table]:
+    """Return this party's records: its own, or of those that all parties have, in the common order."""
+    if participant.contract.arrangement == "horizontal":
+        return participant.table
+    rows = yield from find_common_rows(participant)
+    refuse_nobody(participant.contract, rows)
+    table = participant.table.take(rows)
+    if (target := participant.contract.class_name) is not None and participant.contract.class_from is None:
+        participant.before_showing()
+        yield from insist_on_same_classes(participant.name, participant.contract, table.coded(target), len(table))
+    return table
+
+
+def alone_at(method: LearningMethod, contract: Contract, table: Table) -> Site:
+    """Return the site that holds every column, and has nobody to agree with."""
+    names = [each for each in method.categories(contract, table.schema) if each in table.arrow.column_names]
+    agreed = result_of(agree_on_values(0, contract.parties, table, names))
+    if agreed.has_gaps:
+        numbers = [each for each in table.schema.names if each not in names]
+        table = result_of(filled(table, numbers, 0, contract.parties, b"", pooled=True))
+    return Site(contract.parties[0], contract, table, agreed.values, agreed.most_bits, contract.parties)
+
+
+def complete_records(method: LearningMethod, contract: Contract, party: str, table: Table, missing: Missing) -> Table:
+    """Return the records that a party learns from; DataError about cells that are wrong, or if no record is left.
+
+    With "mean" the method fills in missing numbers of its attributes. What it predicts is never filled in.
+    """
+    if missing == "mean":
+        attributes = attributes_of(contract)
+        table = table.complete(name for name in table.arrow.column_names if name not in attributes)
+    table = table.complete(table.arrow.column_names, missing)
+    if not len(table):
+        raise DataError.about(table.origin.name, "no complete row is left")
+    roles = {column.name: column.role for column in contract.columns if column.role in OUTCOMES}
+    for name in contract.columns_needed(party):
+        if name in roles:
+            READERS[roles[name]](table, name)
+            continue
+        if name == contract.class_name or method.is_category(table.schema[name]):
+            own_codes(table, name)
+            continue
+        largest = np.nanmax(np.abs(cells_of(table, name)), initial=0.0)
+        if largest > _LARGEST or 0 < largest < 1 / _LARGEST:
+            text = f"column {name} has numbers of size {largest:.0e}"
+            allowed = f"between {1 / _LARGEST:.0e} and {_LARGEST:.0e}"
+            raise DataError.about(table.origin.name, f"{text}; take a unit in which they are {allowed}")
+    return table

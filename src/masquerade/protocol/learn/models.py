@@ -1,4 +1,4 @@
-"""The base class of models: what the parties of a session learn, and all that they learn.
+"""The base class of models, which are what the parties of a session learn, and what else a model's file says.
 
 A model is read from JSON and written as JSON, the same that `learn --json`, the model's file and a party's message
 have. What a peer or a file says is checked when it is read.
@@ -6,9 +6,10 @@ have. What a peer or a file says is checked when it is read.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import isclose
 from typing import Any, Self
@@ -125,3 +126,49 @@ def concordance(risks: Numbers, durations: Numbers, died: NDArray[np.bool_]) -> 
     """Return the share of pairs that are ranked rightly; NaN where there is none."""
     right, pairs = concordant_pairs(risks, durations, died)
     return right / pairs if pairs else float("nan")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model and its figures; `curves` has what charts are drawn from (a ROC curve, say)."""
+
+    algorithm: Mapping[str, Any]  # the method's name and settings
+    model: Model
+    roles: Mapping[str, str]  # class, or duration and event
+    parties: tuple[str, ...]
+    n_records: int
+    metrics: Mapping[str, Any]
+    curves: Mapping[str, Any] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    dropped_out: tuple[str, ...] = ()  # parties of the contract that the model was finished without
+    session: str = ""  # the hash of the contract by which it was learned; "": of one table
+    missing_values: tuple[str, ...] | None = None  # texts that meant a missing cell; None: it is not known
+
+    def summary(self) -> dict[str, Any]:
+        """Return what `learn --json` says of the model itself."""
+        return {
+            "model": {**self.model.as_json(), **self.model.derived()},
+            "algorithm": dict(self.algorithm),
+            "metrics": dict(self.metrics),
+            "records": self.n_records,
+            "dropped_out": list(self.dropped_out),
+            **({"session": self.session} if self.session else {}),
+            "seconds": {part: round(took, 3) for part, took in self.seconds.items()},
+        }
+
+    def file(self) -> str:
+        """Return the text of the model's file: the model, and what is needed to use it."""
+        written = {
+            **self.model.as_json(),
+            **self.model.derived(),
+            "algorithm": dict(self.algorithm),
+            "roles": dict(self.roles),
+            "parties": list(self.parties),
+            "dropped_out": list(self.dropped_out),
+            "records": self.n_records,
+            **({"session": self.session} if self.session else {}),
+            **({} if self.missing_values is None else {"missing_values": list(self.missing_values)}),
+            "metrics": dict(self.metrics),
+            "curves": dict(self.curves),
+        }
+        return json.dumps(written, indent=2, ensure_ascii=False) + "\n"

@@ -25,7 +25,7 @@ from masquerade.protocol.learn.cox import (
 )
 from masquerade.protocol.learn.frame import as_counts
 from masquerade.protocol.learn.linear import binary_metrics, binned_counts, design, is_number, outcomes
-from masquerade.protocol.learn.method import SURVIVAL, Collection, LearningMethod
+from masquerade.protocol.learn.method import SURVIVAL, LearningMethod
 from masquerade.protocol.learn.models import Model, NotAModel, Numbers, concordant_pairs
 from masquerade.protocol.learn.projection import (
     Kernel,
@@ -44,7 +44,7 @@ from masquerade.protocol.learn.projection import (
 )
 from masquerade.protocol.learn.site import Site
 from masquerade.protocol.learn.sums import prepare_aggregation
-from masquerade.protocol.method import ASSEMBLER, Proposal
+from masquerade.protocol.method import ASSEMBLER, Assembly, Proposal
 from masquerade.protocol.providers import shared_counts
 
 # --- projected ----------------------------------------------------------------------------------------------
@@ -216,9 +216,9 @@ class MappedMethod(LearningMethod):
         session = site.contract.hash.hex()
         return SiteKey.of(session, site.attributes, site.values, model.projection).written()
 
-    def build(self, collection: Collection) -> Script[Model | None]:
+    def build(self, assembly: Assembly) -> Script[Model | None]:
         """Fit the model to all sites' mapped records, and tell it to them; they hand it in."""
-        yield from self.built_for(collection.contract.parties)
+        yield from self.built_for(assembly.contract.parties)
         return None
 
     def built_for(self, sites: tuple[str, ...]) -> Script[MappedModel]:

@@ -31,7 +31,6 @@ from masquerade.errors import AnswerIsNo, DataError, ParameterError, PeerBrokePr
 from masquerade.forms import read_json
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.learn.models import Cells, area_under_curve, concordance
-from masquerade.protocol.learn.newton_svm import newton_svm
 from masquerade.protocol.learn.sums import Aggregation, largest, smallest, tossed
 from masquerade.protocol.providers.shared_counts import SharedBits
 
@@ -226,6 +225,46 @@ def _read(name: str, told: MappedRecords, n_outcomes: int) -> Mapped:
     if not np.isin(outcomes[:, -1], allowed).all() or (n_outcomes == 2 and (outcomes[:, 0] < 0).any()):
         raise PeerBrokeProtocol(name, "sent outcomes that are none")
     return Mapped(rows, outcomes)
+
+
+# --- support vector machine --------------------------------------------------------------------------------
+# The Newton method for Lagrangian support vector machines (Fung and Mangasarian), in the clear.
+#
+#     minimise  ν/2 · Σ c_i · (1 − d_i · (k_i·u − γ))₊²  +  ½ · (‖u‖² + γ²)
+#
+# over rows k_i with labels d_i of −1 or 1 and weights c_i. The objective is strongly convex and piecewise
+# quadratic; steps use its generalised Hessian, and Armijo's rule makes them end.
+
+_MOST_STEPS, _MOST_HALVINGS = 100, 40
+
+
+def newton_svm(
+    rows: Numbers, labels: Numbers, nu: float = 1.0, weights: Numbers | None = None
+) -> tuple[Numbers, float]:
+    """Return u and γ; a row is of class 1 where row·u > γ."""
+    cost = nu * (np.ones(len(rows)) if weights is None else weights)
+    extended = np.column_stack([rows, -np.ones(len(rows))])
+
+    def short(at: Numbers) -> Numbers:
+        return np.asarray(np.maximum(0.0, 1 - labels * (extended @ at)))
+
+    def value(at: Numbers) -> float:
+        return float(cost @ short(at) ** 2 / 2 + at @ at / 2)
+
+    at = np.zeros(extended.shape[1])
+    for _ in range(_MOST_STEPS):
+        by = short(at)
+        gradient = at - extended.T @ (cost * labels * by)
+        if np.abs(gradient).max() < 1e-10 * (1 + cost.sum()):
+            break
+        inside = extended * (cost * (by > 0))[:, None]
+        direction = -np.linalg.solve(np.eye(at.size) + inside.T @ extended, gradient)
+        slope, now = float(gradient @ direction), value(at)
+        for halving in range(_MOST_HALVINGS):
+            if value(at + direction / 2**halving) <= now + 1e-4 * slope / 2**halving:
+                break
+        at = at + direction / 2**halving
+    return at[:-1], float(at[-1])
 
 
 # --- projection ---------------------------------------------------------------------------------------------

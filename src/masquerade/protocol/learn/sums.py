@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,25 +77,13 @@ class Openings:
     under_way: bool = False
 
 
-class AddsUp(Protocol):
-    """Something that adds up numbers over all sites."""
-
-    def total(self, numbers: Numbers) -> Script[Numbers]:
-        """Return the sums, number by number."""
-
-
-class _Alone:
+class Alone:
     """The sums over one site."""
 
     def total(self, numbers: Numbers) -> Script[Numbers]:
         """Return the numbers themselves."""
         yield from ()
         return numbers
-
-
-def alone() -> AddsUp:
-    """Return the sums over one site, which are its own numbers."""
-    return _Alone()
 
 
 class Aggregation:
@@ -142,6 +129,9 @@ class Aggregation:
             total = _RING.subtract(total, _RING.from_seed(seed, masked.shape))
         openings.rounds, openings.under_way = openings.rounds + 1, False
         return total
+
+
+AddsUp = Aggregation | Alone
 
 
 def prepare_aggregation(
