@@ -36,6 +36,7 @@ from masquerade.protocol import (
     BayesNetMethod,
     Cells,
     Classifier,
+    Coefficient,
     Contract,
     Contribution,
     CoxRegressionMethod,
@@ -69,13 +70,6 @@ from masquerade.protocol import (
 # The columns of an estimator's records: numbers as numbers, all else as texts.
 
 
-def attribute_of(name: str, column: NDArray[Any]) -> Attribute:
-    """Return the attribute of a column."""
-    if column.dtype == object:
-        return Attribute(name)
-    return Attribute(name, "continuous")
-
-
 def column_of(cells: NDArray[Any]) -> NDArray[Any]:
     """Return cells as numbers, or where some are none, as texts."""
     if cells.dtype.kind in "fiub":
@@ -99,19 +93,23 @@ def text_of(cell: Any) -> str:
 # file.
 
 try:
-    from sklearn.base import BaseEstimator
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:  # pragma: no cover # the extra is installed wherever tests run
     raise ImportError("models in Python need scikit-learn: pip install 'masquerade[learn]'") from error
+
+_CLASS = "class"
 
 
 class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     """A model that is learned by a method of the registry. `learned_` has the model, its metrics and curves."""
 
     _name: ClassVar[str]  # of its method
+    _outcomes: ClassVar[Mapping[str, Role]] = {}  # columns other than a class that are predicted, by name
     learned_: Learned
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:  # noqa: N803 # scikit-learn's name
+    def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learn from these records."""
         table, contract = self._prepared(X, y, ("here",), secrets.token_hex(16))
         method = self._method()
@@ -126,13 +124,7 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
         return self
 
     async def fit_together(
-        self,
-        X: Any,  # noqa: N803 # scikit-learn's name
-        y: ArrayLike,
-        *,
-        name: str,
-        channels: Mapping[str, Channel],
-        session: str,
+        self, X: Any, y: ArrayLike, *, name: str, channels: Mapping[str, Channel], session: str
     ) -> Self:
         """Learn from these records and those of peers with the same columns, who call the same.
 
@@ -144,9 +136,8 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
         participant = Participant(name, contract, table, keep=self._keep)
         model = await run_script(method.among_parties(participant), channels)
         self._take(model)
-        self.learned_ = Learned(
-            method.settings(), model, self._roles(), parties, len(table), {}, session=contract.hash.hex()
-        )
+        roles = {name: name for name in self._outcomes or (_CLASS,)}
+        self.learned_ = Learned(method.settings(), model, roles, parties, len(table), {}, session=contract.hash.hex())
         return self
 
     def save(self, path: str | Path) -> None:
@@ -154,23 +145,31 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
         check_is_fitted(self)
         write_whole(Path(path), self.learned_.file())
 
-    @abstractmethod
     def _method(self) -> LearningMethod:
-        """Return the method with the estimator's parameters."""
+        return learning_methods()[self._name](**self.get_params())
 
-    @abstractmethod
-    def _prepared(
-        self,
-        X: Any,  # noqa: N803 # scikit-learn's name
-        y: ArrayLike,
-        parties: tuple[str, ...],
-        session: str = "",
-    ) -> tuple[Table, Contract]:
+    def _prepared(self, X: Any, y: ArrayLike, parties: tuple[str, ...], session: str) -> tuple[Table, Contract]:
         """Return the records as a table, and the contract over them."""
+        checked, outcome = self._checked(X, y, alone=len(parties) == 1)
+        cells = self._columns(checked)
+        texts = {name for name, column in cells.items() if column.dtype == object}
+        schema = Schema([Attribute(name) if name in texts else Attribute(name, "continuous") for name in cells])
+        roles: dict[str, Role] = {**dict.fromkeys(cells, "attribute"), **self._outcomes}
+        contract = Contract(
+            parties,
+            tuple(Contribution(name, EVERYBODY, role) for name, role in roles.items()),
+            (),
+            written_method(self._method()),
+            class_name=None if self._outcomes else _CLASS,
+            provider=PROVIDER,
+            nonce=session,
+        )
+        columns = {name: pa.array(column.tolist()) for name, column in cells.items()} | outcome
+        return Table(pa.table(columns), schema), contract
 
     @abstractmethod
-    def _roles(self) -> dict[str, str]:
-        """Return the columns of the outcome by their roles."""
+    def _checked(self, X: Any, y: ArrayLike, *, alone: bool) -> tuple[NDArray[Any], dict[str, pa.Array]]:
+        """Return valid records, and the columns of their outcome; peers may have further classes, unless `alone`."""
 
     def _keep(self, session: str, kept: bytes) -> None:
         """Keep what this site needs to use the model, and nobody else may have."""
@@ -178,7 +177,7 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
     def _take(self, model: Model) -> None:
         """Note what follows from a model that was learned with peers."""
 
-    def _cells(self, X: Any) -> Cells:  # noqa: N803 # scikit-learn's name
+    def _cells(self, X: Any) -> Cells:
         check_is_fitted(self)
         return self._columns(validate_data(self, X, dtype=None, reset=False))
 
@@ -187,7 +186,7 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
         """What the model needs besides records."""
         return Asked()
 
-    def _said(self, X: Any, say: Callable[[Cells], NDArray[Any]]) -> NDArray[Any]:  # noqa: N803 # scikit-learn's name
+    def _said(self, X: Any, say: Callable[[Cells], NDArray[Any]]) -> NDArray[Any]:
         """Return what `say` makes of the records; where the model has never seen a value, NaN or None, and warn."""
         cells = self._cells(X)
         unseen = unseen_of(self.learned_.model, cells, self._asked)
@@ -220,7 +219,7 @@ class MappedEstimator(LearnedEstimator):
 
     async def fit_together(
         self,
-        X: Any,  # noqa: N803 # scikit-learn's name
+        X: Any,
         y: ArrayLike,
         *,
         name: str,
@@ -256,7 +255,7 @@ class MappedEstimator(LearnedEstimator):
     def _asked(self) -> Asked:
         return Asked(key=self.site_key_)
 
-    def _answer(self, X: Any, column: str) -> NDArray[Any]:  # noqa: N803 # scikit-learn's name
+    def _answer(self, X: Any, column: str) -> NDArray[Any]:
         """Return one of the columns that `predict` writes."""
         check_is_fitted(self)
         return self._said(X, lambda cells: predictions(self.learned_.model, cells, self._asked)[column])
@@ -315,56 +314,25 @@ class InferredEstimator(LearnedEstimator):
 #
 # The outcome has two columns: how long a record was seen, and whether until the event.
 
-try:
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError as error:  # pragma: no cover # the extra is installed wherever tests run
-    raise ImportError("models in Python need scikit-learn: pip install 'masquerade[learn]'") from error
-
-_OUTCOME: dict[str, Role] = {"duration": "duration", "event": "event"}
-
 
 class _Survival(LearnedEstimator):
-    def score(self, X: Any, y: ArrayLike) -> float:  # noqa: N803 # scikit-learn's name
+    _outcomes: ClassVar[Mapping[str, Role]] = {"duration": "duration", "event": "event"}
+
+    def score(self, X: Any, y: ArrayLike) -> float:
         """Return the concordance."""
         durations, events = _outcome(y)
         return concordance(self.predict(X), durations, events)
 
     @abstractmethod
-    def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+    def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of each record's hazard, relative to that of an average one."""
 
-    def _roles(self) -> dict[str, str]:
-        return dict(_OUTCOME)
-
-    def _method(self) -> LearningMethod:
-        return learning_methods()[self._name](**self.get_params())
-
-    def _prepared(
-        self,
-        X: Any,  # noqa: N803 # scikit-learn's name
-        y: ArrayLike,
-        parties: tuple[str, ...],
-        session: str = "",
-    ) -> tuple[Table, Contract]:
-        """Return the records as a table, and the contract over them."""
+    def _checked(self, X: Any, y: ArrayLike, *, alone: bool) -> tuple[NDArray[Any], dict[str, pa.Array]]:
         checked = validate_data(self, X, dtype=None)
         durations, events = _outcome(y)
         if len(checked) != len(durations):
             raise ValueError(f"{len(checked)} records have {len(durations)} outcomes")
-        cells = self._columns(checked)
-        columns = {name: pa.array(column.tolist()) for name, column in cells.items()}
-        columns |= {"duration": pa.array(durations), "event": pa.array(events.astype(int))}
-        roles: dict[str, Role] = {**dict.fromkeys(cells, "attribute"), **_OUTCOME}
-        contract = Contract(
-            parties,
-            tuple(Contribution(name, EVERYBODY, role) for name, role in roles.items()),
-            (),
-            written_method(self._method()),
-            provider=PROVIDER,
-            nonce=session,
-        )
-        schema = Schema([attribute_of(name, column) for name, column in cells.items()])
-        return Table(pa.table(columns), schema), contract
+        return checked, {"duration": pa.array(durations), "event": pa.array(events.astype(int))}
 
 
 class CoxRegression(InferredEstimator, _Survival):
@@ -387,15 +355,11 @@ class CoxRegression(InferredEstimator, _Survival):
         self.baseline_step = baseline_step
         self.ridge = ridge
 
-    def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+    def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of each record's hazard, relative to that of an average one."""
         return self._said(X, self._model.risks)
 
-    def predict_survival_function(
-        self,
-        X: Any,  # noqa: N803 # scikit-learn's name
-        times: Sequence[float] | None = None,
-    ) -> NDArray[np.float64]:
+    def predict_survival_function(self, X: Any, times: Sequence[float] | None = None) -> NDArray[np.float64]:
         """Return each record's chance to be without the event after each time, [records, times].
 
         Without `times`, those of the model's baseline.
@@ -406,10 +370,7 @@ class CoxRegression(InferredEstimator, _Survival):
     @property
     def coef_(self) -> NDArray[np.float64]:
         """The coefficients in the order of the columns, those of categories one after the other."""
-        flat: list[float] = []
-        for each in self._model.coefficients.values():
-            flat += list(each.values())[1:] if isinstance(each, dict) else [each]
-        return np.array(flat)
+        return _flat(self._model.coefficients)
 
     @property
     def _model(self) -> CoxSurvival:
@@ -434,15 +395,11 @@ class PpCox(MappedEstimator, _Survival):
         self.candidates = candidates
         self.weighting = weighting
 
-    def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+    def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of each record's hazard, relative to that of an average one."""
         return self._answer(X, "risk")
 
-    def predict_survival_function(
-        self,
-        X: Any,  # noqa: N803 # scikit-learn's name
-        times: Sequence[float] | None = None,
-    ) -> NDArray[np.float64]:
+    def predict_survival_function(self, X: Any, times: Sequence[float] | None = None) -> NDArray[np.float64]:
         """Return each record's chance to be without the event after each time, as `CoxRegression` does."""
         check_is_fitted(self)
         model, key = self.learned_.model, self.site_key_
@@ -450,6 +407,14 @@ class PpCox(MappedEstimator, _Survival):
         here = replace(model, projection=key.projection)
         wanted = [time for time, _ in model.baseline] if times is None else times
         return self._said(X, lambda cells: here.survival(key.design(cells), wanted))
+
+
+def _flat(coefficients: Mapping[str, Coefficient]) -> NDArray[np.float64]:
+    """Return the coefficients one after the other, without the categories that others differ from."""
+    flat: list[float] = []
+    for each in coefficients.values():
+        flat += list(each.values())[1:] if isinstance(each, dict) else [each]
+    return np.array(flat)
 
 
 def _outcome(y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -467,22 +432,13 @@ def _outcome(y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
 
 # --- estimators ---------------------------------------------------------------------------------------------
 
-try:
-    from sklearn.base import ClassifierMixin
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError as error:  # pragma: no cover # the extra is installed wherever tests run
-    raise ImportError("models in Python need scikit-learn: pip install 'masquerade[learn]'") from error
-
-_CLASS = "class"
-
 
 class _LearnedClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[misc] # scikit-learn has no types
     """What the classifiers have in common."""
 
     classes_: NDArray[Any]
 
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803 # scikit-learn's name
+    def predict(self, X: Any) -> NDArray[Any]:
         """Return each record's class; None, or NaN of numbers, where the model has never seen one of its values."""
         return self._said(X, self._classes)
 
@@ -492,34 +448,12 @@ class _LearnedClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[mis
         found: NDArray[Any] = self.classes_[[place[label] for label in said]]
         return found
 
-    def _method(self) -> LearningMethod:
-        return learning_methods()[self._name](**self.get_params())
-
-    def _prepared(
-        self,
-        X: Any,  # noqa: N803 # scikit-learn's name
-        y: ArrayLike,
-        parties: tuple[str, ...],
-        session: str = "",
-    ) -> tuple[Table, Contract]:
-        """Return the records as a table, and the contract over them."""
+    def _checked(self, X: Any, y: ArrayLike, *, alone: bool) -> tuple[NDArray[Any], dict[str, pa.Array]]:
         checked, target = validate_data(self, X, y, dtype=None)
         check_classification_targets(target)
         self.classes_, _ = distinct_values(target)
-        self._check_classes(target, alone=len(parties) == 1)
-        cells = self._columns(checked)
-        method = self._method()
-        schema = Schema([attribute_of(name, column) for name, column in cells.items()])
-        columns = {name: pa.array(column.tolist()) for name, column in cells.items()}
-        columns[_CLASS] = pa.array([str(label) for label in target.tolist()])
-        contributions = tuple(Contribution(name, EVERYBODY, "attribute") for name in cells)
-        contract = Contract(
-            parties, contributions, (), written_method(method), class_name=_CLASS, provider=PROVIDER, nonce=session
-        )
-        return Table(pa.table(columns), schema), contract
-
-    def _roles(self) -> dict[str, str]:
-        return {_CLASS: _CLASS}
+        self._check_classes(target, alone=alone)
+        return checked, {_CLASS: pa.array([str(label) for label in target.tolist()])}
 
     def _take(self, model: Model) -> None:
         own = {str(label): label for label in self.classes_.tolist()}
@@ -547,7 +481,7 @@ class DecisionTree(_OfCategories):
     def __init__(self, terms: int | None = None) -> None:
         self.terms = terms
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return 1 for the class that the tree says, and 0 for the others."""
 
         def chances(cells: Cells) -> NDArray[np.float64]:
@@ -566,7 +500,7 @@ class BayesNet(_OfCategories):
         self.parents = parents
         self.terms = terms
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class."""
         check_is_fitted(self)
         model, target = self.learned_.model, self.learned_.roles[_CLASS]
@@ -608,17 +542,14 @@ class _Linear(_OfTwoClasses):
     @property
     def coef_(self) -> NDArray[np.float64]:
         """The coefficients in the order of the columns, those of categories one after the other."""
-        flat: list[float] = []
-        for each in self._line.coefficients.values():
-            flat += list(each.values())[1:] if isinstance(each, dict) else [each]
-        return np.array([flat])
+        return _flat(self._line.coefficients)[None, :]
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
         """The intercept."""
         return np.array([self._line.intercept])
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return each record's sum; above 0 it is the second class."""
         return self._said(X, self._line.scores)
 
@@ -631,7 +562,7 @@ class LogisticRegression(InferredEstimator, _Linear):
     def __init__(self, ridge: float = 0.0) -> None:
         self.ridge = ridge
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the chance of each class."""
 
         def chances(cells: Cells) -> NDArray[np.float64]:
@@ -672,7 +603,7 @@ class PpSvm(MappedEstimator, _OfTwoClasses):
         self.candidates = candidates
         self.weighting = weighting
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803 # scikit-learn's name
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return each record's sum; above 0 it is the second class."""
         return self._answer(X, "score")
 
