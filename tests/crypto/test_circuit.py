@@ -69,12 +69,6 @@ def test_comparisons(shallow: bool, case: tuple[int, list[list[int]]]) -> None:
     assert computed([xs, ys], width, words.equal) == [x == y for x, y in pairs]
     assert computed([xs], width, words.is_zero) == [x == 0 for x in xs]
 
-    def signed(number: int) -> int:
-        return number - 2**width if number >> (width - 1) else number
-
-    below = computed([xs, ys], width, lambda build, x, y: words.less_than(build, x, y, shallow=shallow, signed=True))
-    assert below == [signed(x) < signed(y) for x, y in pairs]
-
 
 @FORMS
 @given(data=st.data())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from itertools import combinations, permutations
+from typing import TypeVar
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from crypto.two_parties import balanced, comparison, winner
+from crypto.two_parties import balanced, comparison, set_up, winner
 from examples import examples
 from masquerade.crypto import (
     BidWords,
@@ -19,8 +20,6 @@ from masquerade.crypto import (
     HeldCircuit,
     InputMasks,
     SharedEvaluation,
-    TransferReceiver,
-    TransferSender,
     TripleMaking,
     Triples,
     ZeroShares,
@@ -32,6 +31,8 @@ from masquerade.crypto import (
 )
 from masquerade.crypto.circuit import evaluate
 from masquerade.errors import BadMessage, ParameterError
+
+Kind = TypeVar("Kind", InputMasks, ZeroShares)
 
 
 def random_bits(*shape: int) -> Bits:
@@ -56,10 +57,11 @@ def unpacked(rows: np.ndarray, count: int) -> Bits:
     return np.unpackbits(rows, axis=1, count=count, bitorder="little")
 
 
-def masks_of(n_parties: int) -> list[InputMasks]:
+def seeded(kind: type[Kind], n_parties: int) -> list[Kind]:
+    """Every party's side, from fresh seeds for each direction between two of them."""
     seeds = {pair: os.urandom(16) for pair in permutations(range(n_parties), 2)}
     return [
-        InputMasks(
+        kind(
             me,
             {peer: seeds[me, peer] for peer in range(n_parties) if peer != me},
             {peer: seeds[peer, me] for peer in range(n_parties) if peer != me},
@@ -81,7 +83,7 @@ def run(
 
     Inputs are shared among all, or stay with those who `keep` them; messages go to all, or to one who combines them.
     """
-    masks = masks_of(n_parties)
+    masks = seeded(InputMasks, n_parties)
     n = next(iter(inputs.values())).shape[1]
     shares = [
         {
@@ -113,23 +115,11 @@ def run(
     assert messages == [None] * n_parties
     assert rounds == circuit.depth
     assert all(len(left) == -n % 8 for left in triples)
-    zeros = zeros_of(n_parties)
+    zeros = seeded(ZeroShares, n_parties)
     outputs = [part.shares(*circuit.outputs) for part in parts]
     outputs = [share ^ zero.draw(share.shape) for share, zero in zip(outputs, zeros, strict=True)]
     told = [share_message(share) for share in outputs]
     return [opened(share, told[:me] + told[me + 1 :]) for me, share in enumerate(outputs)], sent
-
-
-def zeros_of(n_parties: int) -> list[ZeroShares]:
-    seeds = {pair: os.urandom(16) for pair in permutations(range(n_parties), 2)}
-    return [
-        ZeroShares(
-            me,
-            {peer: seeds[me, peer] for peer in range(n_parties) if peer != me},
-            {peer: seeds[peer, me] for peer in range(n_parties) if peer != me},
-        )
-        for me in range(n_parties)
-    ]
 
 
 @given(
@@ -209,7 +199,7 @@ def test_every_partys_messages_are_balanced_whatever_the_inputs(value: int, keep
 
 
 def test_shares_of_an_input_are_balanced_and_never_repeat() -> None:
-    masks = masks_of(3)
+    masks = seeded(InputMasks, 3)
     secret = np.ones((4, 1000), np.uint8)
     first, second = ([masks[0].own(secret), *(masks[me].of(0, secret.shape) for me in (1, 2))] for _ in "12")
     for shares in (first, second):
@@ -220,7 +210,7 @@ def test_shares_of_an_input_are_balanced_and_never_repeat() -> None:
 
 
 def test_shares_of_zero_are_balanced_and_add_up() -> None:
-    zeros = zeros_of(3)
+    zeros = seeded(ZeroShares, 3)
     for _ in "12":
         shares = [each.draw((4, 1000)) for each in zeros]
         assert not np.bitwise_xor.reduce(shares).any()
@@ -277,10 +267,7 @@ def test_transfers_for_triples_are_used_once_and_all_are_needed() -> None:
 
 
 def test_triples_from_extended_transfers() -> None:
-    sender, chooser = TransferSender(b"triples"), TransferReceiver(b"triples")
-    to_chooser, to_sender = sender.setup(), chooser.setup()
-    sender.finish_setup(to_sender)
-    chooser.finish_setup(to_chooser)
+    sender, chooser = set_up()
     held = hold(comparison(4, True), 2)
     makings = TripleMaking(held, 0, 1000), TripleMaking(held, 1, 1000)
     columns, received = chooser.extend(makings[1].choices(0))

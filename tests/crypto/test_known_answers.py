@@ -146,7 +146,7 @@ def test_extended_transfers_by_definition(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(home(TransferReceiver), "grow", watched)
     sender, receiver = set_up(b"known")
-    secret = numbers(sender._secret)[0]
+    secret = numbers(sender.secret)[0]
     message, received = receiver.extend(CHOICES)
     sent: SentBatch = sender.extend(message, 10)
     zeros, ones = (numbers(blocks) for blocks in sent.random())

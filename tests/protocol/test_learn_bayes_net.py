@@ -1,4 +1,4 @@
-"""The net that two parties find is the one that their pooled records give."""
+"""The net that parties find, and its tables, are those that their pooled records give."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from masquerade.crypto import Precision
 from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.protocol.learn.bayes_net import net_structure, penalty
-from masquerade.protocol.learn.counting import SharedCounts, TwoParties
-from masquerade.protocol.learn.shared_numbers import plain_weighted_logarithms
+from masquerade.protocol.learn.bayes_net import net_structure, penalty, plain_chances, shared_chances, written_tables
+from masquerade.protocol.learn.counting import Calculator, ManySites, SharedCounts, TwoParties
+from masquerade.protocol.learn.shared_numbers import plain_weighted_logarithms, prepare_shared_numbers
 from masquerade.protocol.pairs import prepare_pair
 from protocol.test_learn_id3 import NAMES, Record, codes
 
@@ -93,3 +94,44 @@ def test_both_ways_to_split_a_table_give_the_pooled_net(n: int, seed: int, data:
         for me in (0, 1)
     ]
     assert between(split, "abcd", n, 2) == [expected] * 2
+
+
+# The tables: what K2 estimates from the pooled records.
+
+SITES = ("anna", "berta", "carla")
+SIZES = {"a": 2, "b": 3, "c": 1}
+PARENTS = {"a": (), "b": ("a",), "c": ("a", "b")}
+
+
+@pytest.mark.parametrize("n_sites", [2, 3])
+def test_chances_are_those_of_the_pooled_records(n_sites: int) -> None:
+    random = np.random.default_rng(n_sites)
+    known = {name: random.integers(0, size, 40) for name, size in SIZES.items()}
+    names = SITES[:n_sites]
+
+    def site(me: int) -> Script[Any]:
+        own = {name: column[me::n_sites] for name, column in known.items()}
+        calculator: Calculator
+        if n_sites == 2:
+            calculator = TwoParties((yield from prepare_pair(me, names, b"test")))
+        else:
+            calculator = ManySites((yield from prepare_shared_numbers(me, names, b"test")))
+        return (yield from shared_chances(calculator, SharedCounts(own, SIZES, 8), PARENTS, Precision(10)))
+
+    found = run_together({name: site(me) for me, name in enumerate(names)})
+    expected = plain_chances(known, SIZES, PARENTS)
+    for each in found.values():
+        assert {name: table.tolist() for name, table in each.items()} == {
+            name: table.tolist() for name, table in expected.items()
+        }
+
+
+def test_k2s_estimate_of_a_small_table() -> None:
+    known = {"a": np.array([0, 0, 0, 1]), "b": np.array([1, 1, 0, 0])}
+    sizes, parents = {"a": 2, "b": 2}, {"a": (), "b": ("a",)}
+    chances = plain_chances(known, sizes, parents)
+    assert chances["a"].tolist() == [[1024 * 4 // 6, 1024 * 2 // 6]]
+    assert chances["b"].tolist() == [[1024 * 2 // 5, 1024 * 3 // 5], [1024 * 2 // 3, 1024 // 3]]
+    tables = written_tables(chances, parents, {"a": ("no", "yes"), "b": ("x", "y")})
+    assert tables["b"][1]["given"] == {"a": "yes"}
+    assert sum(tables["b"][0]["chances"].values()) == pytest.approx(1.0, abs=1e-5)

@@ -12,7 +12,6 @@ from hypothesis import given, settings, strategies as st
 from contract.learning import EXAMPLES, LearningExample, games
 from contract.test_learning_methods import contract_of, learned_by, tables_of
 from examples import examples
-from masquerade.crypto import Precision
 from masquerade.errors import ParameterError
 from masquerade.methods import learning_methods
 from masquerade.net import Script
@@ -55,7 +54,7 @@ def test_columns_of_several_parties_are_counted_as_in_one_table(data: st.DataObj
     def part(me: int) -> Script[Any]:
         own = {name: each for name, each in codes.items() if holder[name] == me} or {"": np.zeros(n, np.int64)}
         shared = yield from prepare_shared_numbers(me, parties, b"test")
-        return (yield from SharedCounts(own, SIZES, 8, holder).answers(ManySites(shared), QUESTIONS, Precision(8)))
+        return (yield from SharedCounts(own, SIZES, 8, holder).answers(ManySites(shared), QUESTIONS))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ManySites, "few_cells", few)

@@ -297,14 +297,10 @@ def test_an_attribute_that_tells_who_dies_first_has_no_coefficient() -> None:
         pooled_cox(records)
 
 
-def test_where_nobody_dies_there_is_no_model() -> None:
-    with pytest.raises(AnswerIsNo, match="nobody dies"):
-        learned(split(Survival(np.eye(4)[:, :1], np.ones(4, np.int64), np.zeros(4, bool)), (2, 2)))
-
-
-def test_too_fine_a_unit_is_refused() -> None:
-    with pytest.raises(AnswerIsNo, match="set a larger unit"):
-        learned(split(Survival(np.eye(4)[:, :1], np.full(4, 10**6), np.ones(4, bool)), (2, 2)))
+@pytest.mark.parametrize(("step", "dies", "told"), [(1, False, "nobody dies"), (10**6, True, "set a larger unit")])
+def test_without_deaths_or_with_too_fine_a_unit_there_is_no_model(step: int, dies: bool, told: str) -> None:
+    with pytest.raises(AnswerIsNo, match=told):
+        learned(split(Survival(np.eye(4)[:, :1], np.full(4, step), np.full(4, dies)), (2, 2)))
 
 
 def test_a_first_site_that_tells_other_coefficients_is_named() -> None:

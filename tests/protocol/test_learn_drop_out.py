@@ -108,9 +108,8 @@ def test_the_others_go_on_with_the_round_under_way(round_number: int) -> None:
     learned = session("go-on", {LOST: vanishing(before_the(MaskedSummands, round_number))})
     assert learned.dropped_out == (LOST,)
     assert learned.parties == ("anna", "berta", "doris")
-    assert learned.n_records == sum(len(each) for each in scene("stop", "logistic")[2]) - len(
-        scene("stop", "logistic")[2][2]
-    )
+    anna, berta, _, doris = map(len, scene("stop", "logistic")[2])
+    assert learned.n_records == anna + berta + doris
     assert alike(learned.model.as_json(), pooled("anna", "berta", "doris"), 1e-3)
 
 
@@ -126,35 +125,32 @@ def test_others_start_over_if_nothing_was_opened(name: str, settings: dict[str, 
     assert learned.dropped_out == (LOST,)
 
 
-def test_a_unit_of_time_that_was_agreed_on_is_not_agreed_on_again() -> None:
-    with pytest.raises(PeerUnreachable, match="carla: dropped out: sums over its records had been opened"):
-        session("start-over", {LOST: vanishing(before_the(MaskedSummands, 0))}, "cox")
-
-
 def test_the_first_site_may_drop_out_who_tells_the_coefficients() -> None:
     learned = session("go-on", {"anna": vanishing(before_the(MaskedSummands, 3))})
     assert alike(learned.model.as_json(), pooled("berta", "carla", "doris"), 1e-3)
 
 
-def test_nobody_starts_over_once_a_sum_was_opened() -> None:
-    with pytest.raises(PeerUnreachable, match="carla: dropped out: sums over its records had been opened"):
-        session("start-over", {LOST: vanishing(before_the(MaskedSummands, 1))})
+OPENED = "dropped out: sums over its records had been opened"
+OPENING = "dropped out: a sum over its records was being opened"
 
 
-@pytest.mark.parametrize("drop_out", ["start-over", "go-on"])
-def test_a_sum_that_is_being_opened_is_not_made_again(drop_out: str) -> None:
-    with pytest.raises(PeerUnreachable, match="carla: dropped out: a sum over its records was being opened"):
-        session(drop_out, {LOST: vanishing(before_the(SumOpening, 0))})
-
-
-def test_a_site_that_drops_out_after_the_last_sum_ends_the_session() -> None:
-    with pytest.raises(PeerUnreachable, match="carla"):
-        session("go-on", {LOST: vanishing(before_the(LearnedModel, 0))})
-
-
-def test_by_default_a_site_that_drops_out_ends_the_session() -> None:
-    with pytest.raises(PeerUnreachable, match="carla: vanished"):
-        session("stop", {LOST: vanishing(before_the(MaskedSummands, 0))})
+@pytest.mark.parametrize(
+    ("drop_out", "kind", "which", "name", "told"),
+    [
+        ("start-over", MaskedSummands, 1, "logistic", OPENED),
+        ("start-over", MaskedSummands, 0, "cox", OPENED),  # the unit of time, which is not agreed on again
+        ("start-over", SumOpening, 0, "logistic", OPENING),
+        ("go-on", SumOpening, 0, "logistic", OPENING),
+        ("go-on", LearnedModel, 0, "logistic", ""),
+        ("stop", MaskedSummands, 0, "logistic", "vanished"),
+    ],
+    ids=["start over once opened", "unit agreed", "start over amid", "go on amid", "after the last sum", "default"],
+)
+def test_no_sum_is_made_again_that_was_opened(
+    drop_out: str, kind: type[Message], which: int, name: str, told: str
+) -> None:
+    with pytest.raises(PeerUnreachable, match=f"carla: {told}"):
+        session(drop_out, {LOST: vanishing(before_the(kind, which))}, name)
 
 
 def test_wherever_a_site_drops_out_no_sum_is_opened_with_and_without_it() -> None:

@@ -15,7 +15,6 @@ from masquerade.crypto import Precision
 from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
 from masquerade.protocol import pairs as pair
-from masquerade.protocol.learn import counting
 from masquerade.protocol.learn.counting import SharedCounts, TwoParties
 from masquerade.protocol.learn.id3 import DecisionNode, decision_tree
 from masquerade.protocol.learn.shared_numbers import plain_weighted_logarithms
@@ -97,9 +96,9 @@ def test_columns_split_in_any_way_give_the_pooled_tree(
 ) -> None:
     records, sizes = table
     holder = {name: data.draw(st.integers(0, 1)) for name in sizes} | {"a": 0, "c": 1}
-    few = data.draw(st.sampled_from([0, counting._FEW_CELLS]))
+    few = data.draw(st.sampled_from([0, TwoParties.few_cells]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "_FEW_CELLS", few)  # with 0 each question is counted by itself
+        patch.setattr(TwoParties, "few_cells", few)  # with 0 each question is counted by itself
         _check_split(records, sizes, holder)
 
 

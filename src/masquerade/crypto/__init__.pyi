@@ -95,6 +95,7 @@ from .logarithm import (
     Precision as Precision,
     from_bits as from_bits,
     main_offset as main_offset,
+    needed_bits as needed_bits,
     scaled_logarithms as scaled_logarithms,
     shifted_coefficients as shifted_coefficients,
     split_circuit as split_circuit,

@@ -237,7 +237,7 @@ class Builder:
         xors: list[Gates] = []
         for place in sorted(stages):
             wires = stages[place]
-            gates = [self._gate_of(wire) for wire in wires]
+            gates = [gate for wire in wires if (gate := self._gates[wire]) is not None]
             left = np.array([numbers[gate[1] >> 1] for gate in gates], np.intp)
             right = np.array([numbers[gate[2] >> 1] for gate in gates], np.intp)
             for number, wire in enumerate(wires, first):
@@ -255,11 +255,6 @@ class Builder:
             for name, word in self._outputs.items()
         }
         return Circuit(first, dict(self._inputs), tuple(layers), tuple(xors), outputs)
-
-    def _gate_of(self, wire: int) -> tuple[bool, Literal, Literal]:
-        gate = self._gates[wire]
-        assert gate is not None
-        return gate
 
     def _stages(self) -> dict[int, list[int]]:
         """Return the gates that an output needs, by their places: ANDs before, XORs in order, then `_AND_STEP`."""

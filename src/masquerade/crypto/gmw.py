@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
@@ -65,11 +65,14 @@ class HeldCircuit:
     wires: Parties
     left: tuple[Parties, ...]
     right: tuple[Parties, ...]
+    _opened: dict[int, list[Places]] = field(default_factory=dict, init=False)
+    _products: dict[tuple[int, int], tuple[Places, Places]] = field(default_factory=dict, init=False)
+    _duties: dict[int, list[Duties]] = field(default_factory=dict, init=False)
 
     @cached_property
     def most_products(self) -> int:
         """How many products an instance takes of the two parties that have most of them."""
-        left, right = (np.concatenate([np.zeros(0, np.uint64), *each]) for each in (self.left, self.right))
+        left, right = self.sides
         holds = [(held_by(each, left), held_by(each, right)) for each in range(self.n_parties)]
         return max(int((a & d).sum() + (b & c).sum()) for (a, b), (c, d) in combinations(holds, 2))
 
@@ -82,7 +85,7 @@ class HeldCircuit:
     def products_of(self, party: int, peer: int) -> tuple[Places, Places]:
         """Return the ANDs whose left operand a party holds and whose right one a peer, and the reverse; found once."""
         if (party, peer) not in self._products:
-            left, right = (np.concatenate([np.zeros(0, np.uint64), *each]) for each in (self.left, self.right))
+            left, right = self.sides
             self._products[party, peer] = (
                 np.flatnonzero(held_by(party, left) & held_by(peer, right)),
                 np.flatnonzero(held_by(party, right) & held_by(peer, left)),
@@ -106,16 +109,10 @@ class HeldCircuit:
         return [np.concatenate(pair) for pair in zip(self.left, self.right, strict=True)]
 
     @cached_property
-    def _opened(self) -> dict[int, list[Places]]:
-        return {}
-
-    @cached_property
-    def _products(self) -> dict[tuple[int, int], tuple[Places, Places]]:
-        return {}
-
-    @cached_property
-    def _duties(self) -> dict[int, list[Duties]]:
-        return {}
+    def sides(self) -> tuple[Parties, Parties]:
+        """The holders of all left operands, and of all right ones."""
+        nobody = np.zeros(0, np.uint64)
+        return np.concatenate([nobody, *self.left]), np.concatenate([nobody, *self.right])
 
 
 def hold(circuit: Circuit, n_parties: int, owners: Mapping[str, int] | None = None) -> HeldCircuit:
@@ -197,15 +194,12 @@ class Triples:
 
     def joined(self, more: Triples) -> Triples:
         """Return what is left of these, and then of other ones."""
-        parts = zip(self._left(), more._left(), strict=True)
-        a, b, c = (np.packbits(np.concatenate(pair, axis=1), axis=1, bitorder="little") for pair in parts)
-        return Triples(a, b, c, len(self) + len(more))
-
-    def _left(self) -> tuple[Bits, Bits, Bits]:
-        a, b, c = (
-            np.unpackbits(part, axis=1, count=self._count, bitorder="little")[:, self._used :] for part in self._parts
+        left, others = (
+            [np.unpackbits(part, axis=1, count=each._count, bitorder="little")[:, each._used :] for part in each._parts]
+            for each in (self, more)
         )
-        return a, b, c
+        a, b, c = (_packed_rows(np.concatenate(pair, axis=1)) for pair in zip(left, others, strict=True))
+        return Triples(a, b, c, len(self) + len(more))
 
 
 class TripleMaking:
@@ -218,7 +212,7 @@ class TripleMaking:
         if instances < 8 or instances % 8:
             raise ParameterError(f"instances of triples must be a multiple of 8. Got {instances} instead.")
         self._held, self._me, self._n_parties, self._instances = held, me, held.n_parties, instances
-        left, right = (np.concatenate([np.zeros(0, np.uint64), *layers]) for layers in (held.left, held.right))
+        left, right = held.sides
         self._a = _random_rows(held_by(me, left), instances)
         self._b = _random_rows(held_by(me, right), instances)
         self._c = self._a & self._b

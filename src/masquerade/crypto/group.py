@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -52,7 +52,7 @@ class Blinding:
             except (CryptoError, RuntimeError):
                 raise NotAPoint("a point of small order, which no honest blinding gives") from None
 
-        return _in_threads(chunk, list(_chunks(points)), on_done)
+        return _in_threads(chunk, [points[at : at + _CHUNK] for at in range(0, len(points), _CHUNK)], on_done)
 
 
 def hash_texts(texts: Sequence[bytes], domain: bytes, on_done: OnDone | None = None) -> Points:
@@ -89,11 +89,6 @@ def montgomery(edwards: Sequence[bytes]) -> bytes:
         us[at] = (1 + ys[at]) * inverse * products[at] % _PRIME
         inverse = inverse * (1 - ys[at]) % _PRIME
     return b"".join(u.to_bytes(POINT_BYTES, "little") for u in us)
-
-
-def _chunks(points: Points) -> Iterator[Points]:
-    for at in range(0, len(points), _CHUNK):
-        yield points[at : at + _CHUNK]
 
 
 def _in_threads(work: Callable[..., bytes], parts: Sequence[Sized], on_done: OnDone | None) -> Points:

@@ -22,7 +22,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,6 +165,8 @@ class PublicKey(ABC):
     """The public key: encrypts, adds, scales and re-randomises."""
 
     scheme: ClassVar[bytes]
+    n_numbers: ClassVar[int]
+    group_powers: ClassVar[int]  # the group's modulus is this power of the key's
     plaintext_bits: int
 
     def __init__(self, modulus: int, base: int, group: int, noise_bits: int) -> None:
@@ -228,6 +230,21 @@ class PublicKey(ABC):
             raise BadMessage("a ciphertext is not invertible")
         return ciphertexts
 
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Decode a peer's key."""
+        if len(data) < _KEY_HEADER.size:
+            raise BadMessage("a public key is cut off")
+        sent, bits = _KEY_HEADER.unpack_from(data)
+        if sent != cls.scheme or bits not in KEY_BITS:
+            raise BadMessage(f"a public key must be of the scheme {cls.scheme.decode()} and of 2048 or 3072 bits")
+        size = bits // 8 * cls.group_powers
+        expected = _KEY_HEADER.size + cls.n_numbers * size
+        if len(data) != expected:
+            raise BadMessage(f"this public key takes {expected} bytes. Got {len(data)}.")
+        starts = range(_KEY_HEADER.size, len(data), size)
+        return cls(*(int.from_bytes(data[at : at + size], "big") for at in starts))
+
     def to_bytes(self) -> bytes:
         """Encode the key for the other party."""
         size = -(-self.group.bit_length() // 8)
@@ -266,20 +283,6 @@ class SecretKey(ABC):
     @abstractmethod
     def decrypt(self, ciphertext: int) -> int:
         """Return the message."""
-
-
-def split_key(data: bytes, scheme: bytes, numbers: int, group_bytes: int) -> list[int]:
-    """Decode the numbers of a peer's key; `group_bytes` bytes for every 8 of the modulus."""
-    if len(data) < _KEY_HEADER.size:
-        raise BadMessage("a public key is cut off")
-    sent, bits = _KEY_HEADER.unpack_from(data)
-    if sent != scheme or bits not in KEY_BITS:
-        raise BadMessage(f"a public key must be of the scheme {scheme.decode()} and of 2048 or 3072 bits")
-    size = bits // 8 * group_bytes
-    if len(data) != _KEY_HEADER.size + numbers * size:
-        raise BadMessage(f"this public key takes {_KEY_HEADER.size + numbers * size} bytes. Got {len(data)}.")
-    starts = range(_KEY_HEADER.size, len(data), size)
-    return [int.from_bytes(data[at : at + size], "big") for at in starts]
 
 
 def check_key_bits(bits: int) -> None:
@@ -342,7 +345,7 @@ class Slots:
 class OkamotoUchiyamaPublic(PublicKey):
     """The public key: n, g and h."""
 
-    scheme = b"OU"
+    scheme, n_numbers, group_powers = b"OU", 3, 1
 
     def __init__(self, modulus: int, generator: int, base: int) -> None:
         bits = modulus.bit_length()
@@ -355,11 +358,6 @@ class OkamotoUchiyamaPublic(PublicKey):
         self.generator = generator
         self.plaintext_bits = bits // 3 - 1
         self._messages = FixedBase(generator, modulus, self.plaintext_bits)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> OkamotoUchiyamaPublic:
-        """Decode a peer's key."""
-        return cls(*split_key(data, cls.scheme, 3, 1))
 
     def message_part(self, message: int) -> int:
         """Return g^m, a ciphertext without noise."""
@@ -428,16 +426,11 @@ _ROOTS = 8  # of a proof: without small factors below 2^16, a false one passes w
 class PaillierPublic(PublicKey):
     """The public key: n and h."""
 
-    scheme = b"PA"
+    scheme, n_numbers, group_powers = b"PA", 2, 2
 
     def __init__(self, modulus: int, base: int) -> None:
         super().__init__(modulus, base, modulus * modulus, modulus.bit_length() + SPARE_BITS)
         self.plaintext_bits = modulus.bit_length() - 1
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> PaillierPublic:
-        """Decode a peer's key."""
-        return cls(*split_key(data, cls.scheme, 2, 2))
 
     def message_part(self, message: int) -> int:
         """Return 1 + m·n = (1 + n)^m, a ciphertext without noise."""

@@ -128,16 +128,10 @@ def peel(sparse: Sequence[Places], third: int) -> tuple[list[tuple[Places, Place
         touched = np.concatenate([places[items] for places in sparse])
         np.subtract.at(degree, touched, 1)
         np.subtract.at(total, touched, np.tile(items, len(sparse)))
-        alone = _each_once(touched[degree[touched] == 1], last)
+        alone = touched[degree[touched] == 1]
+        last[alone] = np.arange(alone.size)  # each slot once, without sorting
+        alone = alone[last[alone] == np.arange(alone.size)]
     return rounds, np.flatnonzero(owner < 0)
-
-
-def _each_once(slots: Places, last: Places) -> Places:
-    """Return each slot once, without sorting; `last` is room for a number per slot."""
-    numbers = np.arange(slots.size)
-    last[slots] = numbers
-    once: Places = slots[last[slots] == numbers]
-    return once
 
 
 def solve(store: Words, sparse: Sequence[Places], dense: Words, values: Words, first_dense: int) -> None:
@@ -222,8 +216,7 @@ class StoreLayout:
 
     def positions(self, items: Blocks, family: TweakedHash, tweak: int) -> SlotPositions:
         """Hash items to their slots; a `tweak`, and the one after it, for each use of the same items."""
-        first = family.hash(items, _same(tweak, len(items)))
-        second = family.hash(items, _same(tweak + 1, len(items)))
+        first, second = (family.hash(items, np.full(len(items), each, np.uint64)) for each in (tweak, tweak + 1))
         third = np.uint64(self.third)
         halves = (first[:, 0] & _LOW, first[:, 0] >> _HALF, first[:, 1] & _LOW)
         places = [((half * third) >> _HALF).astype(np.intp) + number * self.third for number, half in enumerate(halves)]
@@ -293,10 +286,6 @@ def _add_selected(out: Words, tables: list[Words], bits: Words) -> None:
     octets = np.ascontiguousarray(bits).view(np.uint8).reshape(-1, 8)
     for number, table in enumerate(tables):
         out ^= np.take(table, octets[:, number], axis=0, mode="clip")
-
-
-def _same(tweak: int, count: int) -> Words:
-    return np.full(count, tweak, np.uint64)
 
 
 # --- zero sharing -------------------------------------------------------------------------------------------

@@ -34,17 +34,20 @@ from masquerade.errors import ParameterError
 SERIES_ERRORS = {2: 0.03047, 3: 0.01121, 4: 0.00443, 5: 0.00183}  # of k terms, at most
 
 
+RING = PowerOfTwo(64)  # of the shares
+
+
+def needed_bits(bits: int, terms: int) -> int:
+    """Return the ring's bits by the corrected bound, N·k + 2k + log2 N."""
+    return ceil(bits * terms + 2 * terms + log2(bits))
+
+
 @dataclass(frozen=True)
 class Precision:
-    """Logarithms of numbers below 2^`bits` by `terms` terms of the series, in the integers modulo 2^`ring_bits`.
-
-    `narrow` allows a ring that is smaller than the bound of the corrected protocol, as in the paper's experiments.
-    """
+    """Logarithms of numbers below 2^`bits` by `terms` terms of the series, in the integers modulo 2^64."""
 
     bits: int
     terms: int = 3
-    ring_bits: int = 64
-    narrow: bool = False
 
     def __post_init__(self) -> None:
         if self.bits < 2 or self.terms not in SERIES_ERRORS:
@@ -52,21 +55,11 @@ class Precision:
                 f"logarithms take numbers of at least 2 bits and {min(SERIES_ERRORS)} to {max(SERIES_ERRORS)} terms. "
                 f"Got {self.bits} bits and {self.terms} terms instead."
             )
-        if self.ring_bits < self.needed_bits and not self.narrow:
+        if (needed := needed_bits(self.bits, self.terms)) > RING.bits:
             raise ParameterError(
-                f"logarithms of {self.bits}-bit numbers by {self.terms} terms need a ring of {self.needed_bits} bits "
-                f"(N·k + 2k + log2 N). Got {self.ring_bits} instead: take fewer terms, or allow a narrow ring."
+                f"logarithms of {self.bits}-bit numbers by {self.terms} terms need a ring of {needed} bits "
+                f"(N·k + 2k + log2 N). Got {RING.bits} instead: take fewer terms."
             )
-
-    @property
-    def needed_bits(self) -> int:
-        """The ring's bits by the corrected bound, N·k + 2k + log2 N."""
-        return ceil(self.bits * self.terms + 2 * self.terms + log2(self.bits))
-
-    @property
-    def ring(self) -> PowerOfTwo:
-        """The ring of the shares."""
-        return PowerOfTwo(self.ring_bits)
 
     @cached_property
     def scale(self) -> int:
@@ -110,35 +103,34 @@ def from_bits(precision: Precision, bits: Elements) -> tuple[Elements, Elements]
 
     `bits` has a row a digit. Both are linear, up to a public number which `main_offset` is.
     """
-    ring, n = precision.ring, precision.bits
+    n = precision.bits
     fraction, below, zeros = bits[:n], bits[n], bits[n + 1 :]
-    main = ring.multiply(below, _public(ring, precision.log_of_2, below))
+    main = RING.multiply(below, _public(precision.log_of_2, below))
     for place, digit in enumerate(zeros):
-        main = ring.subtract(main, ring.multiply(digit, _public(ring, precision.log_of_2 << place, digit)))
-    epsilon = ring.multiply(below, _public(ring, -(1 << n), below))
+        main = RING.subtract(main, RING.multiply(digit, _public(precision.log_of_2 << place, digit)))
+    epsilon = RING.multiply(below, _public(-(1 << n), below))
     for place, digit in enumerate(fraction):
-        epsilon = ring.add(epsilon, ring.multiply(digit, _public(ring, 1 << place, digit)))
+        epsilon = RING.add(epsilon, RING.multiply(digit, _public(1 << place, digit)))
     return main, epsilon
 
 
 def main_offset(precision: Precision) -> int:
     """Return what one party adds to its share of n · σ · ln 2: all digits before the leading zeros are taken off."""
-    return (precision.bits - 1) * precision.log_of_2 % precision.ring.modulus
+    return (precision.bits - 1) * precision.log_of_2 % RING.modulus
 
 
 def shifted_coefficients(precision: Precision, known: Elements) -> list[Elements]:
     """Return the coefficients of P(known + y) as a polynomial in y, the constant one first, one number an entry."""
-    ring = precision.ring
     powers = [np.ones_like(known)]
     for _ in range(precision.terms):
-        powers.append(ring.multiply(powers[-1], known))
+        powers.append(RING.multiply(powers[-1], known))
     shifted = []
     for j in range(precision.terms + 1):
         total = np.zeros_like(known)
         for i, coefficient in enumerate(precision.coefficients, start=1):
             if i >= j:
-                term = ring.multiply(powers[i - j], _public(ring, coefficient * comb(i, j), known))
-                total = ring.add(total, term)
+                term = RING.multiply(powers[i - j], _public(coefficient * comb(i, j), known))
+                total = RING.add(total, term)
         shifted.append(total)
     return shifted
 
@@ -151,16 +143,14 @@ def scaled_logarithms(numbers: Sequence[int] | NDArray[np.integer], precision: P
     )
     main, epsilon = from_bits(precision, found["split"].astype(np.uint64))
     constant = shifted_coefficients(precision, epsilon)[0]  # at y = 0
-    ring = precision.ring
-    total = ring.add(ring.add(main, constant), _public(ring, main_offset(precision), main))
-    return signed(total, ring)
+    total = RING.add(RING.add(main, constant), _public(main_offset(precision), main))
+    return signed(total)
 
 
-def signed(elements: Elements, ring: PowerOfTwo) -> NDArray[np.int64]:
+def signed(elements: Elements) -> NDArray[np.int64]:
     """Return elements as integers around 0."""
-    shift = np.uint64(64 - ring.bits)
-    return (elements << shift).view(np.int64) >> np.int64(shift)
+    return elements.view(np.int64)
 
 
-def _public(ring: PowerOfTwo, number: int, like: Elements) -> Elements:
-    return np.full_like(like, number % ring.modulus)
+def _public(number: int, like: Elements) -> Elements:
+    return np.full_like(like, number % RING.modulus)

@@ -27,7 +27,6 @@ from collections.abc import Iterator
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from numpy.typing import NDArray
 
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
 from masquerade.crypto.bits import DIGEST_BYTES, WIDTH, BitMatrix, Columns, bit_columns, digests, transpose
@@ -96,7 +95,7 @@ class PrfReceiver:
         """Begin to query F at the items of a store."""
         if self._zeros is None or self._ones is None:
             raise ParameterError("the transfers are not set up: exchange the setup messages first")
-        return Query(self._public, (self._zeros, self._ones), store)
+        return Query(self._public, self._zeros, self._ones, store)
 
 
 class ItemStore:
@@ -114,8 +113,8 @@ class ItemStore:
 class Query:
     """One store of the receiver at one sender: send all `messages`, answer the check, then evaluate."""
 
-    def __init__(self, public: _Public, streams: tuple[_Streams, _Streams], store: ItemStore) -> None:
-        self._public, self._streams, self._store = public, streams, store
+    def __init__(self, public: _Public, zeros: _Streams, ones: _Streams, store: ItemStore) -> None:
+        self._public, self._zeros, self._ones, self._store = public, zeros, ones, store
         self._layout = layout = store.layout
         slots = np.zeros(layout.slots, np.uint64)
         slots[: layout.shape.size] = store.words
@@ -127,12 +126,11 @@ class Query:
 
     def messages(self) -> Iterator[bytes]:
         """Yield the masked columns, a block at a time."""
-        zeros, ones = self._streams
         for part in self._layout.blocks():
-            columns = zeros.read(part.stop - part.start)
+            columns = self._zeros.read(part.stop - part.start)
             self._kept[:, part] = columns.view(np.uint8)
             self._rows[8 * part.start : 8 * part.stop] = self._public.rows(columns)
-            columns ^= ones.read(part.stop - part.start)
+            columns ^= self._ones.read(part.stop - part.start)
             columns ^= self._public.code.times(self._choices[:, part.start // 8 : part.stop // 8])
             yield columns.tobytes()
 
@@ -178,23 +176,16 @@ class PrfSender:
         """Begin a store that the receiver makes for up to this many items."""
         if self._chosen is None:
             raise ParameterError("the transfers are not set up: exchange the setup messages first")
-        return HeldStore(self._public, self._family, self._chosen, self._digits, self._images, capacity)
+        return HeldStore(self, self._chosen, capacity)
 
 
 class HeldStore:
     """The sender's side of one store: take all messages, check, then evaluate."""
 
-    def __init__(
-        self,
-        public: _Public,
-        family: TweakedHash,
-        chosen: _Streams,
-        digits: NDArray[np.uint8],
-        images: Words,
-        capacity: int,
-    ) -> None:
-        self._public, self._family, self._chosen, self._images = public, family, chosen, images
-        self._mask = (np.uint64(0) - digits.astype(np.uint64))[:, None]
+    def __init__(self, sender: PrfSender, chosen: _Streams, capacity: int) -> None:
+        self._public, self._family, self._images = sender._public, sender._family, sender._images
+        self._chosen = chosen
+        self._mask = (np.uint64(0) - sender._digits.astype(np.uint64))[:, None]
         self._layout = Layout(capacity)
         self._kept = np.empty((COLUMNS, self._layout.column_bytes), np.uint8)
         self._rows = np.empty((self._layout.slots, 2), np.uint64)

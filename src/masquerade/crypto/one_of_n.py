@@ -45,11 +45,7 @@ class _Keys:
     def __init__(self, session: bytes) -> None:
         self._combine = TweakedHash(derive_key(session, b"one-of-n/keys"))
         self._expand = TweakedHash(derive_key(session, b"one-of-n/masks"))
-        self._numbers = TweakCounter()
-
-    def take(self, count: int) -> int:
-        """Reserve numbers for `count` new transfers; return the first."""
-        return self._numbers.take(count)
+        self.numbers = TweakCounter()  # of transfers
 
     def combine(self, keys: Blocks, first: int, side: int, values: NDArray[np.uint64]) -> Blocks:
         """Compute ⊕_i H(k_i, value) for consecutive transfers: keys uint64[digits, n, 2], values uint64[n]."""
@@ -96,7 +92,7 @@ class TableSender:
         count, entries = tables.shape[:2]
         layout = _Layout(entries)
         batch = self._transfers.extend(message, count * layout.digits)
-        first = self._keys.take(count)
+        first = self._keys.numbers.take(count)
         pairs = np.stack(batch.random()).reshape(2, layout.digits, count, 2)
         out = np.empty_like(tables)
         step = max(1, _CHUNK // (layout.rows * layout.columns * (size or 1)))
@@ -175,7 +171,7 @@ class TableReceiver:
     ) -> Bytes:
         self._waiting = None
         count = len(wanted)
-        first = self._keys.take(count)
+        first = self._keys.numbers.take(count)
         keys = batch.random().reshape(layout.digits, count, 2)
         at = np.arange(count)
         row = (wanted >> np.uint64(layout.low)).astype(np.int64)

@@ -127,8 +127,8 @@ _AT_A_TIME = 1 << 12
 class _Batch(ABC):
     """Rows of the extension with their consecutive numbers, to be used once."""
 
-    def __init__(self, rows: Blocks) -> None:
-        self._rows = rows
+    def __init__(self, hashing: TweakedHash, first: int, rows: Blocks) -> None:
+        self._hash, self._first, self._rows = hashing, first, rows
         self._used = False
 
     def __len__(self) -> int:
@@ -156,9 +156,7 @@ class SentBatch(_Batch):
     """The sender's side of a batch."""
 
     def __init__(self, hashing: TweakedHash, first: int, rows: Blocks, secret: Blocks) -> None:
-        super().__init__(rows)
-        self._hash = hashing
-        self._first = first
+        super().__init__(hashing, first, rows)
         self._secret = secret
 
     def random(self) -> tuple[Blocks, Blocks]:
@@ -226,9 +224,7 @@ class ReceivedBatch(_Batch):
     """The receiver's side of a batch."""
 
     def __init__(self, hashing: TweakedHash, first: int, rows: Blocks, choices: Bits) -> None:
-        super().__init__(rows)
-        self._hash = hashing
-        self._first = first
+        super().__init__(hashing, first, rows)
         self.choices = choices
 
     def random(self) -> Blocks:
@@ -303,6 +299,7 @@ def _lowest_bits(blocks: Blocks) -> Bits:
 # --- transfer extension -------------------------------------------------------------------------------------
 
 _HEADER = struct.Struct("<QQ")  # number of the first transfer, how many
+_NOT_SET_UP = "the transfers are not set up: exchange the setup messages first"
 _CHUNK = 1 << 13  # transfers at a time: 1 kB of each stream, 512 kB of all
 
 
@@ -312,7 +309,8 @@ class TransferSender:
     def __init__(self, session: bytes) -> None:
         secret = np.frombuffer(os.urandom(WIDTH // 8), np.uint8).copy()
         secret[0] |= 1  # as in a difference of labels, which it may serve as
-        self._secret = secret.view(np.uint64)
+        # By Δ the rows of the two sides differ where a choice is 1. Its lowest bit is 1.
+        self.secret: Blocks = secret.view(np.uint64)
         self._digits = np.unpackbits(secret, bitorder="little")
         self._hash = TweakedHash(derive_key(session, b"transfer-hash"))
         self._trees = TweakedHash(derive_key(session, b"transfer-trees"))
@@ -321,11 +319,6 @@ class TransferSender:
         self._stream_key = derive_key(session, b"transfer-streams")
         self._streams: SeedStreams | None = None
         self._indices = TweakCounter()
-
-    @property
-    def secret(self) -> Blocks:
-        """The secret Δ, by which the rows of the two sides differ where a choice is 1. Its lowest bit is 1."""
-        return self._secret
 
     def setup(self) -> bytes:
         """Return our message of the base transfers."""
@@ -338,7 +331,7 @@ class TransferSender:
     def extend(self, message: bytes, count: int) -> SentBatch:
         """Return the sender's side of `count` transfers, from the receiver's message."""
         if self._keys is None:
-            raise _not_set_up()
+            raise ParameterError(_NOT_SET_UP)
         is_first = self._streams is None
         first = _first(message, count, self._indices, is_first=is_first)
         at = _HEADER.size
@@ -357,7 +350,7 @@ class TransferSender:
             columns ^= told & chosen
             rows[done : done + size] = transpose(columns.reshape(WIDTH, width))[:size]
             at += TREES * width
-        return SentBatch(self._hash, first, rows, self._secret)
+        return SentBatch(self._hash, first, rows, self.secret)
 
 
 class TransferReceiver:
@@ -384,7 +377,7 @@ class TransferReceiver:
     def extend(self, choices: ArrayLike) -> tuple[bytes, ReceivedBatch]:
         """Return the message for the sender, and the receiver's side of one transfer per choice."""
         if self._streams is None:
-            raise _not_set_up()
+            raise ParameterError(_NOT_SET_UP)
         bits = as_bits(choices)
         count = len(bits)
         first = self._indices.take(count)
@@ -396,7 +389,9 @@ class TransferReceiver:
             width = _column_bytes(size)
             total, columns = _weighted(self._streams.read(width).reshape(TREES, LEAVES, -1))
             rows[done : done + size] = transpose(columns.reshape(WIDTH, width))[:size]
-            total ^= _padded(bits[done : done + size], width)
+            packed = np.zeros(width, np.uint8)
+            packed[: -(-size // 8)] = pack(bits[done : done + size])
+            total ^= packed
             parts.append(total.tobytes())
         return b"".join(parts), ReceivedBatch(self._hash, first, rows, bits)
 
@@ -424,12 +419,6 @@ def _column_bytes(count: int) -> int:
     return BLOCK_BYTES * -(-count // (8 * BLOCK_BYTES))
 
 
-def _padded(bits: Bits, width: int) -> Bytes:
-    packed = np.zeros(width, np.uint8)
-    packed[: -(-len(bits) // 8)] = pack(bits)
-    return packed
-
-
 def _weighted(leaves: NDArray[np.uint64]) -> tuple[Bytes, Bytes]:
     """Return the sum of each tree's leaves, and for each digit the sum of those whose number has it.
 
@@ -444,7 +433,3 @@ def _weighted(leaves: NDArray[np.uint64]) -> tuple[Bytes, Bytes]:
         low ^= high[:, lacking:]
     total = leaves[:, 0].copy()
     return total.view(np.uint8), columns.view(np.uint8)
-
-
-def _not_set_up() -> ParameterError:
-    return ParameterError("the transfers are not set up: exchange the setup messages first")

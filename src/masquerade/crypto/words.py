@@ -51,13 +51,9 @@ def subtract(build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shal
     return add(build, x, inverted(y), shallow=shallow, carry=TRUE)
 
 
-def less_than(
-    build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False, signed: bool = False
-) -> Literal:
-    """Compute x < y; in two's complement when `signed`."""
+def less_than(build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False) -> Literal:
+    """Compute x < y."""
     _same_width(x, y)
-    if signed:  # the order of two's complement is that of the words with their top bit flipped
-        x, y = [*x[:-1], x[-1] ^ 1], [*y[:-1], y[-1] ^ 1]
     if not shallow:
         return _ripple_carries(build, x, inverted(y), TRUE)[-1] ^ 1  # no carry out of x − y: it borrowed
     level = [(build.both(a ^ 1, b), build.xor(a, b) ^ 1) for a, b in zip(x, y, strict=True)]  # (less, equal)
@@ -72,11 +68,9 @@ def less_than(
     return level[0][0]
 
 
-def at_least(
-    build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False, signed: bool = False
-) -> Literal:
+def at_least(build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False) -> Literal:
     """Compute x ≥ y."""
-    return less_than(build, x, y, shallow=shallow, signed=signed) ^ 1
+    return less_than(build, x, y, shallow=shallow) ^ 1
 
 
 def equal(build: Builder, x: Sequence[Literal], y: Sequence[Literal]) -> Literal:

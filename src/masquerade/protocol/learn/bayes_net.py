@@ -44,7 +44,14 @@ from masquerade.protocol.learn.counting import (
 from masquerade.protocol.learn.linear import is_number
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models import Cells, Model, NotAModel, Numbers, Texts
-from masquerade.protocol.learn.shared_numbers import RING, SIDES, dropped_digits, numbers_of, plain_weighted_logarithms
+from masquerade.protocol.learn.shared_numbers import (
+    RING,
+    SIDES,
+    dropped_digits,
+    numbers_of,
+    plain_weighted_logarithms,
+    plus,
+)
 from masquerade.protocol.learn.site import Site
 from masquerade.protocol.learn.sums import prepare_aggregation
 from masquerade.protocol.method import RoleName, way_to_align
@@ -94,7 +101,16 @@ def _add_parents(
         if family.score is None:
             asked.append((family, []))
         asked += [(family, [*family.parents, name]) for name in family.candidates]
-    scores = yield from _scores(calculator, asked, counts, n_records, precision)
+    questions = [CountQuery((*parents, family.attribute)) for family, parents in asked]
+    tables = [
+        table.reshape(-1, counts.sizes[family.attribute])
+        for table, (family, _) in zip((yield from counts.answers(calculator, questions)), asked, strict=True)
+    ]
+    left = yield from calculator.uncertainties(tables, precision)
+    scores = [
+        plus(calculator.me, each, penalty(counts.sizes, family.attribute, parents, n_records, precision))
+        for each, (family, parents) in zip(left, asked, strict=True)
+    ]
     width = 1 + max(len(family.candidates) for family in families)
     columns = []
     for family in families:
@@ -110,25 +126,6 @@ def _add_parents(
             continue
         family.parents.append(family.candidates.pop(index - 1))
         family.score = own[index]
-
-
-def _scores(
-    calculator: Calculator,
-    asked: Sequence[tuple[_Family, list[str]]],
-    counts: SharedCounts,
-    n_records: int,
-    precision: Precision,
-) -> Script[list[Elements]]:
-    questions = [CountQuery((*parents, family.attribute)) for family, parents in asked]
-    tables = [
-        table.reshape(-1, counts.sizes[family.attribute])
-        for table, (family, _) in zip((yield from counts.answers(calculator, questions, precision)), asked, strict=True)
-    ]
-    left = yield from calculator.uncertainties(tables, precision)
-    return [
-        calculator.plus(each, penalty(counts.sizes, family.attribute, parents, n_records, precision))
-        for each, (family, parents) in zip(left, asked, strict=True)
-    ]
 
 
 # --- net ----------------------------------------------------------------------------------------------------
@@ -263,11 +260,11 @@ def shared_chances(
 ) -> Script[Chances]:
     """Return the chances of all attributes, which all parties learn."""
     questions = [CountQuery((*own, name)) for name, own in parents.items()]
-    shares = yield from counts.answers(calculator, questions, precision)
+    shares = yield from counts.answers(calculator, questions)
     columns = []
     for name, cells in zip(parents, shares, strict=True):
         size = counts.sizes[name]
-        table = calculator.plus(cells.reshape(-1, size), 1)
+        table = plus(calculator.me, cells.reshape(-1, size), 1)
         columns.append(np.stack([table.ravel(), np.repeat(RING.total(table, axis=1), size)]))
     together: Elements = np.concatenate(columns, axis=1)
     bits = counts.bits + _MORE_BITS
@@ -359,7 +356,10 @@ class BayesNetMethod(LearningMethod):
 
     def learn(self, site: Site) -> Script[Model]:
         """Search for the parents of all attributes at once."""
-        n_records = yield from _all_records(site)
+        n_records = len(site.table)
+        if site.arrangement == "horizontal":
+            sums = yield from prepare_aggregation(site.me, site.parties, site.purpose("records"))
+            n_records = round(float((yield from sums.total(np.array([n_records], np.float64)))[0]))
         calculator = yield from calculator_of(site, "bayes-net")
         names = columns_of(site)
         precision = yield from agreed_precision(site, calculator, self.terms)
@@ -392,15 +392,6 @@ def columns_of(site: Site) -> tuple[str, ...]:
     """Return the net's attributes in order, the class last."""
     target = site.contract.class_name
     return (*site.attributes, *((target,) if target is not None else ()))
-
-
-def _all_records(site: Site) -> Script[int]:
-    """Return how many records there are in all."""
-    if site.arrangement == "vertical":
-        return len(site.table)
-    sums = yield from prepare_aggregation(site.me, site.parties, site.purpose("records"))
-    (total,) = yield from sums.total(np.array([len(site.table)], np.float64))
-    return round(float(total))
 
 
 def pooled_structure(

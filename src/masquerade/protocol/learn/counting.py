@@ -34,6 +34,7 @@ from masquerade.crypto import (
     digits,
     from_bits,
     main_offset,
+    needed_bits,
     split_circuit,
     words,
 )
@@ -44,11 +45,12 @@ from masquerade.protocol.learn.shared_numbers import (
     RING,
     SIDES,
     SharedNumbers,
-    combined,
+    composed,
     dropped_digits,
     lifted,
     lowest_circuit,
     numbers_of,
+    plus,
     prepare_shared_numbers,
     stacked_digits,
     weighted_logarithms,
@@ -84,9 +86,7 @@ class SharedCounts:
         self.n_records = next(iter(codes.values())).size
         self._everything: NDArray[np.unsignedinteger] | None = None  # all combinations, if they are few
 
-    def answers(
-        self, calculator: Calculator, questions: Sequence[CountQuery], precision: Precision
-    ) -> Script[list[Elements]]:
+    def answers(self, calculator: Calculator, questions: Sequence[CountQuery]) -> Script[list[Elements]]:
         """Return our shares of the answers: our own counts, or of columns that several hold, joint ones."""
         if self.holder is None:
             yield from ()
@@ -100,7 +100,7 @@ class SharedCounts:
                 found.append((yield from calculator.joint(self, self.holder, question)))
             else:
                 found.append(self._added_up(self._everything, question))
-        return (yield from calculator.lifted(found, self.bits, precision))
+        return (yield from calculator.lifted(found, self.bits))
 
     def number(self, attributes: Sequence[str]) -> Codes:
         """Number the combinations of these attributes' values in our records."""
@@ -160,10 +160,8 @@ class Calculator(ABC):
         """Return our shares of the answer about columns that several hold."""
 
     @abstractmethod
-    def lifted(
-        self, found: Sequence[NDArray[np.unsignedinteger]], bits: int, precision: Precision
-    ) -> Script[list[Elements]]:
-        """Return our shares of joint answers below 2^`bits`, in the ring of logarithms."""
+    def lifted(self, found: Sequence[NDArray[np.unsignedinteger]], bits: int) -> Script[list[Elements]]:
+        """Return our shares of joint answers below 2^`bits`, in the ring of 64 bits."""
 
     @abstractmethod
     def read(self, circuit: Circuit, shares: Elements, bits: int) -> Script[Mapping[str, Bits]]:
@@ -177,10 +175,6 @@ class Calculator(ABC):
         """Return which of each column's shared numbers is the lowest, the first of equal ones; all learn that."""
         found = yield from self.read(lowest_circuit(64, len(shares)), shares, 64)
         return numbers_of(found["index"])
-
-    def plus(self, shares: Elements, number: int) -> Elements:
-        """Add a public number to shared ones: the first party does."""
-        return RING.add(shares, np.full_like(shares, number % RING.modulus)) if self.me == 0 else shares
 
     def uncertainties(self, tables: Sequence[Elements], precision: Precision) -> Script[list[Elements]]:
         """Return our shares of what each table's rows leave uncertain of its columns, in units of σ / 2^d.
@@ -216,11 +210,9 @@ class TwoParties(Calculator):
         cells = table[:-1, :-1].reshape([counts.sizes[name] for name in order])
         return cells.transpose([order.index(name) for name in question.attributes]).ravel()
 
-    def lifted(
-        self, found: Sequence[NDArray[np.unsignedinteger]], bits: int, precision: Precision
-    ) -> Script[list[Elements]]:
+    def lifted(self, found: Sequence[NDArray[np.unsignedinteger]], bits: int) -> Script[list[Elements]]:
         """Lift all counts into the ring at once, from the histogram's words."""
-        shares = yield from lifted(self._pair, np.concatenate(found), bits, precision.ring)
+        shares = yield from lifted(self._pair, np.concatenate(found), bits)
         return np.split(shares, np.cumsum([each.size for each in found])[:-1])
 
     def read(self, circuit: Circuit, shares: Elements, bits: int) -> Script[Mapping[str, Bits]]:
@@ -276,9 +268,7 @@ class ManySites(Calculator):
         cells = total.reshape([counts.sizes[name] for name in order])
         return cells.transpose([order.index(name) for name in question.attributes]).ravel()
 
-    def lifted(
-        self, found: Sequence[NDArray[np.unsignedinteger]], bits: int, precision: Precision
-    ) -> Script[list[Elements]]:
+    def lifted(self, found: Sequence[NDArray[np.unsignedinteger]], bits: int) -> Script[list[Elements]]:
         """Return them as they are: products are in the ring."""
         yield from ()
         return [each.astype(np.uint64) for each in found]
@@ -295,8 +285,6 @@ class ManySites(Calculator):
 
     def weighted_logarithms(self, shares: Elements, precision: Precision) -> Script[Elements]:
         """Find the parts in a circuit, evaluate the series by products, drop digits in a circuit, multiply."""
-        if precision.ring_bits != RING.bits:
-            raise ParameterError(f"logarithms of n sites take a ring of {RING.bits} bits")
         number = yield from self._summed(shares, precision.bits)
         inputs = {SIDES[0]: number, SIDES[1]: np.zeros_like(number)}
         bits = yield from self._shared.bits.evaluate_shares(split_circuit(precision.bits), inputs, "split")
@@ -305,18 +293,12 @@ class ManySites(Calculator):
         for at, coefficient in enumerate(precision.coefficients):
             if at:
                 power = (yield from self._shared.products(epsilon, power[:, None]))[:, 0]
-            series = RING.add(series, combined(power[None, :], [coefficient], RING))
-        logs = self.plus(RING.add(main, series), main_offset(precision))
+            series = RING.add(series, RING.multiply(power, np.full_like(power, coefficient % RING.modulus)))
+        logs = plus(self.me, RING.add(main, series), main_offset(precision))
         if dropped := dropped_digits(precision):
-            logs = yield from self._halved(logs, dropped)
+            kept = (yield from self._summed(logs, 64))[dropped:]
+            logs = composed((yield from self._shared.from_digits(kept)), signed=True)
         return (yield from self._shared.products(shares, logs[:, None]))[:, 0]
-
-    def _halved(self, shares: Elements, times: int) -> Script[Elements]:
-        """Return our shares of shared numbers divided by 2^`times` and rounded down."""
-        bits = (yield from self._summed(shares, 64))[times:]
-        weights = [1 << place for place in range(len(bits))]
-        weights[-1] = -weights[-1]  # two's complement
-        return combined((yield from self._shared.from_digits(bits)), weights, RING)
 
     def _summed(self, shares: Elements, bits: int) -> Script[Bits]:
         """Return our XOR shares of the lowest digits of shared numbers, [digits, numbers]."""
@@ -345,7 +327,6 @@ def _sum_circuit(n_parties: int, bits: int) -> Circuit:
 # What methods that count values have in common: a party's side of the counts, and how exact logarithms can
 # be.
 
-_RING_BITS = 64
 _TERMS = (3, 2)  # as many as fit the ring
 
 
@@ -407,4 +388,4 @@ def _reaches(bits: int, widest: int) -> Circuit:
 @cache
 def _widest(terms: int) -> int:
     """Return how many bits counts may have for logarithms of `terms` terms."""
-    return max(n for n in range(2, 30) if Precision(n, terms, narrow=True).needed_bits <= _RING_BITS)
+    return max(n for n in range(2, 30) if needed_bits(n, terms) <= RING.bits)

@@ -58,7 +58,7 @@ from masquerade.protocol.learn.linear import (
 )
 from masquerade.protocol.learn.method import SURVIVAL, LearningMethod
 from masquerade.protocol.learn.models import Cells, Model, NotAModel, concordant_pairs
-from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers, combined, prepare_shared_numbers
+from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers, composed, prepare_shared_numbers
 from masquerade.protocol.learn.site import Site, durations_of, events_of
 from masquerade.protocol.learn.sums import Aggregation, Alone, Openings, largest, prepare_aggregation
 from masquerade.protocol.providers.shared_counts import SharedBits
@@ -520,7 +520,7 @@ class _Fit:
         places, p = self.places, len(at)
         weights, with_one, with_two = self.records.sums(self._weights(at), self.deaths)
         bits = yield from self._reciprocals(weights)
-        exact = combined(bits, [1 << place for place in range(len(bits))], RING)
+        exact = composed(bits)
         hazards = RING.multiply(exact[self.deaths.firsts], self.deaths.counts.astype(np.uint64))
 
         # Squares of means over all deaths fit the ring if means have half of the digits that it has to spare.
@@ -588,12 +588,12 @@ class _Fit:
         places, p = self.places, len(at)
         weights, with_one, with_two = self.records.sums(self._weights(at), self.deaths)
         bits = yield from self._reciprocals(weights)
-        exact = combined(bits, [1 << place for place in range(len(bits))], RING)
+        exact = composed(bits)
         means = yield from self.shared.products(exact, _fixed(with_one, places.sums))
         expected = RING.total(means)
 
         below = places.reciprocals - places.bound - _ROUGH_RECIPROCALS
-        rough = combined(bits[below:], [1 << place for place in range(len(bits) - below)], RING)
+        rough = composed(bits[below:])
         rows = _fixed(np.column_stack([with_one, with_two]), places.rough_sums - places.bound)
         products = yield from self.shared.products(rough, rows)
         squares = yield from self.shared.gram(products[:, :p])

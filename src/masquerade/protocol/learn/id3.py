@@ -79,7 +79,7 @@ def decision_tree(
         if not level:
             break
         questions = [CountQuery((target,), node.path) for node in level]
-        shares = yield from counts.answers(calculator, questions, precision)
+        shares = yield from counts.answers(calculator, questions)
         parents = [above.get(id(node), own) for node, own in zip(level, shares, strict=True)]
         yield from _label(calculator, level, shares, parents, counts.bits, always=depth == len(attributes))
         opened = [(node, own) for node, own in zip(level, shares, strict=True) if node.label is None]
@@ -126,9 +126,7 @@ def _choose(
     questions = [
         CountQuery((name, target), node.path) for node, names in zip(nodes, left, strict=True) for name in names
     ]
-    tables = [
-        each.reshape(-1, counts.sizes[target]) for each in (yield from counts.answers(calculator, questions, precision))
-    ]
+    tables = [each.reshape(-1, counts.sizes[target]) for each in (yield from counts.answers(calculator, questions))]
     scores = yield from calculator.uncertainties(tables, precision)
     chosen = yield from calculator.lowest(np.array(scores, np.uint64).reshape(len(nodes), -1).T)
     for node, names, index in zip(nodes, left, chosen, strict=True):
@@ -285,18 +283,18 @@ def pooled_tree(
         tables = {
             name: pair_counts(codes[name][rows], codes[target][rows], sizes[name], sizes[target]) for name in left
         }
-        node.attribute = min(left, key=lambda name: _uncertain(tables[name], precision))
+        # What the values leave uncertain of the class, scaled as the protocol scales it.
+        uncertain = {
+            name: plain_weighted_logarithms(table.sum(axis=1), precision).sum()
+            - plain_weighted_logarithms(table.ravel(), precision).sum()
+            for name, table in tables.items()
+        }
+        node.attribute = min(left, key=uncertain.__getitem__)
         for value in range(sizes[node.attribute]):
             child = DecisionNode((*node.path, (node.attribute, value)))
             node.children.append(child)
             waiting.append((child, rows[codes[node.attribute][rows] == value], classes))
     return root
-
-
-def _uncertain(table: Codes, precision: Precision) -> int:
-    """Return what the values leave uncertain of the class, scaled as the protocol scales it."""
-    rows = plain_weighted_logarithms(table.sum(axis=1), precision).sum()
-    return int(rows - plain_weighted_logarithms(table.ravel(), precision).sum())
 
 
 # --- the method ---------------------------------------------------------------------------------------------
@@ -360,7 +358,7 @@ class Id3(LearningMethod):
         questions = [
             CountQuery((target,), tuple((name, place[name][value]) for name, value in path)) for path, _ in model.leaves
         ]
-        shares = yield from counted.answers(calculator, questions, precision_for(site.most_bits, None))
+        shares = yield from counted.answers(calculator, questions)
         right = [own[place[target][label]] for own, (_, label) in zip(shares, model.leaves, strict=True)]
         return COUNTS.total(np.array(right, np.uint64)).reshape(1)
 

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from masquerade.arrangement import Arrangement
 from masquerade.crypto import Elements
-from masquerade.engine import distinct_values, pair_counts
-from masquerade.errors import AnswerIsNo, DataError, ParameterError, PeerBrokeProtocol
+from masquerade.engine import pair_counts
+from masquerade.errors import AnswerIsNo, DataError, PeerBrokeProtocol
 from masquerade.forms import number, parameter
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.contract import Contract
@@ -40,7 +40,7 @@ from masquerade.protocol.learn.inference import (
     inference_rows,
 )
 from masquerade.protocol.learn.method import LearningMethod
-from masquerade.protocol.learn.models import Cells, Classifier, Model, NotAModel, Numbers, Texts
+from masquerade.protocol.learn.models import Cells, Classifier, Model, NotAModel, Numbers, Texts, known_categories
 from masquerade.protocol.learn.site import Site
 from masquerade.protocol.learn.sums import AddsUp, Alone, prepare_aggregation
 
@@ -280,7 +280,9 @@ class _Fit:
             at = yield from self._agreed(self.progress.at)
         value, gradient, hessian = yield from self._at(at)
         if not at.any() and not self.loss.penalised:
-            self._refuse_one_sided(gradient)
+            of_second = self.moments.n / 2 - gradient[-1]  # half of Σ y is −gradient, and n = second + first
+            # Σ over the second class of z is half of Σ z·y, as Σ z is 0.
+            refuse_one_sided(self.determined, self.moments, -gradient[:-1], of_second, events=False)
         before = None
         for step in range(1, _MOST_STEPS + 1):
             direction = -np.asarray(np.linalg.lstsq(hessian, gradient, rcond=_DEPENDENT)[0], np.float64)
@@ -302,12 +304,6 @@ class _Fit:
                     break
             at, (value, gradient, hessian) = ahead, found
         raise AnswerIsNo(f"the coefficients do not settle in {_MOST_STEPS} steps; set ridge")
-
-    def _refuse_one_sided(self, gradient: Numbers) -> None:
-        """AnswerIsNo if all records of a category have one class; the gradient is that at coefficients 0."""
-        of_second = self.moments.n / 2 - gradient[-1]  # half of Σ y is −gradient, and n = second + first
-        # Σ over the second class of z is half of Σ z·y, as Σ z is 0.
-        refuse_one_sided(self.determined, self.moments, -gradient[:-1], of_second, events=False)
 
     def _grows(self, direction: Numbers) -> AnswerIsNo:
         return self.determined.grows(direction[:-1], "they tell the classes of some records apart perfectly")
@@ -457,16 +453,13 @@ class LogisticModel(LinearClassifier):
         return {**inference_by_attribute(others), "intercept_statistics": intercept.inference.as_json()}
 
 
-class SupportVectorModel(LinearClassifier):
-    """A linear support vector machine: the sum is the distance from the margin's middle."""
-
-
 def weighted_sum(coefficients: Mapping[str, Coefficient], cells: Cells) -> Numbers:
     """Return each record's sum of attributes times coefficients, or of its categories' coefficients."""
     total = np.zeros(len(next(iter(cells.values()))) if cells else 1)
     for name, coefficient in coefficients.items():
         if isinstance(coefficient, dict):
-            total = total + _of_categories(name, coefficient, cells[name])
+            values, places = known_categories(name, cells[name], coefficient)
+            total = total + np.array([coefficient[value] for value in values], np.float64)[places]
         else:
             total = total + coefficient * np.asarray(cells[name], np.float64)
     return total
@@ -474,9 +467,11 @@ def weighted_sum(coefficients: Mapping[str, Coefficient], cells: Cells) -> Numbe
 
 def read_coefficients(written: Any) -> Mapping[str, Coefficient]:
     """Return coefficients by attribute; NotAModel if these are none."""
-    if not isinstance(written, dict) or not all(map(_is_coefficient, written.values())):
-        raise NotAModel("its coefficients are no numbers by attribute")
-    return written
+    if isinstance(written, dict):
+        by_value = (each.values() if isinstance(each, dict) else (each,) for each in written.values())
+        if all(is_number(number) for numbers in by_value for number in numbers):
+            return written
+    raise NotAModel("its coefficients are no numbers by attribute")
 
 
 def read_errors(written: Mapping[str, Any], coefficients: Mapping[str, Coefficient]) -> Mapping[str, Coefficient]:
@@ -490,20 +485,6 @@ def read_errors(written: Mapping[str, Any], coefficients: Mapping[str, Coefficie
 def is_number(value: Any) -> bool:
     """Return whether a value that was read is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
-def _of_categories(name: str, coefficients: dict[str, float], column: Any) -> Numbers:
-    values, places = distinct_values(np.asarray(column, object).astype(str))
-    for value in values:
-        if value not in coefficients:
-            known = ", ".join(f'"{each}"' for each in list(coefficients)[:10])
-            text = f'attribute {name}: "{value}" is none of the categories that the model knows'
-            raise ParameterError(f"{text}: {known}")
-    return np.array([coefficients[value] for value in values], np.float64)[places]
-
-
-def _is_coefficient(value: Any) -> bool:
-    return all(map(is_number, value.values())) if isinstance(value, dict) else is_number(value)
 
 
 # --- the methods --------------------------------------------------------------------------------------------
@@ -610,7 +591,7 @@ class SupportVectors(LinearMethod):
 
     name = "svm"
     summary = "a linear support vector machine; n sites learn the sums of each step, and no summand"
-    learns = SupportVectorModel
+    learns = LinearClassifier
 
     nu: float = parameter(number(0, open_low=True), 1.0, help="the weight of records on the wrong side of the margin")
 

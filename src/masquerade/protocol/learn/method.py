@@ -155,7 +155,11 @@ class LearningMethod(SessionMethod):
         for at, part in enumerate(proposal.parts):
             yield Problem(f"{self.name} learns a model, of which {part.model} says nothing", key=("privacy", at))
         if isinstance(proposal, LearningProposal):
-            yield from self._refused_arrangement(proposal)
+            where = proposal.arrangement
+            if where is not None and where not in self.arrangements:
+                (possible,) = self.arrangements
+                text = f"{self.name} needs parties that hold {ARRANGEMENTS[possible].columns}; these hold "
+                yield Problem(text + ARRANGEMENTS[where].columns, key=("name",))
             if proposal.roles is not None:
                 yield from self.refused_roles(proposal.roles)
             if proposal.fills_means and self.takes == "values":
@@ -180,14 +184,6 @@ class LearningMethod(SessionMethod):
         elif 0 < n_parties <= fewest(n_parties):
             text = f"of {n_parties} parties {fewest(n_parties)} must be left, so that none may drop out"
             yield Problem(f'{text}; use "stop"', key=("drop_out",))
-
-    def _refused_arrangement(self, proposal: LearningProposal) -> Iterator[Problem]:
-        """Yield what it has against who holds what."""
-        where = proposal.arrangement
-        if where is not None and where not in self.arrangements:
-            (possible,) = self.arrangements
-            text = f"{self.name} needs parties that hold {ARRANGEMENTS[possible].columns}; these hold "
-            yield Problem(text + ARRANGEMENTS[where].columns, key=("name",))
 
     def party(self, participant: Participant) -> Script[int]:
         """Align, agree on values, learn, hand in. Return how many records this party had in the session."""
@@ -316,11 +312,13 @@ class LearningMethod(SessionMethod):
         ]
         if listed:
             told.append(f"{others}: the values that occur in {', '.join(listed)}, unless a taxonomy lists them")
+        text = f"if {party} drops out: the others go on, and sums with and without it tell nearly what it had added"
+        lost = [text] if self.drop_out == "go-on" else []
         judged = "the sums over all parties of how the model does on their records"
         return Disclosure(
             columns=(),
             class_column=None,
-            peers_learn=(*told, *self.tells(contract, party), *self._tells_of_drop_out(party)),
+            peers_learn=(*told, *self.tells(contract, party), *lost),
             figures={
                 "metrics": f"to the coordinator: {judged}" if self.evaluate else "none",
                 "seconds": "to the coordinator: how long alignment and protocol took here",
@@ -333,10 +331,6 @@ class LearningMethod(SessionMethod):
             ),
             protocol={"normalize": contract.normalize} if contract.arrangement == "vertical" else {},
         )
-
-    def _tells_of_drop_out(self, party: str) -> Iterator[str]:
-        if self.drop_out == "go-on":
-            yield f"if {party} drops out: the others go on, and sums with and without it tell nearly what it had added"
 
     def categories(self, contract: Contract, known: Schema) -> list[str]:
         """Return the columns with categories, the class last."""

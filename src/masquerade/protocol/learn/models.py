@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import isclose
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine import distinct_values
+from masquerade.errors import ParameterError
 
 Texts = NDArray[np.object_]
 Numbers = NDArray[np.float64]
@@ -76,6 +77,17 @@ def unseen_in(cells: Cells, known: Mapping[str, Sequence[str]]) -> Unseen:
         if strange.any():
             found[name] = strange[places]
     return found
+
+
+def known_categories(name: str, column: Any, known: Collection[str]) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+    """Return an attribute's different values, and each record's among them; ParameterError if one is not known."""
+    values, places = distinct_values(np.asarray(column, object).astype(str))
+    for value in values:
+        if value not in known:
+            some = ", ".join(f'"{each}"' for each in list(known)[:10])
+            text = f'attribute {name}: "{value}" is none of the categories that the model knows'
+            raise ParameterError(f"{text}: {some}")
+    return values, places
 
 
 def alike(one: Any, other: Any, rounding: float = _ROUNDING) -> bool:

@@ -166,7 +166,7 @@ def _(model: LogisticModel, cells: Cells, asked: Asked) -> Columns:
 
 @predictions.register
 def _(model: CoxSurvival, cells: Cells, asked: Asked) -> Columns:
-    times = _times(model.baseline, asked)
+    times = asked.times or usual_times(model.baseline)
     return {"risk": model.risks(cells), **_curves(times, model.survival(cells, times))}
 
 
@@ -185,7 +185,7 @@ def _(model: MappedSvm, cells: Cells, asked: Asked) -> Columns:
 
 @predictions.register
 def _(model: MappedCox, cells: Cells, asked: Asked) -> Columns:
-    key, times = _key(asked), _times(model.baseline, asked)
+    key, times = _key(asked), asked.times or usual_times(model.baseline)
     here, x = replace(model, projection=key.projection), key.design(cells)
     return {"risk": here.risks(x), **_curves(times, here.survival(x, times))}
 
@@ -200,10 +200,6 @@ def _probabilities(classes: Sequence[str], chances: Numbers) -> Columns:
     """Return a column for each class; of two classes, for the second alone."""
     shown = range(1 if len(classes) == 2 else 0, len(classes))
     return {f"probability_of_{classes[at]}": chances[:, at] for at in shown}
-
-
-def _times(baseline: Sequence[tuple[float, float]], asked: Asked) -> tuple[float, ...]:
-    return asked.times or usual_times(baseline)
 
 
 def _curves(times: Sequence[float], shares: Numbers) -> Columns:

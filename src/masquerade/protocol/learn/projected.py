@@ -244,7 +244,7 @@ class MappedMethod(LearningMethod):
         yield f"the coordinator and any other party together: most of {party}'s records, where values are whole"
 
     def _terms(self) -> ProjectionTerms:
-        return ProjectionTerms(self.dimensions, self.kernel, None, self.candidates)
+        return ProjectionTerms(self.dimensions, self.kernel, self.candidates)
 
 
 @dataclass(frozen=True)

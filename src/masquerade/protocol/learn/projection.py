@@ -26,11 +26,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine import distinct_values
 from masquerade.errors import AnswerIsNo, DataError, ParameterError, PeerBrokeProtocol, Problem
 from masquerade.forms import read_json
 from masquerade.net import Message, Receive, Script, Send
-from masquerade.protocol.learn.models import Cells, area_under_curve, concordance
+from masquerade.protocol.learn.models import Cells, area_under_curve, concordance, known_categories
 from masquerade.protocol.learn.sums import Aggregation, largest, smallest, tossed
 from masquerade.protocol.providers.shared_counts import SharedBits
 
@@ -300,7 +299,6 @@ class ProjectionTerms:
 
     dimensions: int | None = None
     kernel: Kernel = "linear"
-    width: float | None = None  # of the Gaussian kernel; None: 1 / number of attributes
     candidates: int = 1
 
     def rows(self, n_attributes: int) -> int:
@@ -362,9 +360,8 @@ def agree_on_projection(
     coins = []
     for number in range(terms.candidates):
         coins.append((yield from tossed(me, parties, b"%d\0" % number + purpose)))
-    width = 1.0 / n if terms.width is None else terms.width
     projections = [
-        Projection(random_matrix(coin, rows, n), totals[n:] / counts, low, high, terms.kernel, width) for coin in coins
+        Projection(random_matrix(coin, rows, n), totals[n:] / counts, low, high, terms.kernel, 1 / n) for coin in coins
     ]
     if len(projections) == 1:
         return projections[0]
@@ -465,11 +462,6 @@ class SiteKey:
             if name not in self.values:
                 columns.append(np.asarray(cells[name], np.float64))
                 continue
-            found, places = distinct_values(np.asarray(cells[name], object).astype(str))
-            for value in found:
-                if value not in self.values[name]:
-                    known = ", ".join(f'"{each}"' for each in self.values[name][:10])
-                    text = f'attribute {name}: "{value}" is none of the categories that the model knows'
-                    raise ParameterError(f"{text}: {known}")
+            found, places = known_categories(name, cells[name], self.values[name])
             columns += [(found == value)[places].astype(np.float64) for value in self.values[name][1:]]
         return np.column_stack(columns)

@@ -42,14 +42,14 @@ from masquerade.crypto import (
     words,
 )
 from masquerade.net import Message, Receive, Script, Send
-from masquerade.protocol.pairs import Pair, blaming, read_outputs, set_up_pairs, shared_outputs
+from masquerade.protocol.pairs import Pair, blaming, set_up_pairs, shared_outputs
 from masquerade.protocol.providers import shared_counts
 from masquerade.protocol.providers.shared_counts import SharedBits
 
 # --- arithmetic ---------------------------------------------------------------------------------------------
 # What two parties compute on additive shares: products, polynomials, digits, and division by powers of two.
 #
-# The shares are of the integers modulo 2^w. Each function is one party's part, called by both in the same
+# The shares are of the integers modulo 2^w, w = 64. Each function is one party's part, called by both in the same
 # order; `pair` knows which of the two this is. Party 0 sends in all transfers. Everything is batched: an
 # array costs as many rounds as one number.
 #
@@ -58,10 +58,10 @@ from masquerade.protocol.providers.shared_counts import SharedBits
 #     from_digits      two messages; one transfer a digit
 #     halved           a garbled circuit of w ANDs and w − d transfers, to drop d digits
 #     lifted           a garbled circuit of n ANDs and n transfers, for numbers of n digits
-#     lowest           a garbled circuit of about 3w ANDs a number
 #
 # All are secure against a party that follows the protocol and wants to know more.
 
+RING = PowerOfTwo(64)
 SIDES = ("one", "other")  # the inputs of a circuit that are party 0's and party 1's share
 
 
@@ -77,30 +77,30 @@ class ProductsMasked(Message, tag="learn-products", frozen=True):
     data: bytes
 
 
-def cross_products(pair: Pair, ours: Elements, ring: PowerOfTwo, places: int | None = None) -> Script[Elements]:
+def cross_products(pair: Pair, ours: Elements, places: int | None = None) -> Script[Elements]:
     """Return our shares of the products of our numbers with the peer's, in order; party 1's have `places` digits."""
     if pair.me == 0:
         asked = yield Receive(pair.peer, FactorsHidden)
         with blaming(pair.peer):
-            shares, answer = ProductSender(pair.sender, ring, places).multiply(asked.columns, ours)
+            shares, answer = ProductSender(pair.sender, RING, places).multiply(asked.columns, ours)
         yield Send((pair.peer,), ProductsMasked(answer))
         return shares
-    receiver = ProductReceiver(pair.receiver, ring, places)
+    receiver = ProductReceiver(pair.receiver, RING, places)
     yield Send((pair.peer,), FactorsHidden(receiver.ask(ours)))
     answered = yield Receive(pair.peer, ProductsMasked)
     with blaming(pair.peer):
         return receiver.multiply(answered.data)
 
 
-def multiplied(pair: Pair, x: Elements, y: Elements, ring: PowerOfTwo) -> Script[Elements]:
+def multiplied(pair: Pair, x: Elements, y: Elements) -> Script[Elements]:
     """Return our shares of the products of shared numbers."""
     # (x₀ + x₁)(y₀ + y₁): party 0 multiplies x₀ and y₀ with party 1's y₁ and x₁.
     ours = np.concatenate((x, y) if pair.me == 0 else (y, x))
-    crossed = yield from cross_products(pair, ours, ring)
-    return ring.add(ring.multiply(x, y), ring.total(crossed.reshape(2, -1)))
+    crossed = yield from cross_products(pair, ours)
+    return RING.add(RING.multiply(x, y), RING.total(crossed.reshape(2, -1)))
 
 
-def evaluated(pair: Pair, ours: Sequence[Elements] | Elements, degree: int, ring: PowerOfTwo) -> Script[Elements]:
+def evaluated(pair: Pair, ours: Sequence[Elements] | Elements, degree: int) -> Script[Elements]:
     """Return our shares of Q(y): party 0 gives the coefficients of each Q, the constant one first; party 1 each y.
 
     Oblivious polynomial evaluation. Each power of y is party 1's own, each coefficient party 0's, so that Q(y) is a sum
@@ -108,52 +108,37 @@ def evaluated(pair: Pair, ours: Sequence[Elements] | Elements, degree: int, ring
     """
     if pair.me == 0:
         constant, *others = ours
-        crossed = yield from cross_products(pair, np.concatenate(others), ring)
-        return ring.add(ring.total(crossed.reshape(degree, -1)), constant)
+        crossed = yield from cross_products(pair, np.concatenate(others))
+        return RING.add(RING.total(crossed.reshape(degree, -1)), constant)
     y = np.asarray(ours)
     powers = [y]
     for _ in range(degree - 1):
-        powers.append(ring.multiply(powers[-1], y))
-    crossed = yield from cross_products(pair, np.concatenate(powers), ring)
-    return ring.total(crossed.reshape(degree, -1))
+        powers.append(RING.multiply(powers[-1], y))
+    crossed = yield from cross_products(pair, np.concatenate(powers))
+    return RING.total(crossed.reshape(degree, -1))
 
 
-def from_digits(pair: Pair, bits: Bits, ring: PowerOfTwo) -> Script[Elements]:
+def from_digits(pair: Pair, bits: Bits) -> Script[Elements]:
     """Return our shares of binary digits of which we hold XOR shares, in the same shape."""
     ours = bits.astype(np.uint64)
     # b₀ ⊕ b₁ = b₀ + b₁ − 2·b₀·b₁
-    crossed = yield from cross_products(pair, ours.ravel(), ring, places=1)
-    return ring.subtract(ours, ring.add(crossed, crossed).reshape(ours.shape))
+    crossed = yield from cross_products(pair, ours.ravel(), places=1)
+    return RING.subtract(ours, RING.add(crossed, crossed).reshape(ours.shape))
 
 
-def halved(pair: Pair, shares: Elements, times: int, ring: PowerOfTwo) -> Script[Elements]:
+def halved(pair: Pair, shares: Elements, times: int) -> Script[Elements]:
     """Return our shares of shared numbers divided by 2^`times` and rounded down; exact, also of negative ones."""
     found = yield from shared_outputs(
-        pair, _quotient_circuit(ring.bits, times), len(shares), {SIDES[pair.me]: digits(shares, ring.bits)}
+        pair, _quotient_circuit(RING.bits, times), len(shares), {SIDES[pair.me]: digits(shares, RING.bits)}
     )
-    places = yield from from_digits(pair, found["quotient"], ring)
-    weights = [1 << place for place in range(len(places))]
-    weights[-1] = -weights[-1]  # two's complement
-    return combined(places, weights, ring)
+    return composed((yield from from_digits(pair, found["quotient"])), signed=True)
 
 
-def lowest(pair: Pair, shares: Elements, ring: PowerOfTwo) -> Script[NDArray[np.int64]]:
-    """Return which of the shared numbers of each column is the lowest, the first of equal ones.
-
-    Both parties learn these indices alone.
-    """
-    n_numbers, n_columns = shares.shape
-    inputs = {SIDES[pair.me]: stacked_digits(shares, ring.bits)}
-    found = yield from read_outputs(pair, lowest_circuit(ring.bits, n_numbers), n_columns, inputs)
-    return numbers_of(found["index"])
-
-
-def lifted(pair: Pair, shares: NDArray[np.unsignedinteger], bits: int, ring: PowerOfTwo) -> Script[Elements]:
+def lifted(pair: Pair, shares: NDArray[np.unsignedinteger], bits: int) -> Script[Elements]:
     """Return our shares, in the ring, of numbers below 2^`bits` that are shared modulo a smaller power of two."""
     own = digits(shares.ravel().astype(np.uint64), bits)
     found = yield from shared_outputs(pair, _quotient_circuit(bits, 0), shares.size, {SIDES[pair.me]: own})
-    places = yield from from_digits(pair, found["quotient"], ring)
-    return combined(places, [1 << place for place in range(bits)], ring).reshape(shares.shape)
+    return composed((yield from from_digits(pair, found["quotient"]))).reshape(shares.shape)
 
 
 def stacked_digits(numbers: Elements, bits: int) -> Bits:
@@ -167,15 +152,17 @@ def numbers_of(bits: Bits) -> NDArray[np.int64]:
     return (1 << np.arange(len(bits), dtype=np.int64)) @ bits.astype(np.int64)
 
 
-def combined(rows: Elements, weights: Sequence[int], ring: PowerOfTwo) -> Elements:
-    """Add up the rows, each times its public weight."""
-    factors = np.array([weight % ring.modulus for weight in weights], np.uint64)
-    return ring.total(ring.multiply(rows, factors.reshape(-1, *[1] * (rows.ndim - 1))))
+def composed(places: Elements, *, signed: bool = False) -> Elements:
+    """Return our shares of numbers, in two's complement if `signed`, from those of their digits, a row a place."""
+    weights = [1 << place for place in range(len(places))]
+    if signed:
+        weights[-1] = RING.modulus - weights[-1]
+    return RING.total(RING.multiply(places, np.array(weights, np.uint64).reshape(-1, *[1] * (places.ndim - 1))))
 
 
-def plus_public(pair: Pair, shares: Elements, number: int, ring: PowerOfTwo) -> Elements:
-    """Add a public number to shared ones: party 0 does."""
-    return ring.add(shares, np.full_like(shares, number % ring.modulus)) if pair.me == 0 else shares
+def plus(me: int, shares: Elements, number: int) -> Elements:
+    """Add a public number to shared ones: the first party does."""
+    return RING.add(shares, np.full_like(shares, number % RING.modulus)) if me == 0 else shares
 
 
 @cache
@@ -214,13 +201,12 @@ def lowest_circuit(bits: int, n_numbers: int) -> Circuit:
 
 def logarithms(pair: Pair, shares: Elements, precision: Precision) -> Script[Elements]:
     """Return our shares of σ · ln x; σ is the precision's scale. Of 0 it is anything."""
-    ring = precision.ring
     ours = {SIDES[pair.me]: digits(shares, precision.bits)}
     split = yield from shared_outputs(pair, split_circuit(precision.bits), len(shares), ours)
-    main, epsilon = from_bits(precision, (yield from from_digits(pair, split["split"], ring)))
+    main, epsilon = from_bits(precision, (yield from from_digits(pair, split["split"])))
     polynomial = shifted_coefficients(precision, epsilon) if pair.me == 0 else epsilon
-    series = yield from evaluated(pair, polynomial, precision.terms, ring)
-    return plus_public(pair, ring.add(main, series), main_offset(precision), ring)
+    series = yield from evaluated(pair, polynomial, precision.terms)
+    return plus(pair.me, RING.add(main, series), main_offset(precision))
 
 
 def weighted_logarithms(pair: Pair, shares: Elements, precision: Precision) -> Script[Elements]:
@@ -230,8 +216,8 @@ def weighted_logarithms(pair: Pair, shares: Elements, precision: Precision) -> S
     """
     logs = yield from logarithms(pair, shares, precision)
     if dropped := dropped_digits(precision):
-        logs = yield from halved(pair, logs, dropped, precision.ring)
-    return (yield from multiplied(pair, shares, logs, precision.ring))
+        logs = yield from halved(pair, logs, dropped)
+    return (yield from multiplied(pair, shares, logs))
 
 
 def plain_weighted_logarithms(numbers: NDArray[np.int64], precision: Precision) -> NDArray[np.int64]:
@@ -243,12 +229,10 @@ def plain_weighted_logarithms(numbers: NDArray[np.int64], precision: Precision) 
 def dropped_digits(precision: Precision) -> int:
     """Return how many digits of a scaled logarithm must go, so that it still fits when multiplied by its number."""
     needed = precision.bits + precision.scale.bit_length() + precision.bits.bit_length() + 1
-    return max(0, needed - precision.ring_bits)
+    return max(0, needed - RING.bits)
 
 
 # --- shared numbers -----------------------------------------------------------------------------------------
-
-RING = PowerOfTwo(64)
 
 _MESSAGE_BYTES = 1 << 22  # about as long is a message of products
 
@@ -340,10 +324,7 @@ class SharedNumbers:
         inputs = {f"provider {number}": self.bits.share(number, own) for number in range(len(self.parties))}
         circuit = _sum_circuit(len(self.parties), 0, width)
         bits = yield from self.bits.evaluate_shares(circuit, inputs, "sum")
-        places = yield from self.from_digits(bits)
-        weights = [1 << place for place in range(width)]
-        weights[-1] = -weights[-1]  # two's complement
-        return combined(places, weights, RING).reshape(numbers.shape)
+        return composed((yield from self.from_digits(bits)), signed=True).reshape(numbers.shape)
 
     def opened(self, numbers: Elements, dropped: int) -> Script[NDArray[np.int64]]:
         """Return shared numbers divided by 2^`dropped` and rounded down, which all sites learn, and no more digits."""

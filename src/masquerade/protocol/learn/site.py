@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
@@ -158,12 +159,8 @@ def agree_on_values(me: int, parties: tuple[str, ...], table: Table, names: Iter
     for name in others:
         heard = yield Receive(name, ColumnValues)
         told[name], bits, has_gaps = heard.values, max(bits, heard.bits), has_gaps or heard.has_gaps
-    joined = {column: _union(column, told, table) for column in dict.fromkeys(_all(told))}
+    joined = {column: _union(column, told, table) for column in dict.fromkeys(chain.from_iterable(told.values()))}
     return AgreedValues(joined, bits, has_gaps)
-
-
-def _all(told: Mapping[str, Values]) -> Iterable[str]:
-    return (column for values in told.values() for column in values)
 
 
 def _union(column: str, told: Mapping[str, Values], table: Table) -> tuple[str, ...]:
@@ -177,16 +174,11 @@ def _union(column: str, told: Mapping[str, Values], table: Table) -> tuple[str, 
         return first
     if column in table.schema and table.schema[column].taxonomy not in (None, FLAT):
         raise DataError(f"attribute {column}: {' and '.join(lists)} have different taxonomies; use the same")
-    return tuple(sorted({value for values in lists.values() for value in values}, key=_order(lists)))
-
-
-def _order(lists: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
+    everything = {value for values in lists.values() for value in values}
     try:
-        for values in lists.values():
-            list(map(float, values))
+        return tuple(sorted(everything, key=lambda value: (float(value), value)))
     except ValueError:
-        return str
-    return lambda value: (float(value), value)
+        return tuple(sorted(everything))
 
 
 # --- site ---------------------------------------------------------------------------------------------------
