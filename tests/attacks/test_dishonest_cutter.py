@@ -8,14 +8,13 @@ bank has attributes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 import masquerade as mq
-from attacks.test_dishonest_winner import FLU, HIV, MODELS, OTHERS, PEOPLE, SMITH, Question, table
+from attacks.test_dishonest_winner import FLU, HIV, MODELS, OTHERS, PEOPLE, SMITH, DishonestBank, Question, table
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.protocol.mondrian.checks import CutChecks
@@ -24,12 +23,8 @@ from protocol.party_scripts import party_script
 from protocol.test_joint_mondrian import contract_of
 
 
-class DishonestBank:
+class DishonestCutter(DishonestBank):
     """Asks about parts of its choosing, one question for each bid, and always withdraws."""
-
-    def __init__(self, questions: Sequence[Question]) -> None:
-        self.questions = list(questions)
-        self.told: list[bool] = []
 
     def play(self, monkeypatch: pytest.MonkeyPatch, requirement: mq.Requirement, disease: str) -> None:
         """Against the real clinic, until it is stopped or out of cuts to offer."""
@@ -68,7 +63,7 @@ def answers(
     monkeypatch: pytest.MonkeyPatch, requirement: mq.Requirement, disease: str, *questions: Question
 ) -> list[bool]:
     """What the bank is told before it is stopped: an answer more than it has attributes."""
-    bank = DishonestBank(questions)
+    bank = DishonestCutter(questions)
     with pytest.raises(PeerBrokeProtocol, match="more cuts of a group than it has attributes, 2") as caught:
         bank.play(monkeypatch, requirement, disease)
     assert caught.value.peer == "bank"

@@ -8,20 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from crypto.two_parties import looks_random, set_up
+from crypto.two_parties import NARROW, Transfers, looks_random
 from examples import examples
 from homes import home
-from masquerade.crypto import Orderer, Owner, TransferReceiver, TransferSender, Words, batches, depth_for, stages_of
+from masquerade.crypto import Orderer, Owner, Words, batches, depth_for, stages_of
 from masquerade.crypto.oblivious_permutation import Order, rearranged, switches
 from masquerade.errors import BadMessage, ParameterError
-
-NARROW = np.dtype(np.uint16)
-Transfers = tuple[TransferSender, TransferReceiver]
-
-
-@pytest.fixture(scope="module")
-def transfers() -> Transfers:
-    return set_up()
 
 
 def passed_through(order: Order) -> Order:

@@ -6,19 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from crypto.two_parties import looks_random, set_up
+from crypto.two_parties import Transfers, looks_random, set_up
 from examples import examples
-from masquerade.crypto import PowerOfTwo, ProductReceiver, ProductSender, TransferReceiver, TransferSender
+from masquerade.crypto import PowerOfTwo, ProductReceiver, ProductSender
 from masquerade.crypto.transfer_extension import message_bytes
 from masquerade.errors import BadMessage, ParameterError
 
-Pair = tuple[TransferSender, TransferReceiver]
 RINGS = [PowerOfTwo(1), PowerOfTwo(20), PowerOfTwo(64)]
-
-
-@pytest.fixture(scope="module")
-def pair() -> Pair:
-    return set_up()
 
 
 @st.composite
@@ -32,9 +26,9 @@ def factors(draw: st.DrawFn) -> tuple[PowerOfTwo, int | None, list[int], list[in
 
 @settings(max_examples=examples(40), deadline=None)
 @given(factors())
-def test_products(pair: Pair, case: tuple[PowerOfTwo, int | None, list[int], list[int]]) -> None:
+def test_products(transfers: Transfers, case: tuple[PowerOfTwo, int | None, list[int], list[int]]) -> None:
     ring, places, x, y = case
-    sender, receiver = ProductSender(pair[0], ring, places), ProductReceiver(pair[1], ring, places)
+    sender, receiver = ProductSender(transfers[0], ring, places), ProductReceiver(transfers[1], ring, places)
     ours, answer = sender.multiply(receiver.ask(np.array(y, np.uint64)), np.array(x, np.uint64))
     theirs = receiver.multiply(answer)
     expected = [a * b % ring.modulus for a, b in zip(x, y, strict=True)]
@@ -58,13 +52,13 @@ def test_neither_side_sees_the_others_factor(factor: int) -> None:
         assert looks_random(shares.astype(np.uint32).tobytes())
 
 
-def test_shorter_factors_cost_less(pair: Pair) -> None:
+def test_shorter_factors_cost_less(transfers: Transfers) -> None:
     ring = PowerOfTwo(64)
-    pair[0].extend(pair[1].extend([0])[0], 1)  # the first message of a setup is longer
-    receiver = ProductReceiver(pair[1], ring, places=4)
+    transfers[0].extend(transfers[1].extend([0])[0], 1)  # the first message of a setup is longer
+    receiver = ProductReceiver(transfers[1], ring, places=4)
     message = receiver.ask([15] * 64)
     assert len(message) == message_bytes(4 * 64)
-    ours, answer = ProductSender(pair[0], ring, places=4).multiply(message, [-3] * 64)
+    ours, answer = ProductSender(transfers[0], ring, places=4).multiply(message, [-3] * 64)
     assert len(answer) == 4 * 64 * 8
     assert ring.add(ours, receiver.multiply(answer)).tolist() == [2**64 - 45] * 64
 

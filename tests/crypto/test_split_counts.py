@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from crypto.two_parties import looks_random, set_up
+from crypto.two_parties import Transfers, fresh, looks_random
 from examples import examples
-from masquerade.crypto import TransferReceiver, TransferSender, ValueReceiver, ValueSender, tree_batches
+from masquerade.crypto import ValueReceiver, ValueSender, tree_batches
 from masquerade.crypto.split_counts import word_of_counts
 from masquerade.errors import BadMessage, ParameterError
-
-Transfers = tuple[TransferSender, TransferReceiver]
-columns = count()
-
-
-@pytest.fixture(scope="module")
-def transfers() -> Transfers:
-    """One setup for many columns, as in a session."""
-    return set_up()
 
 
 def both_sides(transfers: Transfers, values: list[int], n_values: int, batch: int) -> tuple[ValueSender, ValueReceiver]:
     sender, receiver = transfers
-    session = b"column %d" % next(columns)
+    session = fresh(b"column")
     sending = ValueSender(session, sender, n_values, len(values))
     receiving = ValueReceiver(session, receiver, n_values, len(values))
     for at in range(0, len(values), batch):

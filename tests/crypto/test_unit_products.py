@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import count
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from crypto.two_parties import looks_random, set_up
+from crypto.two_parties import NARROW, WIDE, Transfers, fresh, looks_random, set_up
 from examples import examples
-from masquerade.crypto import (
-    BlockReceiver,
-    BlockSender,
-    TransferReceiver,
-    TransferSender,
-    UnitReceiver,
-    UnitSender,
-    Words,
-    WordType,
-    word_for,
-)
+from masquerade.crypto import BlockReceiver, BlockSender, UnitReceiver, UnitSender, Words, WordType, word_for
 from masquerade.crypto.punctured_trees import RowSums
 from masquerade.errors import BadMessage, ParameterError
-
-NARROW, WIDE = np.dtype(np.uint16), np.dtype(np.uint32)
-
-
-Transfers = tuple[TransferSender, TransferReceiver]
-tables = count()
-
-
-@pytest.fixture(scope="module")
-def transfers() -> Transfers:
-    """One setup for many tables, as in a session."""
-    return set_up()
 
 
 def both(
     rows: int, columns: int, word: WordType = NARROW, transfers: Transfers | None = None
 ) -> tuple[UnitSender, UnitReceiver]:
     sender, receiver = transfers or set_up()
-    session = b"table %d" % next(tables)
+    session = fresh(b"table")
     return (UnitSender(session, sender, rows, columns, word), UnitReceiver(session, receiver, rows, columns, word))
 
 
@@ -151,7 +127,7 @@ def test_words_hold_every_count() -> None:
 def blocks(
     leaves: int, columns: int, block: int, word: WordType, transfers: Transfers
 ) -> tuple[BlockSender, BlockReceiver]:
-    session = b"blocks %d" % next(tables)
+    session = fresh(b"blocks")
     return (
         BlockSender(session, transfers[0], leaves, columns, block, word),
         BlockReceiver(session, transfers[1], leaves, columns, block, word),
@@ -212,7 +188,7 @@ def test_any_row_may_take_the_place_of_a_unit_vector(
 ) -> None:
     random = np.random.default_rng(seed)
     chosen, own = random.integers(0, rows, n), random.integers(0, 1 << 16, (n, columns)).astype(np.uint16)
-    session = b"rows %d" % next(tables)
+    session = fresh(b"rows")
     sending = UnitSender(session, transfers[0], rows, columns, NARROW)
     receiving = UnitReceiver(session, transfers[1], rows, columns, NARROW)
     receiving.receive(*sending.answer_rows(receiving.ask(chosen.astype(np.uint64)), own))

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from crypto.two_parties import looks_random, set_up
+from crypto.two_parties import NARROW, WIDE, Transfers, fresh, looks_random, set_up
 from examples import examples
-from masquerade.crypto import (
-    LANES,
-    Labels,
-    TransferReceiver,
-    TransferSender,
-    UnitVectors,
-    Words,
-    WordType,
-    random_words,
-)
+from masquerade.crypto import LANES, Labels, UnitVectors, Words, WordType, random_words
 from masquerade.errors import BadMessage
-
-NARROW, WIDE = np.dtype(np.uint16), np.dtype(np.uint32)
-Transfers = tuple[TransferSender, TransferReceiver]
-tables = count()
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +29,7 @@ def shares(
     own: Sequence[Labels], size: int, word: WordType, ways: tuple[Transfers, Transfers]
 ) -> tuple[list[Words], list[bytes]]:
     """Both parties' shares of the vectors, and everything that travelled but the table of eight."""
-    session, n = b"vectors %d" % next(tables), len(own[0])
+    session, n = fresh(b"vectors"), len(own[0])
     sides = [UnitVectors(session, me, ways[me], size, word) for me in (0, 1)]
     told = [side.begin(each) for side, each in zip(sides, own, strict=True)]
     travelled = [*told]
@@ -91,7 +77,7 @@ def test_all_that_travels_looks_random(place: int, ways: tuple[Transfers, Transf
 
 
 def test_a_correction_of_another_length_is_refused(ways: tuple[Transfers, Transfers]) -> None:
-    sides = [UnitVectors(b"vectors %d" % next(tables), me, ways[me], 20, NARROW) for me in (0, 1)]
+    sides = [UnitVectors(fresh(b"vectors"), me, ways[me], 20, NARROW) for me in (0, 1)]
     told = [side.begin(np.zeros(5, np.uint64)) for side in sides]
     exchanged(sides, "hear", told)
     corrections = exchanged(sides, "correct", [side.grow() for side in sides])
@@ -100,7 +86,7 @@ def test_a_correction_of_another_length_is_refused(ways: tuple[Transfers, Transf
 
 
 def test_words_of_another_length_are_refused(ways: tuple[Transfers, Transfers]) -> None:
-    sides = [UnitVectors(b"vectors %d" % next(tables), me, ways[me], 8, NARROW) for me in (0, 1)]
+    sides = [UnitVectors(fresh(b"vectors"), me, ways[me], 8, NARROW) for me in (0, 1)]
     assert sides[0].depth == 0
     exchanged(sides, "hear", [side.begin(np.zeros(5, np.uint64)) for side in sides])
     told = [side.finish(np.zeros((5, LANES), NARROW)) for side in sides]

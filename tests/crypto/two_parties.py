@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import os
 from functools import reduce
+from itertools import count
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from masquerade.crypto import Builder, Circuit, Elements, PowerOfTwo, TransferReceiver, TransferSender, words
 
+NARROW, WIDE = np.dtype(np.uint16), np.dtype(np.uint32)
+Transfers = tuple[TransferSender, TransferReceiver]
+_uses = count()
 
-def set_up(session: bytes = b"session, a to b") -> tuple[TransferSender, TransferReceiver]:
+
+def fresh(what: bytes) -> bytes:
+    """A session's text that nobody has used yet."""
+    return b"%s %d" % (what, next(_uses))
+
+
+def set_up(session: bytes = b"session, a to b") -> Transfers:
     sender, receiver = TransferSender(session), TransferReceiver(session)
     to_receiver, to_sender = sender.setup(), receiver.setup()
     sender.finish_setup(to_sender)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from experiments import of_experiments
 from leakage.coins import Tapes
 from leakage.masked import NAMES, REPEAT, Piece
-from masquerade.crypto import BidWords, PowerOfTwo, PrfReceiver, PrfSender, SecretKey, row_distinct
+from masquerade.crypto import BidWords, PrfReceiver, PrfSender, SecretKey, row_distinct
 from masquerade.net import Receive, Script, Send
 from masquerade.privacy import KAnonymity
 from masquerade.protocol.align.align import who_differs
@@ -218,7 +218,7 @@ def product(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     """Shares of products: one's own shares are always the same, and the numbers are small, or as large as can be."""
     own = np.array([3, 1 << 15], np.uint64)
     ours = own if number == me else np.array([[0, 1], [65535, 4242]][world], np.uint64)
-    return (yield from multiplied(setup, ours, ours, PowerOfTwo(16)))
+    return (yield from multiplied(setup, ours, ours))
 
 
 def sums(number: int) -> Script[Any]:

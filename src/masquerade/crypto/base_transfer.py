@@ -44,6 +44,16 @@ POINT_BYTES = 32
 _NEUTRAL = b"\x01" + bytes(POINT_BYTES - 1)
 
 
+class NeedsBase:
+    """Something that is set up by base transfers; both sides' messages may be sent at once."""
+
+    _base: BaseSender | BaseReceiver
+
+    def setup(self) -> bytes:
+        """Return our message of the base transfers."""
+        return self._base.message()
+
+
 class BaseSender:
     """Gets both keys of every transfer. `session` is the same text on both sides, unique to one run."""
 

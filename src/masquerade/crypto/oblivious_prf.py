@@ -28,7 +28,7 @@ from collections.abc import Iterator
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
+from masquerade.crypto.base_transfer import BaseReceiver, BaseSender, NeedsBase
 from masquerade.crypto.bits import DIGEST_BYTES, WIDTH, BitMatrix, Columns, bit_columns, digests, transpose
 from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, TweakedHash, derive_key, expand
 from masquerade.crypto.key_value_store import StoreLayout, Words, decode, encode, selected
@@ -73,7 +73,7 @@ class _Public:
         return transpose(self.shorten.times(columns).view(np.uint8))
 
 
-class PrfReceiver:
+class PrfReceiver(NeedsBase):
     """Gets F at the items of its stores. `session` is the same text on both sides, unique to one run."""
 
     def __init__(self, session: bytes) -> None:
@@ -81,10 +81,6 @@ class PrfReceiver:
         self._base = BaseSender(session, COLUMNS)
         self._zeros: _Streams | None = None
         self._ones: _Streams | None = None
-
-    def setup(self) -> bytes:
-        """Return our message of the base transfers."""
-        return self._base.message()
 
     def finish_setup(self, message: bytes) -> None:
         """Take the sender's message of the base transfers."""
@@ -148,7 +144,7 @@ class Query:
         return self._public.hash.hash(inputs, self._store.items)
 
 
-class PrfSender:
+class PrfSender(NeedsBase):
     """Evaluates F anywhere; does not learn the receiver's items. `family` hashes items, as on the other side."""
 
     def __init__(self, session: bytes, family: TweakedHash) -> None:
@@ -163,10 +159,6 @@ class PrfSender:
         linear = (self._public.shorten.bits.astype(np.uint16) @ code.astype(np.uint16)) & 1
         packed = np.packbits(linear.astype(np.uint8).T, axis=1, bitorder="little")
         self._images: Words = np.ascontiguousarray(packed).view(np.uint64)
-
-    def setup(self) -> bytes:
-        """Return our message of the base transfers."""
-        return self._base.message()
 
     def finish_setup(self, message: bytes) -> None:
         """Take the receiver's message of the base transfers."""

@@ -33,7 +33,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
+from masquerade.crypto.base_transfer import BaseReceiver, BaseSender, NeedsBase
 from masquerade.crypto.bits import WIDTH, Bits, as_bits, choose, pack, transpose
 from masquerade.crypto.hashing import (
     BLOCK_BYTES,
@@ -303,7 +303,7 @@ _NOT_SET_UP = "the transfers are not set up: exchange the setup messages first"
 _CHUNK = 1 << 13  # transfers at a time: 1 kB of each stream, 512 kB of all
 
 
-class TransferSender:
+class TransferSender(NeedsBase):
     """Offers two values in each transfer and does not learn which one was taken."""
 
     def __init__(self, session: bytes) -> None:
@@ -319,10 +319,6 @@ class TransferSender:
         self._stream_key = derive_key(session, b"transfer-streams")
         self._streams: SeedStreams | None = None
         self._indices = TweakCounter()
-
-    def setup(self) -> bytes:
-        """Return our message of the base transfers."""
-        return self._base.message()
 
     def finish_setup(self, message: bytes) -> None:
         """Take the receiver's message of the base transfers."""
@@ -353,7 +349,7 @@ class TransferSender:
         return SentBatch(self._hash, first, rows, self.secret)
 
 
-class TransferReceiver:
+class TransferReceiver(NeedsBase):
     """Takes one of two values in each transfer and learns nothing about the other."""
 
     def __init__(self, session: bytes) -> None:
@@ -364,10 +360,6 @@ class TransferReceiver:
         self._streams: SeedStreams | None = None
         self._sums = b""  # until they are sent
         self._indices = TweakCounter()
-
-    def setup(self) -> bytes:
-        """Return our message of the base transfers."""
-        return self._base.message()
 
     def finish_setup(self, message: bytes) -> None:
         """Take the sender's message of the base transfers."""

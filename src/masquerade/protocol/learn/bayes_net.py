@@ -26,21 +26,13 @@ from numpy.typing import NDArray
 
 from masquerade.arrangement import Arrangement
 from masquerade.crypto import FALSE, Builder, Circuit, Elements, Precision, Word, scaled_logarithms, words
-from masquerade.engine import distinct_values, value_counts
+from masquerade.engine import distinct_values
 from masquerade.errors import ParameterError
 from masquerade.forms import optional, parameter, switch, whole
 from masquerade.net import Script
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.learn.counting import (
-    Calculator,
-    Codes,
-    CountQuery,
-    SharedCounts,
-    agreed_precision,
-    calculator_of,
-    precision_for,
-    shared_counts,
-)
+from masquerade.protocol.learn import counting
+from masquerade.protocol.learn.counting import Calculator, Codes, CountQuery, SharedCounts
 from masquerade.protocol.learn.linear import is_number
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models import Cells, Model, NotAModel, Numbers, Texts
@@ -277,13 +269,9 @@ def plain_chances(
     codes: Mapping[str, Codes], sizes: Mapping[str, int], parents: Mapping[str, Sequence[str]]
 ) -> Chances:
     """Return the same from one table."""
-    found = {}
+    counts, found = SharedCounts(codes, sizes, 0), {}
     for name, own in parents.items():
-        numbers = np.zeros_like(codes[name])
-        for each in (*own, name):
-            numbers = numbers * sizes[each] + codes[each]
-        cells = prod(sizes[each] for each in (*own, name))
-        table = value_counts(numbers, cells).reshape(-1, sizes[name]) + 1
+        table = counts.own(CountQuery((*own, name))).astype(np.int64).reshape(-1, sizes[name]) + 1
         found[name] = (table << PLACES) // table.sum(axis=1, keepdims=True)
     return found
 
@@ -360,10 +348,10 @@ class BayesNetMethod(LearningMethod):
         if site.arrangement == "horizontal":
             sums = yield from prepare_aggregation(site.me, site.parties, site.purpose("records"))
             n_records = round(float((yield from sums.total(np.array([n_records], np.float64)))[0]))
-        calculator = yield from calculator_of(site, "bayes-net")
+        calculator = yield from counting.calculator_of(site, "bayes-net")
         names = columns_of(site)
-        precision = yield from agreed_precision(site, calculator, self.terms)
-        counts = shared_counts(site, names)
+        precision = yield from counting.agreed_precision(site, calculator, self.terms)
+        counts = counting.shared_counts(site, names)
         found = yield from net_structure(calculator, counts, names, n_records, self.parents, precision)
         if not self.tables:
             return NetModel(found)
@@ -375,7 +363,7 @@ class BayesNetMethod(LearningMethod):
         names = columns_of(site)
         codes = {name: site.codes(name) for name in names}
         sizes = {name: len(site.values[name]) for name in names}
-        found = pooled_structure(codes, sizes, self.parents, precision_for(site.count_bits, self.terms))
+        found = pooled_structure(codes, sizes, self.parents, counting.precision_for(site.count_bits, self.terms))
         if not self.tables:
             return NetModel(found)
         return NetModel(found, written_tables(plain_chances(codes, sizes, found), found, site.values))
@@ -398,17 +386,13 @@ def pooled_structure(
     codes: Mapping[str, Codes], sizes: Mapping[str, int], most_parents: int, precision: Precision
 ) -> dict[str, tuple[str, ...]]:
     """Search on one table, by the scores that parties find from shares."""
-    names = list(sizes)
-    n = codes[names[0]].size
+    names, counts = list(sizes), SharedCounts(codes, sizes, 0)
 
     def score(name: str, parents: Sequence[str]) -> int:
-        numbers, cells = codes[name] * 0, 1
-        for parent in parents:
-            numbers, cells = numbers * sizes[parent] + codes[parent], cells * sizes[parent]
-        table = value_counts(numbers * sizes[name] + codes[name], cells * sizes[name]).reshape(cells, sizes[name])
+        table = counts.own(CountQuery((*parents, name))).astype(np.int64).reshape(-1, sizes[name])
         rows = plain_weighted_logarithms(table.sum(axis=1), precision).sum()
         left = rows - plain_weighted_logarithms(table.ravel(), precision).sum()
-        return int(left) + penalty(sizes, name, parents, n, precision)
+        return int(left) + penalty(sizes, name, parents, counts.n_records, precision)
 
     found: dict[str, tuple[str, ...]] = {}
     for at, name in enumerate(names):

@@ -41,20 +41,8 @@ from masquerade.crypto import (
 from masquerade.engine import value_counts
 from masquerade.errors import ParameterError
 from masquerade.net import Script
-from masquerade.protocol.learn.shared_numbers import (
-    RING,
-    SIDES,
-    SharedNumbers,
-    composed,
-    dropped_digits,
-    lifted,
-    lowest_circuit,
-    numbers_of,
-    plus,
-    prepare_shared_numbers,
-    stacked_digits,
-    weighted_logarithms,
-)
+from masquerade.protocol.learn import shared_numbers as arithmetic
+from masquerade.protocol.learn.shared_numbers import RING, SIDES, SharedNumbers
 from masquerade.protocol.learn.site import Site
 from masquerade.protocol.pairs import Pair, prepare_pair, read_outputs
 from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram
@@ -90,7 +78,7 @@ class SharedCounts:
         """Return our shares of the answers: our own counts, or of columns that several hold, joint ones."""
         if self.holder is None:
             yield from ()
-            return [self._own(each) for each in questions]
+            return [self.own(each) for each in questions]
         if self._everything is None and prod(self.sizes.values()) <= calculator.few_cells:
             counted = yield from calculator.joint(self, self.holder, CountQuery(tuple(self.sizes)))
             self._everything = counted.reshape(tuple(self.sizes.values()))
@@ -121,7 +109,8 @@ class SharedCounts:
         """Return how many combinations these attributes' values have."""
         return prod(self.sizes[name] for name in attributes)
 
-    def _own(self, question: CountQuery) -> Elements:
+    def own(self, question: CountQuery) -> Elements:
+        """Return how many of our own records there are for each cell of the answer."""
         numbers = self.number(question.attributes)[self.fits(question.given)]
         return value_counts(numbers, self.size(question.attributes)).astype(np.uint64)
 
@@ -173,8 +162,8 @@ class Calculator(ABC):
 
     def lowest(self, shares: Elements) -> Script[NDArray[np.int64]]:
         """Return which of each column's shared numbers is the lowest, the first of equal ones; all learn that."""
-        found = yield from self.read(lowest_circuit(64, len(shares)), shares, 64)
-        return numbers_of(found["index"])
+        found = yield from self.read(arithmetic.lowest_circuit(64, len(shares)), shares, 64)
+        return arithmetic.numbers_of(found["index"])
 
     def uncertainties(self, tables: Sequence[Elements], precision: Precision) -> Script[list[Elements]]:
         """Return our shares of what each table's rows leave uncertain of its columns, in units of σ / 2^d.
@@ -212,17 +201,17 @@ class TwoParties(Calculator):
 
     def lifted(self, found: Sequence[NDArray[np.unsignedinteger]], bits: int) -> Script[list[Elements]]:
         """Lift all counts into the ring at once, from the histogram's words."""
-        shares = yield from lifted(self._pair, np.concatenate(found), bits)
+        shares = yield from arithmetic.lifted(self._pair, np.concatenate(found), bits)
         return np.split(shares, np.cumsum([each.size for each in found])[:-1])
 
     def read(self, circuit: Circuit, shares: Elements, bits: int) -> Script[Mapping[str, Bits]]:
         """Evaluate a garbled circuit that adds up both shares."""
-        inputs = {SIDES[self.me]: stacked_digits(shares, bits)}
+        inputs = {SIDES[self.me]: arithmetic.stacked_digits(shares, bits)}
         return (yield from read_outputs(self._pair, circuit, shares.shape[1], inputs))
 
     def weighted_logarithms(self, shares: Elements, precision: Precision) -> Script[Elements]:
         """Take the logarithms of two parties."""
-        return (yield from weighted_logarithms(self._pair, shares, precision))
+        return (yield from arithmetic.weighted_logarithms(self._pair, shares, precision))
 
 
 class ManySites(Calculator):
@@ -294,10 +283,10 @@ class ManySites(Calculator):
             if at:
                 power = (yield from self._shared.products(epsilon, power[:, None]))[:, 0]
             series = RING.add(series, RING.multiply(power, np.full_like(power, coefficient % RING.modulus)))
-        logs = plus(self.me, RING.add(main, series), main_offset(precision))
-        if dropped := dropped_digits(precision):
+        logs = arithmetic.plus(self.me, RING.add(main, series), main_offset(precision))
+        if dropped := arithmetic.dropped_digits(precision):
             kept = (yield from self._summed(logs, 64))[dropped:]
-            logs = composed((yield from self._shared.from_digits(kept)), signed=True)
+            logs = arithmetic.composed((yield from self._shared.from_digits(kept)), signed=True)
         return (yield from self._shared.products(shares, logs[:, None]))[:, 0]
 
     def _summed(self, shares: Elements, bits: int) -> Script[Bits]:
@@ -334,7 +323,7 @@ def calculator_of(site: Site, use: str) -> Script[Calculator]:
     """Set up what a party computes with: between two, or among several."""
     if len(site.parties) == 2:
         return TwoParties((yield from prepare_pair(site.me, site.parties, site.purpose(use))))
-    return ManySites((yield from prepare_shared_numbers(site.me, site.parties, site.purpose(use))))
+    return ManySites((yield from arithmetic.prepare_shared_numbers(site.me, site.parties, site.purpose(use))))
 
 
 def shared_counts(site: Site, columns: Sequence[str]) -> SharedCounts:

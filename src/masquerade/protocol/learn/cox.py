@@ -41,26 +41,15 @@ from masquerade.errors import AnswerIsNo, ParameterError, Problem
 from masquerade.forms import number, optional, parameter
 from masquerade.net import Script
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.learn import linear
 from masquerade.protocol.learn.frame import as_counts, result_of
 from masquerade.protocol.learn.identified import DesignColumns, Determined, Moments, determined, refuse_one_sided
 from masquerade.protocol.learn.inference import Coefficient, InferenceRow, inference_by_attribute, inference_rows
-from masquerade.protocol.learn.linear import (
-    agreed,
-    columns_of,
-    design,
-    given_ridge,
-    is_number,
-    moments,
-    read_coefficients,
-    read_errors,
-    standard_errors,
-    weighted_sum,
-)
 from masquerade.protocol.learn.method import SURVIVAL, LearningMethod
 from masquerade.protocol.learn.models import Cells, Model, NotAModel, concordant_pairs
 from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers, composed, prepare_shared_numbers
 from masquerade.protocol.learn.site import Site, durations_of, events_of
-from masquerade.protocol.learn.sums import Aggregation, Alone, Openings, largest, prepare_aggregation
+from masquerade.protocol.learn.sums import Aggregation, OneSite, Openings, largest, prepare_aggregation
 from masquerade.protocol.providers.shared_counts import SharedBits
 
 # --- survival -----------------------------------------------------------------------------------------------
@@ -91,11 +80,11 @@ class CoxSurvival(Model):
     @classmethod
     def read(cls, written: Mapping[str, Any]) -> Self:
         """Read what `as_json` writes."""
-        coefficients = read_coefficients(written.get("coefficients"))
-        errors = read_errors(written, coefficients)
-        if not is_number(written.get("center")):
+        coefficients = linear.read_coefficients(written.get("coefficients"))
+        errors = linear.read_errors(written, coefficients)
+        if not linear.is_number(written.get("center")):
             raise NotAModel("its center is no number")
-        if not is_number(written.get("unit", 1.0)):
+        if not linear.is_number(written.get("unit", 1.0)):
             raise NotAModel("its unit of time is no number")
         between = written.get("between_times", "linear")
         if between not in ("constant", "linear"):
@@ -132,7 +121,7 @@ class CoxSurvival(Model):
 
     def risks(self, cells: Cells) -> Numbers:
         """Return the logarithm of each record's hazard, relative to that of an average one."""
-        return weighted_sum(self.coefficients, cells) - self.center
+        return linear.weighted_sum(self.coefficients, cells) - self.center
 
     def survival(self, cells: Cells, times: Sequence[float]) -> Numbers:
         """Return each record's chance to live longer than each time, [records, times]."""
@@ -172,7 +161,9 @@ def read_baseline(written: Any) -> tuple[tuple[float, float], ...]:
         raise NotAModel("its baseline is no list of times")
     found = []
     for each in written:
-        if not isinstance(each, dict) or not all(is_number(each.get(key)) for key in ("time", "cumulative_hazard")):
+        if not isinstance(each, dict) or not all(
+            linear.is_number(each.get(key)) for key in ("time", "cumulative_hazard")
+        ):
             raise NotAModel("its baseline has no times and cumulative hazards")
         found.append((float(each["time"]), float(each["cumulative_hazard"])))
     if found[0][1] < 0 or any(a[0] >= b[0] or a[1] > b[1] for a, b in pairwise(found)):
@@ -377,7 +368,7 @@ def cox_model(
     columns: DesignColumns | None = None,
 ) -> Script[CoxModel]:
     """Fit the model of all sites' records; `columns` say what those of x stand for."""
-    every, curve = (yield from moments(sums, records.x)), curve or Curve()
+    every, curve = (yield from linear.moments(sums, records.x)), curve or Curve()
     known = determined(columns or DesignColumns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
     deaths = yield from _deaths(sums, shared, records)
     until, times = curve.times(deaths.times, unit)
@@ -405,7 +396,7 @@ def fitted_model(
     return CoxModel(
         tuple(known.spread(coefficients).tolist()),
         float(coefficients @ every.mean[known.kept]),
-        tuple(known.spread(standard_errors(hessian, deviation)).tolist()),
+        tuple(known.spread(linear.standard_errors(hessian, deviation)).tolist()),
         baseline,
         unit,
         steps,
@@ -453,11 +444,6 @@ class _Places:
     @property
     def width(self) -> int:
         return self.bound + self.sums
-
-    @property
-    def out(self) -> int:
-        """Digits of a reciprocal: sums of weights are at least 2^-10."""
-        return self.reciprocals + 10
 
 
 def _stepped(
@@ -510,7 +496,7 @@ class _Fit:
             refuse_one_sided(self.determined, self.moments, dead, self.deaths.total, events=True)
 
         def agree(at: Numbers) -> Script[Numbers]:
-            return (yield from agreed(self.shared.me, self.shared.parties, at))
+            return (yield from linear.agreed(self.shared.me, self.shared.parties, at))
 
         known, total = self.determined, self.deaths.total
         return (yield from _stepped(self._totals, agree, dead, total, self.ridge, known, _SETTLED))
@@ -576,7 +562,8 @@ class _Fit:
     def _reciprocals(self, sums: Numbers) -> Script[Elements]:
         """Return shares of the binary digits of each sum's reciprocal, [digits, deaths]."""
         places = self.places
-        circuit = reciprocal_circuit(len(self.shared.parties), places.width, _DROPPED, places.out)
+        out = places.reciprocals + 10  # digits: sums of weights are at least 2^-10
+        circuit = reciprocal_circuit(len(self.shared.parties), places.width, _DROPPED, out)
         own = digits((sums * 2.0**places.sums).astype(np.uint64), places.width)
         shared = self.shared.bits
         inputs = {f"provider {number}": shared.share(number, own) for number in range(len(shared.parties))}
@@ -628,7 +615,7 @@ def pooled_cox(
     columns: DesignColumns | None = None,
 ) -> CoxModel:
     """Fit the model of these records; its baseline has every time at which somebody dies, unless `curve` has a step."""
-    every, curve = result_of(moments(Alone(), records.x)), curve or Curve()
+    every, curve = result_of(linear.moments(OneSite(), records.x)), curve or Curve()
     known = determined(columns or DesignColumns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
     standard = records.standardised(known, every)
     found, counts = distinct_rows(records.steps[records.died][:, None])
@@ -730,14 +717,14 @@ class CoxRegressionMethod(LearningMethod):
             unit = yield from agreed_unit(shared.bits, *survival_of(site))
             openings.rounds, openings.under_way = openings.rounds + 1, False
         records = survival_records(site, unit)
-        found = yield from cox_model(sums, shared, records, unit, self._curve, self.ridge, columns_of(site))
+        found = yield from cox_model(sums, shared, records, unit, self._curve, self.ridge, linear.columns_of(site))
         return self._model(found)
 
     def alone(self, site: Site) -> Model:
         """Take the same steps on one table."""
         unit = self.unit or own_unit(*survival_of(site))
         records = survival_records(site, unit)
-        return self._model(pooled_cox(records, unit, self._curve, self.ridge, columns_of(site)))
+        return self._model(pooled_cox(records, unit, self._curve, self.ridge, linear.columns_of(site)))
 
     @property
     def _curve(self) -> Curve:
@@ -751,7 +738,7 @@ class CoxRegressionMethod(LearningMethod):
             found.baseline,
             found.unit,
             self._curve.between,
-            given_ridge(self.ridge),
+            linear.given_ridge(self.ridge),
         )
 
     def counts(self, site: Site, model: Model) -> Script[Elements]:
@@ -803,4 +790,4 @@ def survival_of(site: Site) -> tuple[Numbers, NDArray[np.bool_]]:
 def survival_records(site: Site, unit: float) -> Survival:
     """Return this site's records with durations in whole units of time."""
     durations, died = survival_of(site)
-    return Survival(design(site), in_steps(durations, unit), died)
+    return Survival(linear.design(site), in_steps(durations, unit), died)

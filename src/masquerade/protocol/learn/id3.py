@@ -29,16 +29,8 @@ from masquerade.engine import pair_counts, value_counts
 from masquerade.forms import optional, parameter, whole
 from masquerade.net import Script
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.learn.counting import (
-    Calculator,
-    Codes,
-    CountQuery,
-    SharedCounts,
-    agreed_precision,
-    calculator_of,
-    precision_for,
-    shared_counts,
-)
+from masquerade.protocol.learn import counting
+from masquerade.protocol.learn.counting import Calculator, Codes, CountQuery, SharedCounts
 from masquerade.protocol.learn.frame import COUNTS, as_counts
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models import Cells, Classifier, Model, NotAModel, Texts, Unseen
@@ -326,11 +318,11 @@ class Id3(LearningMethod):
 
     def learn(self, site: Site) -> Script[Model]:
         """Grow the tree."""
-        calculator = yield from calculator_of(site, "id3")
+        calculator = yield from counting.calculator_of(site, "id3")
         target = site.contract.class_name
         assert target is not None
-        counts = shared_counts(site, (*site.attributes, target))
-        precision = yield from agreed_precision(site, calculator, self.terms)
+        counts = counting.shared_counts(site, (*site.attributes, target))
+        precision = yield from counting.agreed_precision(site, calculator, self.terms)
         root = yield from decision_tree(calculator, counts, site.attributes, target, precision)
         return TreeModel(root.as_tree(site.values, site.classes))
 
@@ -339,7 +331,7 @@ class Id3(LearningMethod):
         target = site.contract.class_name
         assert target is not None
         codes = {name: site.codes(name) for name in (*site.attributes, target)}
-        precision = precision_for(site.count_bits, self.terms)
+        precision = counting.precision_for(site.count_bits, self.terms)
         sizes = {name: len(site.values[name]) for name in codes}
         root = pooled_tree(codes, sizes, site.attributes, target, precision)
         return TreeModel(root.as_tree(site.values, site.classes))
@@ -352,8 +344,8 @@ class Id3(LearningMethod):
             had = np.array(site.classes, object)[site.codes(str(site.contract.class_name))]
             return as_counts([np.count_nonzero(said == had)])
         target = str(site.contract.class_name)
-        calculator = yield from calculator_of(site, "id3 accuracy")
-        counted = shared_counts(site, (*site.attributes, target))
+        calculator = yield from counting.calculator_of(site, "id3 accuracy")
+        counted = counting.shared_counts(site, (*site.attributes, target))
         place = {name: {value: at for at, value in enumerate(values)} for name, values in site.values.items()}
         questions = [
             CountQuery((target,), tuple((name, place[name][value]) for name, value in path)) for path, _ in model.leaves

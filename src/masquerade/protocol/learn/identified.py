@@ -71,12 +71,6 @@ class DesignColumns:
             yield name, slice(start, start + width)
             start += width
 
-    def of_categories(self, numbers: Numbers, whole: float) -> Iterator[tuple[str, Numbers]]:
-        """Yield each attribute with categories, and a sum for each of them: the first has what others leave."""
-        for name, own in self.groups():
-            if name in self.categories:
-                yield name, np.concatenate(([whole - numbers[own].sum()], numbers[own]))
-
 
 @dataclass(frozen=True)
 class Determined:
@@ -128,7 +122,12 @@ def determined(
     AnswerIsNo, with a line for each column, where records leave coefficients open.
     """
     fits = np.ones(moments.mean.size, bool)
-    counts = dict(columns.of_categories(np.rint(moments.n * moments.mean), moments.n))
+    having = np.rint(moments.n * moments.mean)
+    counts = {  # of each category; the first has what the others leave
+        name: np.append(moments.n - having[own].sum(), having[own])
+        for name, own in columns.groups()
+        if name in columns.categories
+    }
     references = {name: int(np.argmax(each > 0.5)) for name, each in counts.items()}
     constant = []
     for name, own in columns.groups():

@@ -42,7 +42,7 @@ from masquerade.protocol.learn.inference import (
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models import Cells, Classifier, Model, NotAModel, Numbers, Texts, known_categories
 from masquerade.protocol.learn.site import Site
-from masquerade.protocol.learn.sums import AddsUp, Alone, prepare_aggregation
+from masquerade.protocol.learn.sums import AddsUp, OneSite, prepare_aggregation
 
 # --- binary figures -----------------------------------------------------------------------------------------
 # How good a classifier of two classes is: from counts of its scores in bins, which add up over sites.
@@ -102,9 +102,9 @@ class Loss(ABC):
         return 0.0, np.zeros_like(at), np.zeros((at.size, at.size))
 
     @property
-    @abstractmethod
     def penalised(self) -> bool:
         """Whether a penalty determines the coefficients where the records do not."""
+        return True
 
     def has_no_minimum(self, value: float) -> bool:
         """Return whether a loss as small as this shows that it falls for ever, and the coefficients grow."""
@@ -156,11 +156,6 @@ class SquaredHinge(Loss):
     def penalty(self, at: Numbers) -> tuple[float, Numbers, Numbers]:
         """Return that of all coefficients, the intercept's among them."""
         return float(at @ at) / 2, at, np.eye(at.size)
-
-    @property
-    def penalised(self) -> bool:
-        """It always is."""
-        return True
 
 
 @dataclass(frozen=True)
@@ -513,7 +508,7 @@ class LinearMethod(LearningMethod):
 
     def alone(self, site: Site) -> Model:
         """Take the same steps on one table."""
-        model: Model = result_of(self._fitted(site, Alone()))
+        model: Model = result_of(self._fitted(site, OneSite()))
         return model
 
     def _fitted(self, site: Site, sums: AddsUp) -> Script[Model]:

@@ -52,21 +52,8 @@ from masquerade.protocol.common_records import find_common_rows, insist_on_same_
 from masquerade.protocol.contract import OUTCOMES, Contract
 from masquerade.protocol.disclosure import Disclosure
 from masquerade.protocol.hand_in import Received
-from masquerade.protocol.learn.frame import (
-    COUNTS,
-    DropOut,
-    LearnedModel,
-    Survivors,
-    as_counts,
-    fewest,
-    handed_by,
-    handed_in_spite,
-    masked_counts,
-    result_of,
-    the_one_model,
-    total_counts,
-    written_model,
-)
+from masquerade.protocol.learn import frame
+from masquerade.protocol.learn.frame import COUNTS, DropOut, LearnedModel, Survivors
 from masquerade.protocol.learn.models import Learned, Model
 from masquerade.protocol.learn.site import READERS, Site, agree_on_values, attributes_of, cells_of, filled, own_codes
 from masquerade.protocol.learn.sums import Openings
@@ -136,7 +123,7 @@ class LearningMethod(SessionMethod):
     def counts(self, site: Site, model: Model) -> Script[Elements]:
         """Return this party's summands of the counts by which the model is judged."""
         yield from ()
-        return as_counts([])
+        return frame.as_counts([])
 
     def metrics(self, model: Model, n_records: int, counts: Sequence[int]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what the counts tell of the model: the metrics, and the data of charts."""
@@ -181,8 +168,8 @@ class LearningMethod(SessionMethod):
         elif self.drop_out not in self.drop_outs:
             most = " or ".join(self.drop_outs)
             yield Problem(f"{self.name} can only {most}: {self.must_stop}", key=("drop_out",))
-        elif 0 < n_parties <= fewest(n_parties):
-            text = f"of {n_parties} parties {fewest(n_parties)} must be left, so that none may drop out"
+        elif 0 < n_parties <= frame.fewest(n_parties):
+            text = f"of {n_parties} parties {frame.fewest(n_parties)} must be left, so that none may drop out"
             yield Problem(f'{text}; use "stop"', key=("drop_out",))
 
     def party(self, participant: Participant) -> Script[int]:
@@ -196,7 +183,7 @@ class LearningMethod(SessionMethod):
         model, masked = yield from self._among_the_present(participant, table, survivors, self._counted)
         participant.before_showing()
         seconds = {"align": aligned - started, "protocol": time.perf_counter() - aligned}
-        message = LearnedModel(written_model(model), COUNTS.encode(masked), seconds, survivors.lost)
+        message = LearnedModel(frame.written_model(model), COUNTS.encode(masked), seconds, survivors.lost)
         yield Send((ASSEMBLER,), message)
         yield Receive(ASSEMBLER, Received)
         return len(table)
@@ -257,10 +244,10 @@ class LearningMethod(SessionMethod):
     def _masked(self, site: Site, model: Model) -> Script[Elements]:
         """Return the number of records and the counts of the model, masked."""
         everybody = site.arrangement == "vertical" and site.me > 0  # whose records the first party has counted
-        counts = as_counts([0 if everybody else len(site.table)])
+        counts = frame.as_counts([0 if everybody else len(site.table)])
         if self.evaluate:
             counts = np.concatenate((counts, (yield from self.counts(site, model))))
-        return (yield from masked_counts(site.me, site.parties, counts, site.purpose("figures")))
+        return (yield from frame.masked_counts(site.me, site.parties, counts, site.purpose("figures")))
 
     @property
     def outlives_parties(self) -> bool:
@@ -271,12 +258,12 @@ class LearningMethod(SessionMethod):
         """Run the part of the collector, which is no party: compare the models, add up the counts."""
         contract = assembly.contract
         built = yield from self.build(assembly)
-        handed = yield from (handed_in_spite if self.outlives_parties else handed_by)(contract.parties)
+        handed = yield from (frame.handed_in_spite if self.outlives_parties else frame.handed_by)(contract.parties)
         if built is not None:
-            ours = LearnedModel(written_model(built), b"", {})
-            the_one_model(self.learns, {ASSEMBLER: ours, **handed})
-        model = the_one_model(self.learns, handed)
-        learned = self._learned(contract, tuple(handed), model, total_counts(handed))
+            ours = LearnedModel(frame.written_model(built), b"", {})
+            frame.the_one_model(self.learns, {ASSEMBLER: ours, **handed})
+        model = frame.the_one_model(self.learns, handed)
+        learned = self._learned(contract, tuple(handed), model, frame.total_counts(handed))
         seconds = {
             part: max(message.seconds.get(part, 0.0) for message in handed.values()) for part in ("align", "protocol")
         }
@@ -286,7 +273,7 @@ class LearningMethod(SessionMethod):
     def learned_alone(self, site: Site) -> Learned:
         """Return the model of one table, with its metrics."""
         model = self.alone(site)
-        masked = result_of(self._masked(site, model))
+        masked = frame.result_of(self._masked(site, model))
         return self._learned(site.contract, site.parties, model, [int(each) for each in masked])
 
     def _learned(self, contract: Contract, parties: tuple[str, ...], model: Model, counts: Sequence[int]) -> Learned:
@@ -354,10 +341,10 @@ def _records(participant: Participant) -> Script[Table]:
 def alone_at(method: LearningMethod, contract: Contract, table: Table) -> Site:
     """Return the site that holds every column, and has nobody to agree with."""
     names = [each for each in method.categories(contract, table.schema) if each in table.arrow.column_names]
-    agreed = result_of(agree_on_values(0, contract.parties, table, names))
+    agreed = frame.result_of(agree_on_values(0, contract.parties, table, names))
     if agreed.has_gaps:
         numbers = [each for each in table.schema.names if each not in names]
-        table = result_of(filled(table, numbers, 0, contract.parties, b"", pooled=True))
+        table = frame.result_of(filled(table, numbers, 0, contract.parties, b"", pooled=True))
     return Site(contract.parties[0], contract, table, agreed.values, agreed.most_bits, contract.parties)
 
 

@@ -77,7 +77,7 @@ class Openings:
     under_way: bool = False
 
 
-class Alone:
+class OneSite:
     """The sums over one site."""
 
     def total(self, numbers: Numbers) -> Script[Numbers]:
@@ -131,7 +131,7 @@ class Aggregation:
         return total
 
 
-AddsUp = Aggregation | Alone
+AddsUp = Aggregation | OneSite
 
 
 def prepare_aggregation(
