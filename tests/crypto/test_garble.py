@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
-from crypto.two_parties import balanced, comparison, set_up, winner
+from crypto.two_parties import balanced, comparison, set_up
 from examples import examples
 from masquerade.crypto import (
-    BidWords,
     Bits,
     Builder,
     Circuit,
@@ -80,21 +79,21 @@ def test_instances_in_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_evaluators_labels_come_from_transfers_made_ahead() -> None:
-    coding = BidWords(64, 5)
-    circuit = winner(2, coding.width)
+    width = 64
+    circuit = comparison(width)
     sender, receiver = set_up()
-    choices = random_bits((coding.width,), 3)
+    choices = random_bits((width,), 3)
     message, received = receiver.extend(choices)
     delta = Delta(sender.secret)
-    zeros = sender.extend(message, coding.width).correlated_by_secret()
-    held = received.correlated_by_secret().reshape(coding.width, 1, 2)
+    zeros = sender.extend(message, width).correlated_by_secret()
+    held = received.correlated_by_secret().reshape(width, 1, 2)
 
-    mine, theirs = coding.bits((12345, 3)), coding.bits((12345, 2))
+    mine, theirs = to_bits([12345], width), to_bits([12346], width)
     flips = theirs ^ choices[:, None]
-    taken = corrected(zeros.reshape(coding.width, 1, 2), flips, delta)
-    garbling = Garbler(KEY, delta).garble(circuit, 1, {"party 1": taken}, {"party 0": mine})
-    evaluation = Evaluator(KEY).evaluate(circuit, 1, garbling.tables, {"party 1": held}, garbling.seed)
-    assert evaluation.decode(garbling.reveal("winner"), "winner")["winner"].tolist() == [[0], [1]]
+    taken = corrected(zeros.reshape(width, 1, 2), flips, delta)
+    garbling = Garbler(KEY, delta).garble(circuit, 1, {"right": taken}, {"left": mine})
+    evaluation = Evaluator(KEY).evaluate(circuit, 1, garbling.tables, {"right": held}, garbling.seed)
+    assert evaluation.decode(garbling.reveal("right is larger"), "right is larger")["right is larger"].tolist() == [[1]]
 
 
 def test_labels_from_a_seed_give_the_plain_outputs_and_serve_once() -> None:

@@ -200,17 +200,6 @@ def test_slots_add_on_their_own(bits: int, count: int, data: st.DataObject) -> N
     assert packed < 2 ** (681 - STATISTICAL_BITS)
 
 
-def test_counts_of_labels_in_ciphertexts(key: SecretKey) -> None:
-    """The homomorphic back end of the joint histogram in small."""
-    public = sent(key.public)
-    labels = [0, 3, 3, 1, 3, 0]
-    slots = Slots(4, 8, public.plaintext_bits)
-    mask = secrets.randbits(100)
-    ciphertexts = [key.encrypt(slots.unit(label)) for label in labels]
-    answer = public.rerandomise(public.add(public.total(ciphertexts[1:]), public.message_part(mask)))
-    assert slots.unpack(key.decrypt(answer) - mask) == [1, 1, 0, 3]
-
-
 # Misuse.
 
 

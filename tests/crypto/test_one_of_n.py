@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from crypto.two_parties import balanced, looks_random, set_up
 from examples import examples
-from masquerade.crypto import TableReceiver, TableSender, TweakedHash
+from masquerade.crypto import TableReceiver, TableSender
 from masquerade.crypto.one_of_n import digits_of
 from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
 from masquerade.errors import BadMessage, ParameterError
@@ -52,14 +52,6 @@ def test_bits_of_tables(tables: tuple[TableSender, TableReceiver], count: int, e
     answer = sender.offer_bits(receiver.ask(wanted, entries), values)
     assert len(answer) == -(-values.size // 8)
     assert np.array_equal(receiver.receive_bits(answer), values[np.arange(count), wanted])
-
-
-def test_every_index_of_a_table_works(tables: tuple[TableSender, TableReceiver]) -> None:
-    sender, receiver = tables
-    for entries in (2, 3, 16, 17):
-        values = np.tile(np.arange(entries, dtype=np.uint8)[None, :, None], (entries, 1, 1))
-        got = receiver.receive(sender.offer(receiver.ask(np.arange(entries), entries), values), 1)
-        assert got[:, 0].tolist() == list(range(entries))
 
 
 def test_entries_that_were_not_asked_for_stay_masked(tables: tuple[TableSender, TableReceiver]) -> None:
@@ -147,26 +139,6 @@ def test_the_missing_leaf_is_unrelated_to_what_the_receiver_has(trees: tuple[Tre
     sums = np.frombuffer(answer, np.uint64).reshape(2, 2, count, 2)
     for half in sums.reshape(4, count, 2):
         assert balanced(np.unpackbits((half ^ missing).view(np.uint8)))
-
-
-def test_shares_of_a_row_at_the_hole(trees: tuple[TreeSender, TreeReceiver]) -> None:
-    """What the joint histogram does: pads that expand from leaves, and one correcting row."""
-    sender, receiver = trees
-    count, leaves, width = 40, 6, 5
-    holes = some_indices(count, leaves)
-    rows = np.random.default_rng(0).integers(0, 2**63, (count, width)).astype(np.uint64)
-    seeds, answer = sender.answer(receiver.ask(holes, leaves), count, leaves)
-    expand = TweakedHash(bytes(16)).expand
-    theirs = expand(seeds.reshape(-1, 2), 0, width).reshape(leaves, count, width)
-    correction = theirs.sum(axis=0, dtype=np.uint64) + rows
-    mine = expand(receiver.receive(answer).reshape(-1, 2), 0, width).reshape(leaves, count, width).copy()
-    at = np.arange(count)
-    mine[holes, at] = 0
-    mine[holes, at] = correction - mine.sum(axis=0, dtype=np.uint64)
-    joint = mine - theirs
-    assert np.array_equal(joint[holes, at], rows)
-    joint[holes, at] = 0
-    assert not joint.any()
 
 
 def test_trees_misused() -> None:

@@ -43,14 +43,6 @@ def comparison(width: int, shallow: bool = False) -> Circuit:
     return build.build()
 
 
-def winner(n_parties: int, width: int) -> Circuit:
-    """Whose word is the largest, as one bit per party, on a short path."""
-    build = Builder()
-    bids = [build.input(f"party {party}", width) for party in range(n_parties)]
-    build.output("winner", words.champions(build, bids, shallow=True))
-    return build.build()
-
-
 def random_bits(count: int) -> NDArray[np.uint8]:
     return np.frombuffer(os.urandom(count), np.uint8) & 1
 

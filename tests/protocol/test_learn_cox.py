@@ -156,14 +156,6 @@ def test_too_fine_a_step_of_the_baseline_is_refused() -> None:
         assert {each.key for each in caught.value.problems} == {("algorithm", "baseline_step")}
 
 
-def test_one_table_keeps_every_time_of_death() -> None:
-    records = heavily_censored(seed=2)
-    model, reference = pooled_cox(records), pooled(records)
-    assert [time for time, _ in model.baseline] == np.unique(records.steps[records.died]).tolist()
-    times = np.linspace(0, 800, 3000)
-    np.testing.assert_allclose(survival_of(model, times), pooled_survival(reference, times), atol=1e-6)
-
-
 @pytest.mark.parametrize("n_sites", [1, 2])
 def test_a_ridge_is_lifelines_penalty(n_sites: int) -> None:
     """Its penalty is of the mean likelihood, and of columns by the deviation of a sample."""

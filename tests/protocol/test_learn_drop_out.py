@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -77,23 +78,32 @@ def pooled(*sites: str) -> Any:
 
 def vanishing(before: Callable[[Move, int], bool]) -> Change:
     """Make a party vanish before a move; the number counts its moves."""
+    numbers = count()
 
-    def change(script: Script[Any]) -> Script[Any]:
-        answer, error, number = None, None, 0
+    def change(move: Move) -> Script[Any]:
+        if before(move, next(numbers)):
+            raise Vanished
+        return (yield move)
+
+    return moving(change)
+
+
+def moving(change: Callable[[Move], Script[Any]]) -> Change:
+    """Let a party make other moves; its errors go to its script."""
+
+    def run(script: Script[Any]) -> Script[Any]:
+        answer, error = None, None
         while True:
             try:
                 move = script.throw(error) if error is not None else script.send(answer)
             except StopIteration as end:
                 return end.value
-            if before(move, number):
-                raise Vanished
-            number += 1
             try:
-                answer, error = (yield move), None
+                answer, error = (yield from change(move)), None
             except PeerError as raised:
                 error = raised
 
-    return change
+    return run
 
 
 def before_the(kind: type[Message], which: int) -> Callable[[Move, int], bool]:
@@ -182,23 +192,13 @@ def assert_no_site_opens_after_it_refused(wire: Wire) -> None:
 def tampered(change: Callable[[Send], Iterator[Send]]) -> Change:
     """Let a party send something else."""
 
-    def run(script: Script[Any]) -> Script[Any]:
-        answer, error = None, None
-        while True:
-            try:
-                move = script.throw(error) if error is not None else script.send(answer)
-            except StopIteration as end:
-                return end.value
-            try:
-                if isinstance(move, Send):
-                    yield from change(move)
-                    answer, error = None, None
-                else:
-                    answer, error = (yield move), None
-            except PeerError as raised:
-                error = raised
+    def other(move: Move) -> Script[Any]:
+        if isinstance(move, Send):
+            yield from change(move)
+            return None
+        return (yield move)
 
-    return run
+    return moving(other)
 
 
 def test_a_liar_that_has_read_a_sum_gets_none_without_the_lost_site() -> None:

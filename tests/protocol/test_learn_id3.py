@@ -99,15 +99,11 @@ def test_columns_split_in_any_way_give_the_pooled_tree(
     few = data.draw(st.sampled_from([0, TwoParties.few_cells]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TwoParties, "few_cells", few)  # with 0 each question is counted by itself
-        _check_split(records, sizes, holder)
-
-
-def _check_split(records: list[Record], sizes: dict[str, int], holder: Mapping[str, int]) -> None:
-    sides = [
-        SharedCounts(codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder)
-        for me in (0, 1)
-    ]
-    assert between(sides, ["a", "b", "c"]) == [pooled(records, sizes, ["a", "b", "c"])] * 2
+        sides = [
+            SharedCounts(codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder)
+            for me in (0, 1)
+        ]
+        assert between(sides, ["a", "b", "c"]) == [pooled(records, sizes, ["a", "b", "c"])] * 2
 
 
 @pytest.mark.parametrize("wet", [0, 1])

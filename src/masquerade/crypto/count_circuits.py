@@ -287,7 +287,7 @@ Ratio = tuple[int, int]
 
 @lru_cache(maxsize=8)
 def row_mixed(columns: int, width: int, least: int, together: int = 1) -> Circuit:
-    """Entropy ℓ-diversity: an entropy of at least `least`, a number in the fixed point of `fixed_log`."""
+    """Entropy ℓ-diversity: an entropy of at least `least`, a number in the fixed point of `log2`."""
     build, cells = row_inputs(columns, width, together)
     build.output("good", [mixed(build, cells, least)])
     return build.build()

@@ -16,7 +16,7 @@ Both add up their shares over the records of each group, which they know; d_j is
 cannot make, and which serves no other split. `unit_products` does the same for parts of nowhere in particular: it needs
 a word per record and label, and new transfers each time.
 
-    G_c(s) = π(s ⊕ (c ‖ c)) ⊞ s   as in `pseudorandom_row_sums`; c goes on counting from split to split
+    G_c(s) = π(s ⊕ (c ‖ c)) ⊞ s   as in `punctured_trees.RowSums`; c goes on counting from split to split
 
 Cost of a record: ⌈log₂ values⌉ transfers once; for a split one word per part, and for each party one call of AES per
 value and 8 (or 4) parts. Memory: 16 bytes per record and value. Semi-honest; records, values, groups and the number of

@@ -4,7 +4,7 @@ For each record j the receiver has a row a_j, the sender a column b_j, and both 
 2^32) of the table Σ_j e_{a_j} ⊗ e_{b_j}: how often each pair of row and column occurs. Nothing else is revealed.
 
 Each record takes a tree of all-but-one transfers (`punctured_trees`) with one leaf per row: the sender has every row's
-seed, the receiver all but that of a_j. A seed expands to a row r_j[p] of random words (`pseudorandom_row_sums`).
+seed, the receiver all but that of a_j. A seed expands to a row r_j[p] of random words (`punctured_trees.RowSums`).
 
     sender → receiver   d_j = e_{b_j} + Σ_p r_j[p]             one row of words per record
     receiver's share     r_j[p] for p ≠ a_j;  d_j − Σ_{p≠a_j} r_j[p] = r_j[a_j] + e_{b_j} for p = a_j
@@ -47,7 +47,7 @@ from masquerade.errors import BadMessage, ParameterError
 #
 # The receiver gets its two parts apart: Σ_j r_j[p] for each leaf of a block, without the one that it lacks,
 # and the completed row of each record; it knows where either belongs. Both expand at the same time, before
-# there are rows. Seeds expand as in `pseudorandom_row_sums`; where trees are short, all rows of some trees
+# there are rows. Seeds expand as in `punctured_trees.RowSums`; where trees are short, all rows of some trees
 # are made at once and added up along either axis.
 #
 # Cost of a record: ⌈log₂ leaves⌉ transfers, one row of words, and for each party leaves · columns / 8 (or /

@@ -177,10 +177,6 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
     def _take(self, model: Model) -> None:
         """Note what follows from a model that was learned with peers."""
 
-    def _cells(self, X: Any) -> Cells:
-        check_is_fitted(self)
-        return self._columns(validate_data(self, X, dtype=None, reset=False))
-
     @property
     def _asked(self) -> Asked:
         """What the model needs besides records."""
@@ -188,7 +184,8 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has 
 
     def _said(self, X: Any, say: Callable[[Cells], NDArray[Any]]) -> NDArray[Any]:
         """Return what `say` makes of the records; where the model has never seen a value, NaN or None, and warn."""
-        cells = self._cells(X)
+        check_is_fitted(self)
+        cells = self._columns(validate_data(self, X, dtype=None, reset=False))
         unseen = unseen_of(self.learned_.model, cells, self._asked)
         if not unseen:
             return say(cells)

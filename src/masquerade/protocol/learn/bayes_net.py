@@ -123,7 +123,7 @@ def _add_parents(
 # --- net ----------------------------------------------------------------------------------------------------
 # A Bayes net: the parents of each attribute, and how likely its values are given theirs.
 
-_LEAST = 2.0**-11  # stands for 0: what is below 1/1,024 is written as 0 (`net_tables.py`), and may occur all the same
+_LEAST = 2.0**-11  # stands for 0: what is below 1/1,024 is written as 0, and may occur all the same
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,9 @@ class SharedCounts:
 
     def own(self, question: CountQuery) -> Elements:
         """Return how many of our own records there are for each cell of the answer."""
-        numbers = self.number(question.attributes)[self.fits(question.given)]
+        numbers = self.number(question.attributes)
+        if question.given:
+            numbers = numbers[self.fits(question.given)]
         return value_counts(numbers, self.size(question.attributes)).astype(np.uint64)
 
     def _added_up(self, table: NDArray[np.unsignedinteger], question: CountQuery) -> NDArray[np.unsignedinteger]:
