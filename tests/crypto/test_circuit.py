@@ -120,10 +120,9 @@ def test_choices(case: tuple[int, list[list[int]]]) -> None:
     assert chosen == [y if c & 1 else x for c, x, y in zip(choices, xs, ys, strict=True)]
 
 
-@FORMS
 @given(data=st.data(), width=st.integers(1, 24))
 @few
-def test_thresholds_of_masked_counts(shallow: bool, data: st.DataObject, width: int) -> None:
+def test_thresholds_of_masked_counts(data: st.DataObject, width: int) -> None:
     top = 2**width - 1
     bound = data.draw(st.integers(0, min(2 * top, 300)))
     counts = data.draw(st.lists(st.integers(0, min(top, 310)), min_size=1, max_size=6))
@@ -132,7 +131,7 @@ def test_thresholds_of_masked_counts(shallow: bool, data: st.DataObject, width: 
     packed = sum(count << (width * at) for at, count in enumerate(counts))
     mask = data.draw(st.integers(0, 2 ** (width * len(counts) + 40) - 1))
     whole = width * len(counts)
-    masked = circuits_library.masked_threshold(width, bound, len(counts), shallow)
+    masked = circuits_library.masked_threshold(width, bound, len(counts))
     reached = evaluate(masked, {"masked": to_bits([packed + mask], whole), "mask": to_bits([mask], whole)})
     assert reached["reached"][:, 0].tolist() == expected
 
@@ -150,7 +149,7 @@ def test_the_winner_is_the_highest_score_and_then_the_earliest_position(
     # Every pair by itself, then whoever won all of its own.
     results: dict[str, Bits] = {}
     for left, right in combinations(range(len(offered)), 2):
-        words_of = {"left": coding.bits(offered[left]), "right": coding.bits(offered[right])}
+        words_of = {"left": coding.each([offered[left]]), "right": coding.each([offered[right]])}
         result = evaluate(circuits_library.compare_bids(coding.width, shallow), words_of)
         results[f"{left} {right}"], results[f"{right} {left}"] = result["left wins"], result["right wins"]
     undefeated = evaluate(circuits_library.undefeated(len(offered)), results)

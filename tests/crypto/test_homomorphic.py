@@ -108,7 +108,7 @@ def test_a_random_primes_shape() -> None:
 
 @settings(max_examples=examples(4), deadline=None)
 @given(st.data())
-def test_sums_and_multiples_of_messages(keys: dict[str, SecretKey], data: st.DataObject) -> None:
+def test_sums_of_messages(keys: dict[str, SecretKey], data: st.DataObject) -> None:
     key = keys[data.draw(st.sampled_from(sorted(keys)))]
     public = sent(key.public)
     numbers = st.integers(0, 2 ** (public.plaintext_bits - 3))
@@ -116,7 +116,6 @@ def test_sums_and_multiples_of_messages(keys: dict[str, SecretKey], data: st.Dat
     total = public.add(public.add(public.encrypt(a), key.encrypt(b)), public.message_part(c))
     assert key.decrypt(total) == key.decrypt(public.rerandomise(total)) == a + b + c
     assert key.decrypt(public.total([public.encrypt(5), key.encrypt(6), key.encrypt(7)])) == 18
-    assert key.decrypt(public.scale(key.encrypt(a >> 20), 12_345)) == (a >> 20) * 12_345
     assert public.decode(public.encode([total]), 1) == [total]
 
 
@@ -330,9 +329,9 @@ def test_what_one_arithmetic_encrypts_the_other_decrypts(arithmetic: Any, keys: 
     for key, other in (own, (PaillierSecret(textbook, P, Q), PaillierSecret(textbook, P, Q))):
         slots = Slots(3, 8, key.public.plaintext_bits)
         units = [key.encrypt(slots.unit(0)), key.public.encrypt(slots.unit(2)), other.encrypt(slots.unit(2))]
-        sealed = key.public.rerandomise(key.public.scale(key.public.total(units), 5))
+        sealed = key.public.rerandomise(key.public.total(units))
         assert type(sealed) is int
         assert key.public.decode(key.public.encode([sealed]), 1) == [sealed]
         for found in (key.decrypt(sealed), other.decrypt(sealed)):
             assert type(found) is int
-            assert slots.unpack(found) == [5, 0, 10]
+            assert slots.unpack(found) == [1, 0, 2]

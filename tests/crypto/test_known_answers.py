@@ -274,8 +274,8 @@ def test_a_garbled_comparison() -> None:
     circuit = compare_bids(words.width, True)
     garbling = Garbler(derive_key(b"known", b"duel"), delta).garble(circuit, 1)
     labels = {
-        "left": garbling.encode("left", words.bits((5, 1))),
-        "right": garbling.encode("right", words.bits((7, 2))),
+        "left": garbling.encode("left", words.each([(5, 1)])),
+        "right": garbling.encode("right", words.each([(7, 2)])),
     }
     held = Evaluator(derive_key(b"known", b"duel")).evaluate(circuit, 1, garbling.tables, labels)
     tags = garbling.reveal("left wins", "right wins")

@@ -216,7 +216,7 @@ def test_an_evaluators_view_of_a_comparison_follows_from_its_result(result: tupl
     """Random tables and seed; the tags fit the labels that the evaluator will arrive at, whatever they mean."""
     _, evaluating = set_up_comparison()
     evaluating.order(1, 0, None)
-    evaluating.flips(WORDS.bits((3, 1)))
+    evaluating.flips(WORDS.each([(3, 1)]))
     held = evaluating._held
     assert held is not None
     circuit = compare_bids(WORDS.width, True)
@@ -235,7 +235,7 @@ def test_an_evaluators_view_of_a_comparison_follows_from_its_result(result: tupl
     # As long as in earnest.
     garbling, evaluating = set_up_comparison()
     assert garbling.stock_up(evaluating.order(1, 0, None), 1, 1, None) == b""
-    _, real = garbling.garble(WORDS.bits((9, 0)), evaluating.flips(WORDS.bits((3, 1))), reveal=True)
+    _, real = garbling.garble(WORDS.each([(9, 0)]), evaluating.flips(WORDS.each([(3, 1)])), reveal=True)
     assert [len(real.tables), len(real.seed), len(real.tags)] == [len(tables), len(theirs), tags.nbytes]
 
 
@@ -252,7 +252,7 @@ def test_a_garblers_view_of_a_comparison_follows_from_its_result(result: tuple[i
     garbling, evaluating = set_up_comparison()
     order = evaluating.order(1, 0, None)
     garbling.stock_up(order[:16] + os.urandom(len(order) - 16), 1, 1, None)
-    kept, _ = garbling.garble(WORDS.bits((3, 1)), os.urandom(-(-WORDS.width // 8)), reveal=True)
+    kept, _ = garbling.garble(WORDS.each([(3, 1)]), os.urandom(-(-WORDS.width // 8)), reveal=True)
     bits = np.array(result, np.uint64).reshape(2, 1, 1)
     labels = kept._outputs ^ (np.uint64(0) - bits & kept._delta)
     read = kept.decode(labels.tobytes(), *OUTPUTS)
@@ -268,7 +268,8 @@ def test_shares_of_a_comparison_are_fair_coins_whatever_the_bids() -> None:
         garbling.stock_up(evaluating_order, n_comparisons, 1, None)
         shares: list[list[int]] = []
         for _ in range(n_comparisons):
-            kept, message = garbling.garble(WORDS.bits(bids[0]), evaluating.flips(WORDS.bits(bids[1])), reveal=False)
+            mine, theirs = (WORDS.each([bid]) for bid in bids)
+            kept, message = garbling.garble(mine, evaluating.flips(theirs), reveal=False)
             seen = evaluating.evaluate(message)
             assert message.tags == b""
             shares.append([int(each.shares(name)[name][0, 0]) for each in (kept, seen) for name in OUTPUTS])

@@ -54,10 +54,6 @@ class BidWords:
         backwards = (1 << self.position_bits) - 1 - position
         return ((1 << self.score_bits | shifted) << self.position_bits) | backwards
 
-    def bits(self, bid: tuple[int, int] | None) -> Bits:
-        """Return the word as a circuit input with one instance."""
-        return self.each([bid])
-
     def each(self, bids: Sequence[tuple[int, int] | None]) -> Bits:
         """Return the words as a circuit input with an instance for each."""
         return to_bits([self.word(bid) for bid in bids], self.width)
@@ -90,7 +86,7 @@ def undefeated(n_parties: int) -> Circuit:
 
 
 @lru_cache(maxsize=64)
-def masked_threshold(width: int, at_least: int, slots: int = 1, shallow: bool = False) -> Circuit:
+def masked_threshold(width: int, at_least: int, slots: int) -> Circuit:
     """Test whether each of `slots` counts in one number is at least `at_least`, and not 0.
 
     One party holds number + mask, the other the mask.
@@ -99,12 +95,12 @@ def masked_threshold(width: int, at_least: int, slots: int = 1, shallow: bool = 
     """
     build = Builder()
     masked, mask = build.input("masked", width * slots), build.input("mask", width * slots)
-    packed = words.subtract(build, masked, mask, shallow=shallow)
+    packed = words.subtract(build, masked, mask)
     counts = [packed[at : at + width] for at in range(0, width * slots, width)]
     bound = max(at_least, 1)  # a count of 0 never reaches it
     reached = [FALSE] * slots
     if not bound >> width:
-        reached = [words.at_least(build, count, words.constant(bound, width), shallow=shallow) for count in counts]
+        reached = [words.at_least(build, count, words.constant(bound, width)) for count in counts]
     build.output("reached", reached)
     return build.build()
 

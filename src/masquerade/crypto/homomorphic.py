@@ -162,7 +162,7 @@ _KEY_HEADER = struct.Struct(">2sH")
 
 
 class PublicKey(ABC):
-    """The public key: encrypts, adds, scales and re-randomises."""
+    """The public key: encrypts, adds and re-randomises."""
 
     scheme: ClassVar[bytes]
     n_numbers: ClassVar[int]
@@ -198,10 +198,6 @@ class PublicKey(ABC):
         for ciphertext in ciphertexts:
             result = result * ciphertext % self._group
         return int(result)
-
-    def scale(self, ciphertext: int, factor: int) -> int:
-        """Return a ciphertext of factor times the message; not re-randomised."""
-        return power(ciphertext, self.checked(factor), self.group)
 
     def checked(self, message: int) -> int:
         """Return the message if it is below 2^plaintext_bits; else ParameterError."""
