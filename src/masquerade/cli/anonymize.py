@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.output import Json, print_json, progress, say, say_plainly
+from masquerade.cli.output import Json, answer, argument, option, print_json, progress, say, say_plainly
 from masquerade.cli.table_options import Encoding, Query, Separator, table_file, words
 from masquerade.errors import ParameterError, shown
 
@@ -21,33 +21,17 @@ if TYPE_CHECKING:
 
 def anonymize(
     job: Annotated[
-        str,
-        typer.Argument(
-            metavar="JOB|TABLE",
-            help="A job file (.toml); or a table, for which a job is drafted as init does.",
-            show_default=False,
-        ),
+        str, argument("JOB|TABLE", "A job file (.toml); or a table, for which a job is drafted as init does.")
     ],
-    k: Annotated[
-        int | None, typer.Option("--k", min=1, help="Records in a group, at least; of a table 5.", show_default=False)
-    ] = None,
-    qid: Annotated[
-        str, typer.Option(metavar="A,B", help="Of a table: its quasi-identifiers.", show_default=False)
-    ] = "",
-    method: Annotated[
-        str | None, typer.Option(metavar="NAME", help="In place of the job's.", show_default=False)
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The release; its report goes beside it.", show_default=False)
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Take a fast method rather than the best of several.")] = False,
-    show_job: Annotated[bool, typer.Option("--show-job", help="Of a table: print the job that is drafted.")] = False,
-    class_: Annotated[
-        str | None, typer.Option("--class", metavar="COLUMN", help="Of a table: the class.", show_default=False)
-    ] = None,
+    k: Annotated[int | None, option("--k", "Records in a group, at least; of a table 5.", min=1)] = None,
+    qid: Annotated[str, option("--qid A,B", "Of a table: its quasi-identifiers.")] = "",
+    method: Annotated[str | None, option("--method NAME", "In place of the job's.")] = None,
+    output: Annotated[Path | None, option("--output FILE", "The release; its report goes beside it.")] = None,
+    quick: Annotated[bool, option("--quick", "Take a fast method rather than the best of several.")] = False,
+    show_job: Annotated[bool, option("--show-job", "Of a table: print the job that is drafted.")] = False,
+    class_: Annotated[str | None, option("--class COLUMN", "Of a table: the class.")] = None,
     sensitive: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Of a table: a sensitive attribute; may be repeated.", show_default=False),
+        list[str] | None, option("--sensitive COLUMN", "Of a table: a sensitive attribute; may be repeated.")
     ] = None,
     query: Query = None,
     separator: Separator = None,
@@ -68,11 +52,16 @@ def anonymize(
         "--separator": separator,
         "--encoding": encoding,
     }
-    _refuse_quick_beside(method, quick)
+    if quick and method is not None:
+        from masquerade.methods import DEFAULT
+
+        if method != DEFAULT:
+            raise ParameterError(f"--quick: chooses a fast method, and --method names {method}; give one of them")
     text: list[str] = []
     with progress() as shown:
         if not _is_table(job):
-            _refuse_beside_job([name for name, given in of_table.items() if given])
+            if beside := [name for name, given in of_table.items() if given]:
+                raise ParameterError(*(f"{name}: belongs to a table; a job file says it itself" for name in beside))
             from masquerade.jobs import anonymize_job
 
             written = anonymize_job(
@@ -109,23 +98,6 @@ def _is_table(source: str) -> bool:
     if database_scheme(source) is not None or is_partitioned(source, Path()):
         return True
     return Path(source).suffix.lower() in (*CSV_SUFFIXES, *PARQUET_SUFFIXES, *EXCEL_SUFFIXES)
-
-
-def _refuse_beside_job(names: list[str]) -> None:
-    if names:
-        from masquerade.errors import ParameterError
-
-        raise ParameterError(*(f"{name}: belongs to a table; a job file says it itself" for name in names))
-
-
-def _refuse_quick_beside(method: str | None, quick: bool) -> None:
-    if not quick or method is None:
-        return
-    from masquerade.errors import ParameterError
-    from masquerade.methods import DEFAULT
-
-    if method != DEFAULT:
-        raise ParameterError(f"--quick: chooses a fast method, and --method names {method}; give one of them")
 
 
 def describe(written: Written, *, quick: bool = False) -> list[str]:
@@ -195,20 +167,14 @@ def _figure(value: float | int | None) -> str:
 
 def attack(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The released table (.csv or .parquet).")],
-    job: Annotated[Path, typer.Option("--job", metavar="JOB", help="The job file.", show_default=False)],
-    original: Annotated[
-        str | None,
-        typer.Option(metavar="TABLE", help="The original, to name its most exposed rows.", show_default=False),
-    ] = None,
-    outside: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="A table of people that shares columns.", show_default=False)
-    ] = None,
+    job: Annotated[Path, option("--job JOB", "The job file.")],
+    original: Annotated[str | None, option("--original TABLE", "The original, to name its most exposed rows.")] = None,
+    outside: Annotated[str | None, option("--outside TABLE", "A table of people that shares columns.")] = None,
     earlier: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RELEASE", help="Another release of the same table; may be repeated.", show_default=False),
+        list[str] | None, option("--earlier RELEASE", "Another release of the same table; may be repeated.")
     ] = None,
     population: Annotated[
-        int | None, typer.Option(min=1, help="The people whom the release is a sample of.", show_default=False)
+        int | None, option("--population", "The people whom the release is a sample of.", min=1)
     ] = None,
     json: Json = False,
 ) -> None:
@@ -223,10 +189,7 @@ def attack(
         found = attack_job(
             release, job, original=original, outside=outside, earlier=earlier or (), population=population
         )
-    if json:
-        print_json({"attacks": [each.summary() for each in found]})
-    else:
-        say_plainly(*_attack_lines(found))
+    answer(json, {"attacks": [each.summary() for each in found]}, *_attack_lines(found))
 
 
 def _attack_lines(found: Sequence[Finding]) -> list[str]:
@@ -243,14 +206,10 @@ def _attack_lines(found: Sequence[Finding]) -> list[str]:
 
 
 def compare(
-    job: Annotated[Path, typer.Argument(metavar="JOB", help="The job file (TOML).", show_default=False)],
-    methods: Annotated[str, typer.Option(metavar="A,B", help="Some methods alone, by name.", show_default=False)] = "",
-    k: Annotated[
-        str, typer.Option("--k", metavar="5,10,50", help="Each in place of the job's k.", show_default=False)
-    ] = "",
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page with the table and a chart.", show_default=False)
-    ] = None,
+    job: Annotated[Path, argument("JOB", "The job file (TOML).")],
+    methods: Annotated[str, option("--methods A,B", "Some methods alone, by name.")] = "",
+    k: Annotated[str, option("--k 5,10,50", "Each in place of the job's k.")] = "",
+    report: Annotated[Path | None, option("--report FILE", "Write a page with the table and a chart.")] = None,
     json: Json = False,
 ) -> None:
     """Run the methods that take the requirements of a job, and compare what their releases keep and risk.
@@ -265,10 +224,8 @@ def compare(
         found = compare_job(job, methods=words(methods), ks=_numbers(k), on_stage=told.stage)
     if report is not None:
         found.report(report)
-    if json:
-        print_json(found.summary | ({"report": str(report)} if report is not None else {}))
-    else:
-        say(*_compare_lines(found), *([f"report: {report}"] if report is not None else []))
+    page, lines = ({}, []) if report is None else ({"report": str(report)}, [f"report: {report}"])
+    answer(json, found.summary | page, *_compare_lines(found), *lines)
 
 
 @contextmanager
@@ -340,7 +297,7 @@ def _cells(row: MethodResult, names: Sequence[str]) -> list[str]:
 def evaluate(
     original: Annotated[str, typer.Argument(metavar="ORIGINAL", help="The original table.")],
     release: Annotated[str, typer.Argument(metavar="RELEASE", help='Its release, made with order = "input".')],
-    job: Annotated[Path, typer.Option("--job", metavar="JOB", help="The job file.", show_default=False)],
+    job: Annotated[Path, option("--job JOB", "The job file.")],
     queries: Annotated[int, typer.Option(min=0, help="Random range queries for the query error; 0 for none.")] = 2500,
     train: Annotated[
         int | None, typer.Option(min=1, help="Grow decision trees on the first N kept rows, test on the rest.")
@@ -350,15 +307,10 @@ def evaluate(
     ] = 10,
     workload: Annotated[
         Path | None,
-        typer.Option(
-            help="A file of SQL queries whose selections are measured; without it the job's own.", show_default=False
-        ),
+        option("--workload", "A file of SQL queries whose selections are measured; without it the job's own."),
     ] = None,
     predict: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="An attribute that the others are to predict; repeatable.", show_default=False
-        ),
+        list[str] | None, option("--predict NAME", "An attribute that the others are to predict; repeatable.")
     ] = None,
     clusters: Annotated[
         int, typer.Option(min=0, help="Find N clusters in the release, and judge them; 0 for none.")
@@ -384,10 +336,7 @@ def evaluate(
             clusters=clusters,
             on_stage=shown.stage,
         )
-    if json:
-        print_json(summary)
-    else:
-        say(*_evaluate_lines(summary))
+    answer(json, summary, *_evaluate_lines(summary))
 
 
 def _evaluate_lines(summary: Mapping[str, Any], indent: str = "") -> list[str]:
@@ -412,10 +361,7 @@ def _evaluate_lines(summary: Mapping[str, Any], indent: str = "") -> list[str]:
 # `masquerade mashup JOB`: the parties of a job as processes on this machine; one verified release out.
 
 
-def mashup(
-    job: Annotated[Path, typer.Argument(metavar="JOB", help="The job file (TOML).", show_default=False)],
-    json: Json = False,
-) -> None:
+def mashup(job: Annotated[Path, argument("JOB", "The job file (TOML).")], json: Json = False) -> None:
     """Join the tables of a job's [parties] without any of them showing its own to another.
 
     For trials and tests: each party is a process of its own on this machine, with a fresh certificate and mutual
@@ -428,10 +374,7 @@ def mashup(
 
     with progress() as shown:
         made = mashup_job(job, on_stage=shown.stage, on_party=shown.party)
-    if json:
-        print_json(made.summary)
-    else:
-        say(*describe_mashup(made))
+    answer(json, made.summary, *describe_mashup(made))
 
 
 def describe_mashup(made: Mashup) -> list[str]:
@@ -440,13 +383,16 @@ def describe_mashup(made: Mashup) -> list[str]:
     sent = ", ".join(f"{name} {count:,} bytes" for name, count in made.bytes_sent.items())
     suppressed = f", {release.suppressed:,} suppressed" if release.suppressed else ""
     dropped = ", ".join(f"{name} {count:,}" for name, count in made.dropped_rows.items() if count)
+    whose = "records of all providers" if "third_party" in release.settings else "common records"
+    told = (f"{name} {gain.alone:.1%} alone (gain {gain.gain:+.1%})" for name, gain in made.gains.items())
+    gains = [] if release.error is None else ["; ".join([f"classification error: {release.error:.1%} together", *told])]
     return [
-        f"{release.rows:,} {_whose(release)}; released in {release.group_sizes.size:,} groups{suppressed}",
+        f"{release.rows:,} {whose}; released in {release.group_sizes.size:,} groups{suppressed}",
         *([f"rows dropped for missing cells: {dropped}"] if dropped else []),
         *(f"engine of {name}: {told}" for name, told in made.engine.items()),
         *_method(made),
         *written_lines(release, made.table, made.report, made.labels),
-        *_gains(made),
+        *gains,
         f"transcripts: {made.transcripts}",
         seconds_line(release),
         f"cost: {made.rounds} rounds; sent by {sent}",
@@ -463,27 +409,14 @@ def _method(made: Mashup) -> list[str]:
     return [f"method: {method} ({why})" if why else f"method: {method}", *others]
 
 
-def _gains(made: Mashup) -> list[str]:
-    """What each party's own columns and the release are worth to a classifier, where there is a class."""
-    told = (f"{name} {gain.alone:.1%} alone (gain {gain.gain:+.1%})" for name, gain in made.gains.items())
-    error = made.release.error
-    return [] if error is None else ["; ".join([f"classification error: {error:.1%} together", *told])]
-
-
-def _whose(release: Release) -> str:
-    return "records of all providers" if "third_party" in release.settings else "common records"
-
-
 # --- verify -------------------------------------------------------------------------------------------------
 # `masquerade verify RELEASE --job JOB`: does this release satisfy the job's requirements?
 
 
 def verify(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The released table (.csv or .parquet).")],
-    job: Annotated[Path, typer.Option("--job", metavar="JOB", help="The job file.", show_default=False)],
-    sql: Annotated[
-        bool, typer.Option("--sql", help="Count once more in SQL, with DuckDB; print the statements.")
-    ] = False,
+    job: Annotated[Path, option("--job JOB", "The job file.")],
+    sql: Annotated[bool, option("--sql", "Count once more in SQL, with DuckDB; print the statements.")] = False,
     json: Json = False,
 ) -> None:
     """Check a release against the requirements of its job, by counting its cells.
@@ -511,25 +444,18 @@ def verify(
 
 
 def weights(
-    job: Annotated[Path, typer.Option("--job", metavar="JOB", help="The job file.", show_default=False)],
+    job: Annotated[Path, option("--job JOB", "The job file.")],
     log: Annotated[
         str | None,
-        typer.Argument(
-            metavar="LOG",
-            help="A log of SQL queries, or a declaration (.toml); without it, the job's class is asked.",
-            show_default=False,
-        ),
+        argument("LOG", "A log of SQL queries, or a declaration (.toml); without it, the job's class is asked."),
     ] = None,
     by: Annotated[
-        str | None,
-        typer.Option(help="What to learn from: queries, declaration, information, accuracy.", show_default=False),
+        str | None, option("--by", "What to learn from: queries, declaration, information, accuracy.")
     ] = None,
     owner_share: Annotated[
         float, typer.Option(min=0, max=1, help="How much the weights in the job file count, of 1.")
     ] = 0.0,
-    dialect: Annotated[
-        str | None, typer.Option(help="The SQL of the log, such as postgres or mysql.", show_default=False)
-    ] = None,
+    dialect: Annotated[str | None, option("--dialect", "The SQL of the log, such as postgres or mysql.")] = None,
     json: Json = False,
 ) -> None:
     """Learn attribute weights: from queries, from a declaration, or from what attributes tell about the class.
@@ -540,10 +466,7 @@ def weights(
 
     with progress() as shown:
         found = weights_job(log, job, by=by, owner_share=owner_share, dialect=dialect, on_stage=shown.stage)
-    if json:
-        print_json(found)
-    else:
-        say_plainly(*_weights_lines(found))
+    answer(json, found, *_weights_lines(found))
 
 
 def _weights_lines(found: dict[str, Any]) -> list[str]:

@@ -20,6 +20,7 @@ import typer
 import typer.core
 
 import masquerade
+from masquerade.cli.output import option
 from masquerade.errors import BadInput, Bug, MasqueradeError, one_line, shown
 from masquerade.jobs import hide_pandas
 
@@ -170,7 +171,7 @@ def _show_version(wanted: bool) -> None:
 def _options(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
+        bool, option("--version", "Print the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """Publish and analyse data together without showing each other the raw data."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from masquerade.cli.output import By, Json, operator, print_json, say, say_plainly
+from masquerade.cli.output import By, Json, answer, argument, operator, option, print_json, say
 
 app = typer.Typer(help="A party's audit log.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -22,21 +22,10 @@ def verify(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The audit log.")],
     certificate: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--certificate",
-            metavar="PEM",
-            help="The party's certificate, to check the seals; repeat when it was renewed.",
-            show_default=False,
-        ),
+        option("--certificate PEM", "The party's certificate, to check the seals; repeat when it was renewed."),
     ] = None,
     anchor: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--anchor",
-            metavar="NUMBER:HASH",
-            help="A record that the log must hold; repeat for more.",
-            show_default=False,
-        ),
+        list[str] | None, option("--anchor NUMBER:HASH", "A record that the log must hold; repeat for more.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -90,22 +79,11 @@ def verify(
 
 @app.command("snapshot", short_help="Check a party's table against its contract.")
 def snapshot(
-    contract: Annotated[Path, typer.Argument(metavar="CONTRACT", help="The contract's file.", show_default=False)],
-    table: Annotated[
-        str,
-        typer.Argument(metavar="TABLE", help="What the party shows: a file, or a database URL.", show_default=False),
-    ],
-    party: Annotated[str, typer.Option("--party", metavar="NAME", help="Whose table it is.", show_default=False)],
-    key: Annotated[
-        Path,
-        typer.Option(
-            "--key",
-            metavar="FILE",
-            help="Its key, of `party snapshot-key`: of the table, or of one column.",
-            show_default=False,
-        ),
-    ],
-    query: Annotated[str, typer.Option("--query", metavar="SQL", help="With a database URL.", show_default=False)] = "",
+    contract: Annotated[Path, argument("CONTRACT", "The contract's file.")],
+    table: Annotated[str, argument("TABLE", "What the party shows: a file, or a database URL.")],
+    party: Annotated[str, option("--party NAME", "Whose table it is.")],
+    key: Annotated[Path, option("--key FILE", "Its key, of `party snapshot-key`: of the table, or of one column.")],
+    query: Annotated[str, option("--query SQL", "With a database URL.")] = "",
     json: Json = False,
 ) -> None:
     """Say whether a table, or one column of it, is the one that a party has committed to in a contract.
@@ -122,22 +100,12 @@ def snapshot(
     provision = provision_of(signed, party)
     same = fits(opened, signed, party, opened.table(table, query or None))
     what = f"column {opened.column}" if opened.column is not None else "the table"
-    if json:
-        print_json(
-            {
-                "same": same,
-                "contract": signed.hash.hex(),
-                "party": party,
-                "dataset": provision.dataset,
-                "snapshot": provision.snapshot,
-                "column": opened.column,
-            }
-        )
-    elif same:
-        say_plainly(
-            f"{what} is the one that {party} committed to: {provision.dataset}, snapshot {provision.snapshot}",
-            f"contract: {signed.hash.hex()}",
-        )
+    found = {"dataset": provision.dataset, "snapshot": provision.snapshot, "column": opened.column}
+    lines = [
+        f"{what} is the one that {party} committed to: {provision.dataset}, snapshot {provision.snapshot}",
+        f"contract: {signed.hash.hex()}",
+    ]
+    answer(json, {"same": same, "contract": signed.hash.hex(), "party": party, **found}, *(lines if same else ()))
     if not same:
         other = opened.snapshot != provision.snapshot
         why = "the key is another snapshot's" if other else "a cell, a row or the rows' order differs"
@@ -146,11 +114,8 @@ def snapshot(
 
 @app.command("forget", short_help="Go on with a log whose end is lost.")
 def forget(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="The audit log.", show_default=False)],
-    identity: Annotated[
-        Path,
-        typer.Option("--identity", metavar="FOLDER", help="The identity of whoever the log is of.", show_default=False),
-    ],
+    log: Annotated[Path, argument("LOG", "The audit log.")],
+    identity: Annotated[Path, option("--identity FOLDER", "The identity of whoever the log is of.")],
     by: By = "",
     json: Json = False,
 ) -> None:
@@ -166,7 +131,8 @@ def forget(
 
     with AuditLog(log, Identity.load(identity), forget=operator(by)) as opened:
         last = opened.anchor()
-    if json:
-        print_json({"log": str(log), "forgotten": True, "last": str(last)})
-    else:
-        say(f"{log}: goes on without what is lost, and says so in its record {last.number}")
+    answer(
+        json,
+        {"log": str(log), "forgotten": True, "last": str(last)},
+        f"{log}: goes on without what is lost, and says so in its record {last.number}",
+    )

@@ -14,24 +14,22 @@ from typing import Annotated, Any
 
 import typer
 
-from masquerade.cli.output import Json, print_json
+from masquerade.cli.output import Json, argument, option, print_json
 from masquerade.errors import ParameterError, hint
 
 
 def bench(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The experiment.", show_default=False)] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
-    all_: Annotated[bool, typer.Option("--all", help="Run all of them.")] = False,
+    name: Annotated[str | None, argument("NAME", "The experiment.")] = None,
+    list_: Annotated[bool, option("--list", "List the experiments.")] = False,
+    all_: Annotated[bool, option("--all", "Run all of them.")] = False,
     save: Annotated[
         Path | None, typer.Option("--save", "--out", help="Also write NAME.json and charts into this folder.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The folder with adult/ and crx/, UCI's files.", exists=True, file_okay=False)
     ] = None,
-    paper: Annotated[
-        str | None, typer.Option(help="papers: only the experiments of this paper.", show_default=False)
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="papers: smaller settings, in minutes.")] = False,
+    paper: Annotated[str | None, option("--paper", "papers: only the experiments of this paper.")] = None,
+    quick: Annotated[bool, option("--quick", "papers: smaller settings, in minutes.")] = False,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=N", help="Change a number of the experiment, such as runs=100."),
@@ -102,9 +100,9 @@ def run(
     for change in changes:
         _set(experiment, name, change)
     taken = inspect.signature(experiment.run).parameters
-    for option in options or {}:
-        if option not in taken:
-            raise ParameterError(f"bench: {name} has no --{option}; papers has")
+    for each in options or {}:
+        if each not in taken:
+            raise ParameterError(f"bench: {name} has no --{each}; papers has")
     if save is not None:
         save.mkdir(parents=True, exist_ok=True)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.output import Json, ProgressDisplay, print_json, progress, say
+from masquerade.cli.output import Json, ProgressDisplay, argument, option, print_json, progress, say
 from masquerade.errors import AnswerIsNo, ParameterError, one_line
 from masquerade.service import Decision
 
@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 
 Conf = Annotated[
     Path | None,
-    typer.Option(
-        "--conf",
-        metavar="CONF",
-        help="The client's configuration (TOML). Without it client.toml, or else MASQUERADE_URL and MASQUERADE_TOKEN.",
-        show_default=False,
+    option(
+        "--conf CONF",
+        "The client's configuration (TOML). Without it client.toml, or else MASQUERADE_URL and MASQUERADE_TOKEN.",
     ),
 ]
-SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session's identifier.", show_default=False)]
+SessionId = Annotated[str, argument("SESSION", "The session's identifier.")]
 
 
 def connected(settings: ClientSettings) -> Client:
@@ -240,38 +238,18 @@ def cancel(session: SessionId, conf: Conf = None, json: Json = False) -> None:
 
 def decide(
     session: SessionId,
-    decision: Annotated[
-        Decision, typer.Argument(metavar="DECISION", help="One of accept, relax, withdraw.", show_default=False)
-    ],
+    decision: Annotated[Decision, argument("DECISION", "One of accept, relax, withdraw.")],
     request: Annotated[
-        Path | None,
-        typer.Option(
-            "--request", metavar="FILE", help="relax: the keys of the request that change (TOML).", show_default=False
-        ),
+        Path | None, option("--request FILE", "relax: the keys of the request that change (TOML).")
     ] = None,
     most_error: Annotated[
-        float | None,
-        typer.Option(
-            "--most-error", metavar="E", help="relax: the error that you would take instead.", show_default=False
-        ),
+        float | None, option("--most-error E", "relax: the error that you would take instead.")
     ] = None,
     most_ncp: Annotated[
-        float | None,
-        typer.Option(
-            "--most-ncp",
-            metavar="N",
-            help="relax: the normalised certainty penalty that you would take instead.",
-            show_default=False,
-        ),
+        float | None, option("--most-ncp N", "relax: the normalised certainty penalty that you would take instead.")
     ] = None,
     most_query_error: Annotated[
-        float | None,
-        typer.Option(
-            "--most-query-error",
-            metavar="Q",
-            help="relax: the query error that you would take instead.",
-            show_default=False,
-        ),
+        float | None, option("--most-query-error Q", "relax: the query error that you would take instead.")
     ] = None,
     conf: Conf = None,
     json: Json = False,
@@ -329,28 +307,17 @@ def _naming(request: Path | None, options: Mapping[str, float]) -> Iterator[None
 
 
 def request(
-    conf: Annotated[
-        Path,
-        typer.Argument(metavar="CONF", help="The client's configuration with a [request] (TOML).", show_default=False),
-    ],
+    conf: Annotated[Path, argument("CONF", "The client's configuration with a [request] (TOML).")],
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait for the session's end, or only begin it.")
     ] = True,
     estimate: Annotated[
-        bool, typer.Option("--estimate", help="Stop before publishing, with the losses and the cost; then decide.")
+        bool, option("--estimate", "Stop before publishing, with the losses and the cost; then decide.")
     ] = False,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write the table here (.csv or .parquet), or the model or ratios (.json).",
-            show_default=False,
-        ),
+        Path | None, option("--output FILE", "Write the table here (.csv or .parquet), or the model or ratios (.json).")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write the report here.", show_default=False)
-    ] = None,
+    report: Annotated[Path | None, option("--report FILE", "Write the report here.")] = None,
     json: Json = False,
 ) -> None:
     """Ask for an integrated table: the parties negotiate, compute, and the verified release is published to you.
@@ -466,18 +433,14 @@ def download(
     session: SessionId,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Where to write the table: .csv or .parquet; a model or ratios: .json. SESSION.csv without it.",
-            show_default=False,
+        option(
+            "--output FILE",
+            "Where to write the table: .csv or .parquet; a model or ratios: .json. SESSION.csv without it.",
         ),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write the report here.", show_default=False)
-    ] = None,
+    report: Annotated[Path | None, option("--report FILE", "Write the report here.")] = None,
     escape_formulas: Annotated[
-        bool, typer.Option("--escape-formulas", help="In a .csv, put ' before cells that a spreadsheet would run.")
+        bool, option("--escape-formulas", "In a .csv, put ' before cells that a spreadsheet would run.")
     ] = False,
     conf: Conf = None,
     json: Json = False,
@@ -505,15 +468,11 @@ def download(
 
 
 def sessions(
-    session: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="One session; without it the newest.", show_default=False)
-    ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Follow the session until it ends.")] = False,
-    status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="Only those, such as running.", show_default=False)
-    ] = None,
+    session: Annotated[str | None, argument("SESSION", "One session; without it the newest.")] = None,
+    watch: Annotated[bool, option("--watch", "Follow the session until it ends.")] = False,
+    status: Annotated[str | None, option("--status STATUS", "Only those, such as running.")] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="Show at most N.", min=1)] = 20,
-    everyone: Annotated[bool, typer.Option("--everyone", help="Everybody's, for admins.")] = False,
+    everyone: Annotated[bool, option("--everyone", "Everybody's, for admins.")] = False,
     conf: Conf = None,
     json: Json = False,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.output import Json, print_json, say
+from masquerade.cli.output import Json, answer, argument, option, print_json, say
 from masquerade.cli.tokens import Days, Scopes, asked_password
 
 if TYPE_CHECKING:
@@ -19,10 +19,8 @@ app = typer.Typer(help="The coordinator.", no_args_is_help=True, rich_markup_mod
 users = typer.Typer(help="The coordinator's accounts.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(users, name="user", short_help="Accounts: add, list, disable, enable, unlock, role.")
 
-Conf = Annotated[
-    Path, typer.Argument(metavar="CONF", help="The coordinator's configuration (TOML).", show_default=False)
-]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False)]
+Conf = Annotated[Path, argument("CONF", "The coordinator's configuration (TOML).")]
+Name = Annotated[str, argument("NAME", "The user's name.")]
 
 
 @app.callback()
@@ -92,10 +90,7 @@ def token(conf: Conf, name: Name, days: Days = 90, scope: Scopes = None, json: J
     with _accounts(conf) as (store, accounts):
         user = store.users.get(name)
         made, described = accounts.create_token(user, "command line", timedelta(days=days), scope or USUAL_SCOPES)
-    if json:
-        print_json({"token": made, **described.content()})
-    else:
-        say(made)
+    answer(json, {"token": made, **described.content()}, made)
 
 
 @app.command("sessions", short_help="List the newest sessions of all users.")
@@ -139,9 +134,7 @@ def add(
     conf: Conf,
     name: Name,
     role: Annotated[str, typer.Option("--role", metavar="ROLE", help="analyst or admin.")] = "analyst",
-    password_stdin: Annotated[
-        bool, typer.Option("--password-stdin", help="Take the password from standard input.")
-    ] = False,
+    password_stdin: Annotated[bool, option("--password-stdin", "Take the password from standard input.")] = False,
     json: Json = False,
 ) -> None:
     """Open an account. The password is asked for twice, or taken from standard input.
@@ -212,10 +205,7 @@ def unlock(conf: Conf, name: Name, json: Json = False) -> None:
 
 @users.command("role", short_help="Change an account's role.")
 def role(
-    conf: Conf,
-    name: Name,
-    role: Annotated[str, typer.Argument(metavar="ROLE", help="analyst or admin.", show_default=False)],
-    json: Json = False,
+    conf: Conf, name: Name, role: Annotated[str, argument("ROLE", "analyst or admin.")], json: Json = False
 ) -> None:
     """Change an account's role.
 
@@ -247,7 +237,4 @@ def _as_json(user: User) -> dict[str, object]:
 
 
 def _show(user: User, json: bool) -> None:
-    if json:
-        print_json(_as_json(user))
-    else:
-        say(f"{user.name}  {user.role}  {'disabled' if user.disabled else 'open'}")
+    answer(json, _as_json(user), f"{user.name}  {user.role}  {'disabled' if user.disabled else 'open'}")

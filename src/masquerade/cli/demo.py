@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.output import Json, ProgressDisplay, print_json, progress, say
+from masquerade.cli.output import Json, ProgressDisplay, option, print_json, progress, say
 
 if TYPE_CHECKING:
     from masquerade.demo import Demo
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def demo(
-    once: Annotated[
-        bool, typer.Option("--once", help="For scripts: end when the release is there; else Ctrl-C ends it.")
-    ] = False,
+    once: Annotated[bool, option("--once", "For scripts: end when the release is there; else Ctrl-C ends it.")] = False,
     folder: Annotated[Path, typer.Option(help="Where to write; made when it is missing.")] = Path("masquerade-demo"),
     people: Annotated[int, typer.Option(min=100, max=100_000_000, help="How many people to generate.")] = 5_000,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, other people.")] = 7,

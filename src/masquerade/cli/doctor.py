@@ -5,18 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from masquerade.cli.output import Json, print_json, progress, say
+from masquerade.cli.output import Json, answer, argument, progress
 
 
 def doctor(
-    conf: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CONF", help="A party's, a coordinator's or a client's configuration.", show_default=False
-        ),
-    ],
+    conf: Annotated[Path, argument("CONF", "A party's, a coordinator's or a client's configuration.")],
     json: Json = False,
 ) -> None:
     """Look at a configuration and everything that it names: files, certificates, keys, data, database, disk, audit
@@ -31,8 +24,5 @@ def doctor(
 
     with progress() as shown:
         found = examine(conf, shown.stage)
-    if json:
-        print_json(found.summary)
-    else:
-        say(*(f"{check.status:<8} {check.line}" for check in found.checks))
+    answer(json, found.summary, *(f"{check.status:<8} {check.line}" for check in found.checks))
     found.insist()

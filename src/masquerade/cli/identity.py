@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from masquerade.cli.output import Json, print_json, say
+from masquerade.cli.output import Json, answer, argument, option
 
 app = typer.Typer(help="Keys and certificates.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -23,9 +23,7 @@ def _group() -> None:
 @app.command("init", short_help="A small certificate authority and party certificates.")
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write; made when missing.")],
-    party: Annotated[
-        list[str], typer.Option("--party", metavar="NAME", help="A party; repeat for each.", show_default=False)
-    ],
+    party: Annotated[list[str], option("--party NAME", "A party; repeat for each.")],
     days: Annotated[int, typer.Option("--days", metavar="DAYS", help="How long they are valid.")] = 30,
     json: Json = False,
 ) -> None:
@@ -41,14 +39,12 @@ def init(
     from masquerade.net import make_trial
 
     identities = make_trial(folder, party, days)
-    if json:
-        parties = {
-            name: {"folder": str(folder / name), "fingerprint": identity.fingerprint}
-            for name, identity in identities.items()
-        }
-        print_json({"folder": str(folder), "authority": str(folder / "ca.pem"), "days": days, "parties": parties})
-        return
-    say(
+    parties = {
+        name: {"folder": str(folder / name), "fingerprint": each.fingerprint} for name, each in identities.items()
+    }
+    answer(
+        json,
+        {"folder": str(folder), "authority": str(folder / "ca.pem"), "days": days, "parties": parties},
         f"{folder / 'ca.pem'}: the authority's certificate; its key was thrown away",
         *(f"{folder / name}: fingerprint {identity.fingerprint}" for name, identity in identities.items()),
     )
@@ -56,7 +52,7 @@ def init(
 
 @app.command("make", short_help="A key and a certificate of your own.")
 def make(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is: a party or a user.", show_default=False)],
+    name: Annotated[str, argument("NAME", "Whose it is: a party or a user.")],
     folder: Annotated[
         Path | None, typer.Option("--folder", metavar="FOLDER", help="Where to write, by default ./NAME.")
     ] = None,
@@ -77,14 +73,10 @@ def make(
     folder = folder or Path(name)
     made.save(folder)
     key, certificate = folder / KEY_FILE, folder / CERTIFICATE_FILE
-    if json:
-        written = {"key": str(key), "certificate": str(certificate)}
-        print_json(
-            {"folder": str(folder), "name": made.name, "fingerprint": made.fingerprint, "days": days}
-            | {"files": written}
-        )
-        return
-    say(
+    told = {"folder": str(folder), "name": made.name, "fingerprint": made.fingerprint, "days": days}
+    answer(
+        json,
+        {**told, "files": {"key": str(key), "certificate": str(certificate)}},
         f"{key}: your private key; it stays on this machine",
         f"{certificate}: your certificate, valid for {days} days; send it to every peer",
         f"fingerprint: {made.fingerprint}",
@@ -100,13 +92,13 @@ def _trust_group() -> None:
 
 @trust_app.command("add", short_help="Trust a peer's certificate.")
 def add(
-    certificate: Annotated[Path, typer.Argument(metavar="FILE", help="The peer's identity.pem.", show_default=False)],
+    certificate: Annotated[Path, argument("FILE", "The peer's identity.pem.")],
     store: Annotated[Path, typer.Option("--store", metavar="FOLDER", help="The trust store.")] = Path("trust"),
     fingerprint: Annotated[
         str | None,
         typer.Option("--fingerprint", metavar="TEXT", help="What the peer read out; anything else is refused."),
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace the certificate that is there.")] = False,
+    replace: Annotated[bool, option("--replace", "Replace the certificate that is there.")] = False,
     json: Json = False,
 ) -> None:
     """Save a peer's certificate in a trust store, under the name that is in it.
@@ -120,7 +112,9 @@ def add(
 
     name, found = add_to_store(certificate, store, expected=fingerprint, replace=replace)
     path = store / f"{name}.pem"
-    if json:
-        print_json({"name": name, "file": str(path), "fingerprint": found})
-    else:
-        say(f"{path}: trusted as {name}", f"fingerprint: {found}")
+    answer(
+        json,
+        {"name": name, "file": str(path), "fingerprint": found},
+        f"{path}: trusted as {name}",
+        f"fingerprint: {found}",
+    )

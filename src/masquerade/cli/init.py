@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from masquerade.cli.output import Json, print_json, progress, say_plainly
+from masquerade.cli.output import Json, answer, argument, option, progress
 from masquerade.cli.table_options import Encoding, Query, Separator, table_file
 
 if TYPE_CHECKING:
@@ -15,20 +15,14 @@ if TYPE_CHECKING:
 
 
 def init(
-    tables: Annotated[
-        list[str],
-        typer.Argument(metavar="TABLE …", help="A table; with --parties, one of each party.", show_default=False),
-    ],
+    tables: Annotated[list[str], argument("TABLE …", "A table; with --parties, one of each party.")],
     output: Annotated[Path, typer.Option(metavar="JOB", help="The job file to write.")] = Path("job.toml"),
-    class_: Annotated[
-        str | None, typer.Option("--class", metavar="COLUMN", help="The class.", show_default=False)
-    ] = None,
+    class_: Annotated[str | None, option("--class COLUMN", "The class.")] = None,
     sensitive: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="A sensitive attribute; may be repeated.", show_default=False),
+        list[str] | None, option("--sensitive COLUMN", "A sensitive attribute; may be repeated.")
     ] = None,
     k: Annotated[int, typer.Option("--k", min=1, help="Records in a group, at least.")] = 5,
-    parties: Annotated[bool, typer.Option("--parties", help="Draft a mashup: each table is another party's.")] = False,
+    parties: Annotated[bool, option("--parties", "Draft a mashup: each table is another party's.")] = False,
     query: Query = None,
     separator: Separator = None,
     encoding: Encoding = None,
@@ -45,10 +39,7 @@ def init(
         made = draft(
             files, output, target=class_, sensitive=sensitive or (), k=k, parties=parties, on_stage=shown.stage
         )
-    if json:
-        print_json(made.summary)
-    else:
-        say_plainly(*_lines(made, "mashup" if parties else "anonymize"))
+    answer(json, made.summary, *_lines(made, "mashup" if parties else "anonymize"))
 
 
 def _lines(made: Draft, command: str) -> list[str]:

@@ -6,22 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.output import Json, looked_at, print_json, progress, say_plainly, seconds_of
-from masquerade.cli.table_options import (
-    Columns,
-    Encoding,
-    EngineName,
-    Memory,
-    Query,
-    Seed,
-    Separator,
-    TableArgument,
-    WeightsFile,
-    asked_table,
-    refuse_given,
-    weights_in,
-    words,
-)
+from masquerade.cli import table_options as of
+from masquerade.cli.output import Json, answer, argument, looked_at, option, progress, seconds_of
+from masquerade.cli.table_options import asked_table, refuse_given, weights_in, words
 
 if TYPE_CHECKING:
     from masquerade.jobs import JointKeysFound
@@ -29,37 +16,26 @@ if TYPE_CHECKING:
 
 
 def keys(
-    table: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE", help="A table: .csv, .parquet, or a database URL. Or a job (.toml).", show_default=False
-        ),
-    ],
+    table: Annotated[str, argument("TABLE", "A table: .csv, .parquet, or a database URL. Or a job (.toml).")],
     measure: Annotated[str, typer.Option(help="distinct or separation.")] = "distinct",
-    epsilon: Annotated[
-        float | None, typer.Option(help="Sample: the share that may be missed.", show_default=False)
-    ] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="Sample: the chance that more is missed.", show_default=False)
-    ] = None,
-    beta: Annotated[float | None, typer.Option(help="The ratio to reach, instead of all.", show_default=False)] = None,
-    exact: Annotated[bool, typer.Option("--exact", help="The smallest key, by search.")] = False,
-    all_: Annotated[bool, typer.Option("--all", help="All minimal sets that reach --beta.")] = False,
+    epsilon: Annotated[float | None, option("--epsilon", "Sample: the share that may be missed.")] = None,
+    delta: Annotated[float | None, option("--delta", "Sample: the chance that more is missed.")] = None,
+    beta: Annotated[float | None, option("--beta", "The ratio to reach, instead of all.")] = None,
+    exact: Annotated[bool, option("--exact", "The smallest key, by search.")] = False,
+    all_: Annotated[bool, option("--all", "All minimal sets that reach --beta.")] = False,
     max_size: Annotated[int, typer.Option(min=1, help="With --all: columns in a set, at most.")] = 3,
     precision: Annotated[
-        float | None, typer.Option(help="Parties: show ratios in steps of this, such as 0.01.", show_default=False)
+        float | None, option("--precision", "Parties: show ratios in steps of this, such as 0.01.")
     ] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=2, help="Parties: common records compared, at most.", show_default=False)
-    ] = None,
-    weights: WeightsFile = None,
-    columns: Columns = "",
-    seed: Seed = 7,
-    engine: EngineName = None,
-    memory: Memory = None,
-    query: Query = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
+    sample: Annotated[int | None, option("--sample", "Parties: common records compared, at most.", min=2)] = None,
+    weights: of.WeightsFile = None,
+    columns: of.Columns = "",
+    seed: of.Seed = 7,
+    engine: of.EngineName = None,
+    memory: of.Memory = None,
+    query: of.Query = None,
+    separator: of.Separator = None,
+    encoding: of.Encoding = None,
     json: Json = False,
 ) -> None:
     """Find a small set of columns that tells the rows of a table apart: a key, or nearly one.
@@ -75,6 +51,8 @@ def keys(
     Example: masquerade keys people.csv --all --beta 0.9 --max-size 3
     """
     if table.endswith(".toml") and _is_about_parties(table):
+        from masquerade.jobs import joint_keys
+
         only_tables = {
             "--epsilon": epsilon,
             "--delta": delta,
@@ -86,9 +64,13 @@ def keys(
             "--memory": memory,
         }
         refuse_given(only_tables, "one table; a job has it not")
-        options = {"measure": measure, "all": all_, "beta": beta, "max_size": max_size}
+        options: dict[str, Any] = {"measure": measure, "all": all_, "beta": beta, "max_size": max_size}
         options |= {"precision": precision, "sample": sample, "columns": words(columns) or None}
-        _joint_keys(table, options, weights_in(weights), json=json)
+        with progress() as shown:
+            joint = joint_keys(
+                table, weights=weights_in(weights), on_stage=shown.stage, on_party=shown.party, **options
+            )
+        answer(json, joint.summary, *_joint_lines(joint))
         return
     refuse_given({"--precision": precision, "--sample": sample}, "a job with [parties]; a table has it not")
     from masquerade.jobs import keys as find
@@ -110,27 +92,13 @@ def keys(
             engine=counting,
             on_stage=shown.stage,
         )
-    if json:
-        print_json(found.summary)
-    else:
-        say_plainly(*_keys_lines(found))
+    answer(json, found.summary, *_keys_lines(found))
 
 
 def _is_about_parties(job: str) -> bool:
     from masquerade.jobs import is_about_parties
 
     return is_about_parties(job)
-
-
-def _joint_keys(job: str, options: dict[str, Any], costs: dict[str, float] | None, *, json: bool) -> None:
-    from masquerade.jobs import joint_keys
-
-    with progress() as shown:
-        found = joint_keys(job, weights=costs, on_stage=shown.stage, on_party=shown.party, **options)
-    if json:
-        print_json(found.summary)
-    else:
-        say_plainly(*_joint_lines(found))
 
 
 def _joint_lines(found: JointKeysFound) -> list[str]:
@@ -155,25 +123,21 @@ def _keys_lines(found: Keys) -> list[str]:
 
 
 def mask(
-    table: TableArgument,
-    measure: Annotated[str, typer.Option(help="distinct or separation.", show_default=False)],
-    beta: Annotated[float, typer.Option(help="The highest ratio allowed.", show_default=False)],
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="Look at so many rows (or pairs of rows) alone.", show_default=False)
-    ] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="Sample: the chance that the ratio is higher after all.", show_default=False)
-    ] = None,
-    weights: WeightsFile = None,
-    columns: Columns = "",
-    always: Annotated[str, typer.Option(metavar="A,B", help="Publish these in any case.", show_default=False)] = "",
-    never: Annotated[str, typer.Option(metavar="A,B", help="Never publish these.", show_default=False)] = "",
-    seed: Seed = 7,
-    engine: EngineName = None,
-    memory: Memory = None,
-    query: Query = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
+    table: of.TableArgument,
+    measure: Annotated[str, option("--measure", "distinct or separation.")],
+    beta: Annotated[float, option("--beta", "The highest ratio allowed.")],
+    sample: Annotated[int | None, option("--sample", "Look at so many rows (or pairs of rows) alone.", min=1)] = None,
+    delta: Annotated[float | None, option("--delta", "Sample: the chance that the ratio is higher after all.")] = None,
+    weights: of.WeightsFile = None,
+    columns: of.Columns = "",
+    always: Annotated[str, option("--always A,B", "Publish these in any case.")] = "",
+    never: Annotated[str, option("--never A,B", "Never publish these.")] = "",
+    seed: of.Seed = 7,
+    engine: of.EngineName = None,
+    memory: of.Memory = None,
+    query: of.Query = None,
+    separator: of.Separator = None,
+    encoding: of.Encoding = None,
     json: Json = False,
 ) -> None:
     """Choose as many columns as possible that tell at most a share of the rows (or pairs of rows) apart.
@@ -200,10 +164,7 @@ def mask(
             engine=counting,
             on_stage=shown.stage,
         )
-    if json:
-        print_json(found.summary)
-    else:
-        say_plainly(*_mask_lines(found))
+    answer(json, found.summary, *_mask_lines(found))
 
 
 def _mask_lines(found: Masked) -> list[str]:

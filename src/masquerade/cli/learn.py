@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from masquerade.cli.output import Json, print_json, progress, say
+from masquerade.cli.output import Json, answer, argument, option, print_json, progress, say
 from masquerade.cli.table_options import Encoding, Query, Separator, TableArgument, table_file, words
 
 if TYPE_CHECKING:
     from masquerade.jobs import Learning, Predictions
 
 
-def learn(
-    job: Annotated[Path, typer.Argument(metavar="JOB", help="The job file (TOML).", show_default=False)],
-    json: Json = False,
-) -> None:
+def learn(job: Annotated[Path, argument("JOB", "The job file (TOML).")], json: Json = False) -> None:
     """Learn one model of the tables of a job's [parties], without any of them showing its own to another.
 
     For trials and tests: each party is a process of its own on this machine, with a fresh certificate and mutual
@@ -32,10 +29,7 @@ def learn(
 
     with progress() as shown:
         made = learn_job(job, on_stage=shown.stage, on_party=shown.party)
-    if json:
-        print_json(made.summary)
-    else:
-        say(*describe(made))
+    answer(json, made.summary, *describe(made))
 
 
 def describe(made: Learning) -> list[str]:
@@ -64,33 +58,20 @@ def describe(made: Learning) -> list[str]:
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file (.json).", show_default=False)],
+    model: Annotated[Path, argument("MODEL", "The model's file (.json).")],
     table: TableArgument,
     site_key: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="pp-svm, pp-cox: what a site of the session keeps.", show_default=False),
+        Path | None, option("--site-key FILE", "pp-svm, pp-cox: what a site of the session keeps.")
     ] = None,
-    job: Annotated[
-        Path | None,
-        typer.Option(metavar="JOB", help="Says which columns have taxonomies or dates.", show_default=False),
-    ] = None,
-    attribute: Annotated[
-        str | None, typer.Option(help="bayes-net: what to predict, if not the class.", show_default=False)
-    ] = None,
-    times: Annotated[
-        str, typer.Option(metavar="T,U", help="cox, pp-cox: survival at these times.", show_default=False)
-    ] = "",
-    keep: Annotated[str, typer.Option(metavar="A,B", help="Columns to copy in front.", show_default=False)] = "",
+    job: Annotated[Path | None, option("--job JOB", "Says which columns have taxonomies or dates.")] = None,
+    attribute: Annotated[str | None, option("--attribute", "bayes-net: what to predict, if not the class.")] = None,
+    times: Annotated[str, option("--times T,U", "cox, pp-cox: survival at these times.")] = "",
+    keep: Annotated[str, option("--keep A,B", "Columns to copy in front.")] = "",
     missing_values: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B", help="Texts that mean a missing cell; else as the model has it.", show_default=False
-        ),
+        str | None, option("--missing-values A,B", "Texts that mean a missing cell; else as the model has it.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse a value that the model has never seen.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write .csv or .parquet.", show_default=False)
-    ] = None,
+    strict: Annotated[bool, option("--strict", "Refuse a value that the model has never seen.")] = False,
+    output: Annotated[Path | None, option("--output -o FILE", "Write .csv or .parquet.")] = None,
     query: Query = None,
     separator: Separator = None,
     encoding: Encoding = None,

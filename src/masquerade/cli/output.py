@@ -20,26 +20,32 @@ if TYPE_CHECKING:
     from masquerade.progress import Stage
     from masquerade.risk import Keys, Masked
 
+# --- options ------------------------------------------------------------------------------------------------
+# Options and arguments as commands declare them; the help shows no default, as the text says it where it matters.
+
+
+def option(spec: str, help: str, **more: Any) -> Any:
+    """Declare an option by its names and the word for its value: `--output -o FILE`; a switch has no such word."""
+    *names, last = spec.split()
+    if last.startswith("-"):
+        return typer.Option(*names, last, help=help, show_default=False, **more)
+    return typer.Option(*names, metavar=last, help=help, show_default=False, **more)
+
+
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    """Declare an argument by the word that stands for it."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
+
+
 # --- operator -----------------------------------------------------------------------------------------------
 # Who says so: whoever decides something at the command line is named in the audit log.
 
-By = Annotated[
-    str,
-    typer.Option(
-        "--by",
-        metavar="NAME",
-        help="Who says so, for the audit log, which names the system's user in any case.",
-        show_default=False,
-    ),
-]
+By = Annotated[str, option("--by NAME", "Who says so, for the audit log, which names the system's user in any case.")]
 
 
 def operator(by: str) -> dict[str, str | None]:
     """The user that the operating system knows, and the name that was given, if any."""
-    import os
     import pwd
-
-    from masquerade.errors import one_line
 
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
@@ -50,7 +56,7 @@ def operator(by: str) -> dict[str, str | None]:
 
 # --- output -------------------------------------------------------------------------------------------------
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")]
+Json = Annotated[bool, option("--json", "Print one JSON object on standard output, and nothing else.")]
 
 # A terminal shows at once that work goes on; a log only mentions work that takes this long.
 REPORT_AFTER = 2.0
@@ -81,6 +87,14 @@ def print_json(summary: Mapping[str, Any]) -> None:
     from masquerade.data import as_json  # with numpy and Arrow, which no help needs
 
     say(as_json(summary))
+
+
+def answer(json: bool, summary: Mapping[str, Any], *lines: str) -> None:
+    """Print the summary as JSON if that is wanted, or else the lines, plainly."""
+    if json:
+        print_json(summary)
+    else:
+        say_plainly(*lines)
 
 
 class ProgressDisplay:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.output import By, Json, operator, print_json, say, say_plainly
+from masquerade.cli.output import By, Json, answer, argument, operator, option, print_json, say, say_plainly
 
 if TYPE_CHECKING:
     from masquerade.service import NodeSettings, SignedContract
@@ -18,23 +18,11 @@ if TYPE_CHECKING:
 
 
 def snapshot_key(
-    conf: Annotated[Path, typer.Argument(metavar="CONF", help="The node's configuration (TOML).", show_default=False)],
-    contract: Annotated[Path, typer.Argument(metavar="CONTRACT", help="The contract's file.", show_default=False)],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the key goes (mode 0600).", show_default=False)
-    ],
-    column: Annotated[
-        str,
-        typer.Option(
-            "--column", metavar="NAME", help="Only this column's key; without it, the table's.", show_default=False
-        ),
-    ] = "",
-    table: Annotated[
-        str,
-        typer.Option(
-            "--table", metavar="FILE", help="The table as it was then, where it has changed since.", show_default=False
-        ),
-    ] = "",
+    conf: Annotated[Path, argument("CONF", "The node's configuration (TOML).")],
+    contract: Annotated[Path, argument("CONTRACT", "The contract's file.")],
+    out: Annotated[Path, option("--out -o FILE", "Where the key goes (mode 0600).")],
+    column: Annotated[str, option("--column NAME", "Only this column's key; without it, the table's.")] = "",
+    table: Annotated[str, option("--table FILE", "The table as it was then, where it has changed since.")] = "",
     by: By = "",
     json: Json = False,
 ) -> None:
@@ -62,8 +50,8 @@ def snapshot_key(
 app = typer.Typer(help="A party's node.", no_args_is_help=True, rich_markup_mode=None)
 app.command("snapshot-key", short_help="What an auditor needs to check a table.")(snapshot_key)
 
-Conf = Annotated[Path, typer.Argument(metavar="CONF", help="The node's configuration (TOML).", show_default=False)]
-DealName = Annotated[str, typer.Argument(metavar="DEAL", help="The deal's name, or its beginning.", show_default=False)]
+Conf = Annotated[Path, argument("CONF", "The node's configuration (TOML).")]
+DealName = Annotated[str, argument("DEAL", "The deal's name, or its beginning.")]
 
 
 @app.callback()
@@ -95,10 +83,11 @@ def serve(conf: Conf, json: Json = False) -> None:
 
     async def run() -> None:
         async with running(settings) as node:
-            if json:
-                print_json({"party": settings.name, "address": node.address, "pid": os.getpid()})
-            else:
-                say(f"party {settings.name} listens on https://{node.address}")
+            answer(
+                json,
+                {"party": settings.name, "address": node.address, "pid": os.getpid()},
+                f"party {settings.name} listens on https://{node.address}",
+            )
             await asyncio.Event().wait()
 
     try:
@@ -155,9 +144,7 @@ def _records(count: int | None) -> str:
 @app.command("preview", short_help="What a contract lets leave this machine.")
 def preview(
     conf: Conf,
-    contract: Annotated[
-        str, typer.Argument(metavar="CONTRACT", help="A file, or the name of a deal that waits.", show_default=False)
-    ] = "",
+    contract: Annotated[str, argument("CONTRACT", "A file, or the name of a deal that waits.")] = "",
     json: Json = False,
 ) -> None:
     """Show exactly what a contract lets leave this machine, and to whom. Without a contract: list what waits.
@@ -179,10 +166,7 @@ def preview(
     made = previewed(
         signed, settings.name, schema, trust=settings.trust, own=settings.identity, clients=settings.clients
     )
-    if json:
-        print_json(made.content())
-    else:
-        say_plainly(*described(made))
+    answer(json, made.content(), *described(made))
 
 
 @app.command("approve", short_help="Let a contract that waits be signed.")
@@ -198,9 +182,7 @@ def approve(conf: Conf, deal: DealName, by: By = "", json: Json = False) -> None
 def refuse(
     conf: Conf,
     deal: DealName,
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="The reason that the asker reads.", show_default=False)
-    ] = "",
+    reason: Annotated[str, option("--reason TEXT", "The reason that the asker reads.")] = "",
     by: By = "",
     json: Json = False,
 ) -> None:
@@ -239,10 +221,7 @@ def review(
         address = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
         config = uvicorn.Config(page, lifespan="off", log_config=None, access_log=False, server_header=False)
         async with served(config, listening):
-            if json:
-                print_json({"party": settings.name, "address": address})
-            else:
-                say(f"open {address}", "Ctrl-C ends it")
+            answer(json, {"party": settings.name, "address": address}, f"open {address}", "Ctrl-C ends it")
             await asyncio.Event().wait()
 
     with suppress(KeyboardInterrupt):  # how it is meant to end
@@ -254,11 +233,9 @@ def ledger(
     conf: Conf,
     forget: Annotated[
         str,
-        typer.Option(
-            "--forget",
-            metavar="DATASET",
-            help="Begin anew with a dataset whose secret is lost: its earlier releases are not known again.",
-            show_default=False,
+        option(
+            "--forget DATASET",
+            "Begin anew with a dataset whose secret is lost: its earlier releases are not known again.",
         ),
     ] = "",
     json: Json = False,
@@ -322,10 +299,11 @@ def _forget(settings: NodeSettings, dataset: str, json: bool) -> None:
         with AuditLog(state.audit, settings.identity) as audit:
             audit.append("secret replaced", {"dataset": dataset, "releases": releases})
         state.renew_secret(dataset)
-    if json:
-        print_json({"dataset": dataset, "releases": releases, "forgotten": True})
-    else:
-        say(f"{dataset}: a new secret is made; what was released of it before ({releases}) is not known again")
+    answer(
+        json,
+        {"dataset": dataset, "releases": releases, "forgotten": True},
+        f"{dataset}: a new secret is made; what was released of it before ({releases}) is not known again",
+    )
 
 
 def _list_waiting(settings: NodeSettings, json: bool) -> None:

@@ -9,40 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from masquerade.cli.output import argument, option
+
 if TYPE_CHECKING:
     from masquerade.data import TableFile
     from masquerade.jobs import AskedTable
 
 TableArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TABLE",
-        help="A table: .csv, .parquet, or a database URL. Or a job (.toml) with [data].",
-        show_default=False,
-    ),
+    str, argument("TABLE", "A table: .csv, .parquet, or a database URL. Or a job (.toml) with [data].")
 ]
-Query = Annotated[str | None, typer.Option(help="The query, where TABLE is a database URL.", show_default=False)]
-Separator = Annotated[
-    str | None, typer.Option(help="Of a CSV file; by default, as its header shows.", show_default=False)
-]
-Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default, as its bytes show.", show_default=False)]
-WeightsFile = Annotated[
-    Path | None,
-    typer.Option("--weights", metavar="FILE", help="Weights of columns: .toml, .json, .csv.", show_default=False),
-]
-Columns = Annotated[str, typer.Option(metavar="A,B", help="Look at these columns alone.", show_default=False)]
+Query = Annotated[str | None, option("--query", "The query, where TABLE is a database URL.")]
+Separator = Annotated[str | None, option("--separator", "Of a CSV file; by default, as its header shows.")]
+Encoding = Annotated[str | None, option("--encoding", "Of a CSV file; by default, as its bytes show.")]
+WeightsFile = Annotated[Path | None, option("--weights FILE", "Weights of columns: .toml, .json, .csv.")]
+Columns = Annotated[str, option("--columns A,B", "Look at these columns alone.")]
 EngineName = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        metavar="local|tcp://…",
-        help="Count all rows in chunks: on this machine, or on a Dask cluster.",
-        show_default=False,
-    ),
+    str | None, option("--engine local|tcp://…", "Count all rows in chunks: on this machine, or on a Dask cluster.")
 ]
-Memory = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="With --engine local: held at once, such as 4GB.", show_default=False)
-]
+Memory = Annotated[str | None, option("--memory SIZE", "With --engine local: held at once, such as 4GB.")]
 Seed = Annotated[int, typer.Option(min=0, help="Draws the samples.")]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from masquerade.cli.client import Conf, client_of
-from masquerade.cli.output import Json, print_json, say, say_plainly
+from masquerade.cli.output import Json, answer, argument, option, print_json, say_plainly
 from masquerade.errors import ParameterError
 from masquerade.service import Scope
 
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 Days = Annotated[int, typer.Option("--days", metavar="N", min=1, max=366, help="How long it is valid.")]
 Scopes = Annotated[
     list[Scope] | None,
-    typer.Option(
-        "--scope",
-        metavar="SCOPE",
-        help="What it opens: read, request, download, tokens or admin; repeat for each. Without it the first three.",
-        show_default=False,
+    option(
+        "--scope SCOPE",
+        "What it opens: read, request, download, tokens or admin; repeat for each. Without it the first three.",
     ),
 ]
 
@@ -50,18 +48,8 @@ def asked_password(from_stdin: bool, *, twice: bool = False) -> str:
 
 app = typer.Typer(help="Your API tokens and sign-ins.", no_args_is_help=True, rich_markup_mode=None)
 
-User = Annotated[
-    str | None,
-    typer.Option(
-        "--user",
-        metavar="NAME",
-        help="Sign in with a password instead of a token with the scope tokens.",
-        show_default=False,
-    ),
-]
-FromStdin = Annotated[
-    bool, typer.Option("--password-stdin", help="Take the password from standard input.", show_default=False)
-]
+User = Annotated[str | None, option("--user NAME", "Sign in with a password instead of a token with the scope tokens.")]
+FromStdin = Annotated[bool, option("--password-stdin", "Take the password from standard input.")]
 
 
 @app.callback()
@@ -88,7 +76,7 @@ def list_tokens(conf: Conf = None, user: User = None, password_stdin: FromStdin 
 
 @app.command("make", short_help="Make a token for a program.")
 def make(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What you call it, such as laptop.", show_default=False)],
+    name: Annotated[str, argument("NAME", "What you call it, such as laptop.")],
     scope: Scopes = None,
     days: Days = 90,
     conf: Conf = None,
@@ -104,17 +92,12 @@ def make(
     """
     with _client(conf, user, password_stdin) as client:
         made = client.make_token(name, scopes=scope or None, days=days)
-    if json:
-        print_json(made.content())
-    else:
-        say(made.token)
+    answer(json, made.content(), made.token)
 
 
 @app.command("revoke", short_help="Make a token worthless, or end a sign-in.")
 def revoke(
-    token: Annotated[
-        str, typer.Argument(metavar="ID", help="Its identifier, as `tokens list` shows it.", show_default=False)
-    ],
+    token: Annotated[str, argument("ID", "Its identifier, as `tokens list` shows it.")],
     conf: Conf = None,
     user: User = None,
     password_stdin: FromStdin = False,
@@ -126,10 +109,7 @@ def revoke(
     """
     with _client(conf, user, password_stdin) as client:
         client.revoke_token(token)
-    if json:
-        print_json({"revoked": token})
-    else:
-        say(f"{token} opens nothing any more")
+    answer(json, {"revoked": token}, f"{token} opens nothing any more")
 
 
 def _client(conf: Path | None, user: str | None, password_stdin: bool) -> Client:
