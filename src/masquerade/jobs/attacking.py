@@ -146,7 +146,7 @@ def _scene_of_files(
     target = plan.job.roles.class_
     scene = _scene(empty, schema, plan.requirement, sensitive, target, provider=plan.provider, population=population)
     named = [*scene.learnable, *([scene.provider] if scene.provider is not None else [])]
-    with opened_engine(plan.job.engine, plan) as engine:
+    with opened_engine(plan.job.engine, plan.path) as engine:
         engine.check_files([str(path) for path in files.paths])
         parts = files.parts(rows_of_chunks(files, len(qid) + len(named), engine))
         counted = count_groups(engine, parts, qid, [name for name in named if name in files.columns])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from masquerade import utility
 from masquerade.data import Missing, Table
 from masquerade.engine import Flags
 from masquerade.errors import ParameterError, given
@@ -18,16 +19,6 @@ from masquerade.jobs.one_table import checked_requirement
 from masquerade.privacy import Requirement
 from masquerade.progress import OnStage, Stage, silent
 from masquerade.risk import GroupCounts, Scene, attack
-from masquerade.utility import (
-    Comparison,
-    certainty_losses,
-    compare,
-    information_kept,
-    losses_of,
-    measure,
-    refuse_other_order,
-    weighted_overlap,
-)
 
 if TYPE_CHECKING:
     from masquerade.data import PartitionedFiles, Schema
@@ -85,8 +76,8 @@ def evaluate(
             f"The train parameter of evaluate must leave rows to test on: of {len(complete)} complete rows, "
             f"1 to {len(complete) - 1}. Got {train} instead."
         )
-    comparison = compare(complete, published, qid, target)
-    refuse_other_order(complete, published, (name for name in used if name not in qid))
+    comparison = utility.compare(complete, published, qid, target)
+    utility.refuse_other_order(complete, published, (name for name in used if name not in qid))
     scene = Scene(published, complete.schema, tuple(qid), tuple(special), target, complete)
     asked = _Asked(queries, train, folds, sources, workload, names_of("predict", predict), clusters, seed, on_stage)
     return _figures(comparison, scene, complete.rows_read, complete.dropped_rows, asked)
@@ -113,13 +104,13 @@ def evaluate_files(
     used = tuple(dict.fromkeys([*schema.names, *coded, *plan.published]))
     wanted = Wanted(schema, used, tuple(qid), coded, data.missing, tuple(data.missing_values))
     files = [partitioned_files(each.name, Path(), columns) for each, columns in ((original, used), (release, qid))]
-    with opened_engine(plan.job.engine, plan) as engine:
+    with opened_engine(plan.job.engine, plan.path) as engine:
         on_stage(Stage("reading"))
         engine.on_chunk = lambda done, total: on_stage(Stage("measuring", detail=f"{done} of {total} chunks"))
         records = read_chunks(files[0], wanted, engine)
         engine.check_files([str(path) for path in release.paths])
         unchanged = [name for name in used if name not in qid and name in release.columns]
-        comparison = Comparison.of(records, read_release_back(records, release, qid, unchanged), target)
+        comparison = utility.Comparison.of(records, read_release_back(records, release, qid, unchanged), target)
         values = comparison.values_of_groups([records.coded[name] for name in coded], engine.summing_memory)
         counted = GroupCounts(comparison.group_sizes, values)
         shown = Table(pa.table({name: pa.array([], pa.string()) for name in (*qid, *coded)}))
@@ -148,20 +139,20 @@ class _Asked:
         return self.train is not None or self.folds > 0
 
 
-def _figures(comparison: Comparison, scene: Scene, rows: int, dropped: int, asked: _Asked) -> dict[str, Any]:
+def _figures(comparison: utility.Comparison, scene: Scene, rows: int, dropped: int, asked: _Asked) -> dict[str, Any]:
     """Return what counts tell, and what single rows do if the scene has those of the original."""
     on_stage, original = asked.on_stage, scene.original
     on_stage(Stage("measuring"))
-    losses = losses_of(comparison)
+    losses = utility.losses_of(comparison)
     summary: dict[str, Any] = {
         "rows": rows,
         "dropped_rows": dropped,
         "released": comparison.released_rows,
         "groups": int(comparison.group_sizes.size),
-        "metrics": measure(comparison, losses),
-        "weighted_overlap": weighted_overlap(comparison),
-        "attribute_losses": certainty_losses(losses),
-        "attribute_information": information_kept(losses),
+        "metrics": utility.measure(comparison, losses),
+        "weighted_overlap": utility.weighted_overlap(comparison),
+        "attribute_losses": utility.certainty_losses(losses),
+        "attribute_information": utility.information_kept(losses),
     }
     on_stage(Stage("attacking"))
     summary["attacks"] = [finding.summary() for finding in attack(scene)]
@@ -183,7 +174,7 @@ def _figures(comparison: Comparison, scene: Scene, rows: int, dropped: int, aske
     return summary | _mined(comparison, original, scene.target, asked)
 
 
-def _mined(comparison: Comparison, table: Table, target: str | None, asked: _Asked) -> dict[str, Any]:
+def _mined(comparison: utility.Comparison, table: Table, target: str | None, asked: _Asked) -> dict[str, Any]:
     """Return what is learned from the release and judged by the original."""
     on_stage, folds, seed = asked.on_stage, asked.folds, asked.seed
     mask = None if asked.train is None else np.arange(len(table)) < asked.train
@@ -213,7 +204,7 @@ def _mined(comparison: Comparison, table: Table, target: str | None, asked: _Ask
 
 
 def _prediction(
-    table: Table, comparison: Comparison, name: str, train: Flags | None, folds: int, seed: int
+    table: Table, comparison: utility.Comparison, name: str, train: Flags | None, folds: int, seed: int
 ) -> dict[str, Any]:
     """Measure how well the other attributes predict one, in the original and as released."""
     from masquerade.utility import accuracies, prediction_task

@@ -12,53 +12,34 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from masquerade import risk
 from masquerade.data import Batches, PartitionedFiles, Table, TableFile, chosen, partitioned_files
 from masquerade.errors import DataError, ParameterError, given
 from masquerade.jobs.guessing import names_of
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.risk import (
-    HELD_BYTES,
-    MEASURES,
-    CodedRows,
-    FuzzyDuplicates,
-    Keys,
-    Masked,
-    Measure,
-    Question,
-    RatioLimit,
-    RowSample,
-    SampleSize,
-    Weights,
-    checked_weights,
-    choose_columns,
-    find_keys,
-    fuzzy_duplicates as collisions,
-    read_rows,
-    weights_of,
-)
 
 if TYPE_CHECKING:
     from masquerade.engine import Engine
 
-Read = Callable[[SampleSize | None, int], CodedRows]  # of a sample's size, if one is enough, and a seed
+Read = Callable[[risk.SampleSize | None, int], risk.CodedRows]  # of a sample's size, if one is enough, and a seed
 
 
 def keys(
     frame: Any,
     *,
-    measure: Measure = "distinct",
+    measure: risk.Measure = "distinct",
     epsilon: float | None = None,
     delta: float | None = None,
     beta: float | None = None,
     exact: bool = False,
     all: bool = False,
     max_size: int = 3,
-    weights: Weights | None = None,
+    weights: risk.Weights | None = None,
     columns: Iterable[str] | None = None,
     seed: int = 7,
     engine: Engine | None = None,
     on_stage: OnStage = silent,
-) -> Keys:
+) -> risk.Keys:
     """Find a small set of columns that identifies the rows of a table (any frame, or a file that is read in one pass).
 
     Without an option it is a key found greedily. With `epsilon` and `delta` a sample is enough: with probability
@@ -69,34 +50,34 @@ def keys(
     ratios and duplicates are then those of all rows, also where a sample decides.
     """
     _check("keys", measure, seed)
-    question = Question(measure, epsilon, delta, beta, exact, all, max_size)
+    question = risk.Question(measure, epsilon, delta, beta, exact, all, max_size)
     asked = None if columns is None else names_of("columns", columns)
-    checked = checked_weights(weights or {})
+    checked = risk.checked_weights(weights or {})
     started = time.perf_counter()
     with _asked_rows(frame, asked, engine, on_stage) as (names, read_rows_of):
-        shares = weights_of(names, checked)
+        shares = risk.weights_of(names, checked)
         rows = read_rows_of(question.sample_rows(len(names)) if question.sampled else None, seed)
     read = time.perf_counter()
     _tell_passes(rows.engine, on_stage, "looking for keys")
-    found = find_keys(question, rows, shares, seed)
+    found = risk.find_keys(question, rows, shares, seed)
     return replace(found, seconds={"read": read - started, "find": time.perf_counter() - read})
 
 
 def mask(
     frame: Any,
     *,
-    measure: Measure,
+    measure: risk.Measure,
     beta: float,
     sample: int | None = None,
     delta: float | None = None,
-    weights: Weights | None = None,
+    weights: risk.Weights | None = None,
     columns: Iterable[str] | None = None,
     always: Iterable[str] = (),
     never: Iterable[str] = (),
     seed: int = 7,
     engine: Engine | None = None,
     on_stage: OnStage = silent,
-) -> Masked:
+) -> risk.Masked:
     """Choose columns of a table (any frame, or a file) to publish, so that their ratio is at most `beta`.
 
     With a `sample` of that many tuples (for the separation ratio, pairs) it is so with probability 1 − `delta`.
@@ -104,34 +85,34 @@ def mask(
     file, folder or pattern is counted in chunks, in bounded memory.
     """
     _check("mask", measure, seed)
-    limit = RatioLimit(measure, beta, sample, delta)
+    limit = risk.RatioLimit(measure, beta, sample, delta)
     asked = None if columns is None else names_of("columns", columns)
     fixed, barred = names_of("always", always), names_of("never", never)
     if both := [name for name in fixed if name in barred]:
         raise ParameterError(f"{', '.join(both)}: both always and never published")
-    checked = checked_weights(weights or {})
+    checked = risk.checked_weights(weights or {})
     started = time.perf_counter()
     with _asked_rows(frame, asked, engine, on_stage) as (names, read_rows_of):
         chosen("always and never", names, (*fixed, *barred))
-        shares = weights_of(names, checked)
+        shares = risk.weights_of(names, checked)
         if sample is not None and engine is None:
             limit.within_sample(len(names))  # refuses before a file is read that may have any number of rows
         rows = read_rows_of(limit.sample_rows() if sample is not None else None, seed)
     read = time.perf_counter()
     _tell_passes(rows.engine, on_stage, "choosing columns")
-    found = choose_columns(limit, rows, shares, always=fixed, never=barred, seed=seed)
+    found = risk.choose_columns(limit, rows, shares, always=fixed, never=barred, seed=seed)
     return replace(found, seconds={"read": read - started, "choose": time.perf_counter() - read})
 
 
-def ratios(frame: Any, columns: Iterable[str]) -> Mapping[Measure, float]:
+def ratios(frame: Any, columns: Iterable[str]) -> Mapping[risk.Measure, float]:
     """Return the distinct and the separation ratio of a set of columns."""
     asked = names_of("columns", columns)
-    return {measure: keys(frame, measure=measure, columns=asked).ratio for measure in MEASURES}
+    return {measure: keys(frame, measure=measure, columns=asked).ratio for measure in risk.MEASURES}
 
 
 def fuzzy_duplicates(
     frame: Any, rate: float, *, columns: Iterable[str] | None = None, max_size: int = 3
-) -> FuzzyDuplicates:
+) -> risk.FuzzyDuplicates:
     """Find rows that are probably one thing written twice, where about a share `rate` of the rows are doubles.
 
     They agree on a quasi-identifier of up to `max_size` columns that tells just so many rows apart.
@@ -139,12 +120,12 @@ def fuzzy_duplicates(
     asked = None if columns is None else names_of("columns", columns)
     with _table(frame, asked) as (names, batches):
         rows = _rows_here(batches, names, None, 0)
-    return collisions(rows, rate, max_size)
+    return risk.fuzzy_duplicates(rows, rate, max_size)
 
 
 def _check(function: str, measure: object, seed: object) -> None:
-    if measure not in MEASURES:
-        words = " or ".join(f'"{each}"' for each in MEASURES)
+    if measure not in risk.MEASURES:
+        words = " or ".join(f'"{each}"' for each in risk.MEASURES)
         raise ParameterError(f"The measure parameter of {function} must be {words}. Got {given(measure)} instead.")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ParameterError(
@@ -171,7 +152,7 @@ def _asked_rows(
     with _files(file, asked, engine, on_stage) as files:
         names = tuple(chosen(files.name, files.columns, asked))
         _tell_passes(engine, on_stage, "reading")
-        yield names, lambda *_: read_rows(files, names, engine)
+        yield names, lambda *_: risk.read_rows(files, names, engine)
 
 
 @contextmanager
@@ -245,10 +226,10 @@ def _and_then(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
     yield from rest
 
 
-def _rows_here(opened: Batches, names: tuple[str, ...], size: SampleSize | None, seed: int) -> CodedRows:
+def _rows_here(opened: Batches, names: tuple[str, ...], size: risk.SampleSize | None, seed: int) -> risk.CodedRows:
     """Read all rows, or where a sample is enough, as many of them as it may need."""
-    held = HELD_BYTES if size is not None else 1 << 62
-    sample = RowSample(size or (lambda rows: rows), seed, held, opened.rows)
+    held = risk.HELD_BYTES if size is not None else 1 << 62
+    sample = risk.RowSample(size or (lambda rows: rows), seed, held, opened.rows)
     for batch in opened.batches:
         sample.add(batch)
     return sample.coded(names)

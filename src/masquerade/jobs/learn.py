@@ -15,35 +15,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from masquerade import protocol
 from masquerade.data import MISSING_VALUES, Attribute, Schema, Table, TableFile, Taxonomy, write_table
 from masquerade.errors import DataError, ParameterError, hint, shown
-from masquerade.files import PRIVATE, make_folder, read_file, replacing_together, write_whole
+from masquerade.files import PRIVATE, read_file, replacing_together, write_whole
 from masquerade.jobs.learning import ALONE, LearningPlan
 from masquerade.jobs.outputs import Outputs, section_file
 from masquerade.jobs.party_process import SessionFiles, own_records
+from masquerade.jobs.run import copy_records
 from masquerade.jobs.session import OnParty, PartiesRun, nobody, party_headers, run_folder, sent_by
 from masquerade.methods import learning_method_of, learning_methods, plain_method
 from masquerade.net import Entry, Script, read_transcript, run_async
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.protocol import (
-    SHOWN,
-    Asked,
-    Assembly,
-    Cells,
-    Contract,
-    Learned,
-    MappedSpaceModel,
-    NotAModel,
-    PredictedRecords,
-    SiteKey,
-    UnseenValues,
-    alone_at,
-    answers,
-    cells_of,
-    inputs_of,
-    own_codes,
-    unseen_values,
-)
 
 # --- model file ---------------------------------------------------------------------------------------------
 # The file of a model, as `masquerade learn`, a coordinator or `save` has written it; and what a site keeps
@@ -52,7 +35,7 @@ from masquerade.protocol import (
 SITE_KEY = ".site-key.json"  # the ending of what predicting by a model of mapped records needs, beside the model
 
 
-def read_model_file(path: str | Path) -> Learned:
+def read_model_file(path: str | Path) -> protocol.Learned:
     """Read a model with all that its file tells of it; DataError if it is none."""
     name = Path(path).name
     try:
@@ -63,7 +46,7 @@ def read_model_file(path: str | Path) -> Learned:
             known = ", ".join(learning_methods())
             text = f'there is no method "{algorithm["name"]}" for models; there are {known}'
             raise DataError.about(name, text)
-        return Learned(
+        return protocol.Learned(
             algorithm,
             method.learns.read(written),
             dict(written.get("roles", {})),
@@ -74,15 +57,15 @@ def read_model_file(path: str | Path) -> Learned:
             session=str(written.get("session", "")),
             missing_values=_texts(written.get("missing_values")),
         )
-    except NotAModel as error:
+    except protocol.NotAModel as error:
         raise DataError.about(name, f"no model: {error}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DataError.about(name, "this is no file of a model") from None
 
 
-def read_site_key(learned: Learned, model: str | Path, path: str | Path) -> SiteKey:
+def read_site_key(learned: protocol.Learned, model: str | Path, path: str | Path) -> protocol.SiteKey:
     """Read what a site keeps of the session in which a model of mapped records was learned."""
-    key = SiteKey.read(read_file(Path(path)), Path(path).name)
+    key = protocol.SiteKey.read(read_file(Path(path)), Path(path).name)
     if key.session != learned.session:
         session = learned.session[:16] or "none that is named"
         told = f"of session {key.session[:16]}, and {Path(model).name} is of {session}"
@@ -110,7 +93,7 @@ TRANSCRIPTS = "transcripts"
 class Learning:
     """A model, its cost, and the files written."""
 
-    learned: Learned
+    learned: protocol.Learned
     file: Path
     report: Path | None
     transcripts: Path | None = None  # None on one table
@@ -134,12 +117,12 @@ class Learning:
         }
 
 
-class LearnRun(PartiesRun[Learned]):
+class LearnRun(PartiesRun[protocol.Learned]):
     """One run: a process per party, and this process as the collector."""
 
-    def script(self) -> Script[Learned]:
+    def script(self) -> Script[protocol.Learned]:
         """Compare the parties' models, and add up what they tell of them."""
-        return learning_method_of(self.contract).assembler(Assembly(self.contract))
+        return learning_method_of(self.contract).assembler(protocol.Assembly(self.contract))
 
 
 def learn_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnParty | None = None) -> Learning:
@@ -156,38 +139,32 @@ def learn_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnParty
         plan.problems.add(("output",), text)
     plan.settle()
     on_stage(Stage("reading the columns"))
-    contract = plan.contract(_headers(plan))
+    data = plan.job.data
+    headers = {ALONE: section_file(data, plan.base).read(()).all_columns} if data is not None else party_headers(plan)
+    contract = plan.contract(headers)
     plan.settle()
     assert contract is not None  # otherwise settle has raised
-    if plan.job.data is not None:
+    if data is not None:
         return _alone(plan, contract, outputs, on_stage)
     with run_folder() as folder:
         on_stage(Stage("starting the parties"))
         run = LearnRun(plan, contract, folder, on_stage, on_party or nobody)
-        learned = replace(_plain(run_async(run.run())), missing_values=plan.missing_values)
+        learned = run_async(run.run())
+        learned = replace(learned, algorithm=plain_method(learned.algorithm), missing_values=plan.missing_values)
         return _written(run, learned, outputs, transcripts)
 
 
-def _headers(plan: LearningPlan) -> dict[str, tuple[str, ...]]:
-    if plan.job.data is None:
-        return party_headers(plan)
-    return {ALONE: section_file(plan.job.data, plan.base).read(()).all_columns}
-
-
-def _plain(learned: Learned) -> Learned:
-    return replace(learned, algorithm=plain_method(learned.algorithm))
-
-
-def _alone(plan: LearningPlan, contract: Contract, outputs: Outputs, on_stage: OnStage) -> Learning:
+def _alone(plan: LearningPlan, contract: protocol.Contract, outputs: Outputs, on_stage: OnStage) -> Learning:
     """Learn from one table."""
     table, _ = own_records(plan, ALONE, contract)
     method = learning_method_of(contract)
     on_stage(Stage(method.activity))
     started = time.perf_counter()
-    site = alone_at(method, contract, table)
+    site = protocol.alone_at(method, contract, table)
     learned = method.learned_alone(site)
     learned = replace(
-        _plain(learned),
+        learned,
+        algorithm=plain_method(learned.algorithm),
         seconds={"protocol": time.perf_counter() - started},
         session=contract.hash.hex(),
         missing_values=plan.missing_values,
@@ -199,7 +176,7 @@ def _alone(plan: LearningPlan, contract: Contract, outputs: Outputs, on_stage: O
     return Learning(learned, outputs.table, outputs.report, dropped_rows={ALONE: table.dropped_rows})
 
 
-def _written(run: LearnRun, learned: Learned, outputs: Outputs, transcripts: Path) -> Learning:
+def _written(run: LearnRun, learned: protocol.Learned, outputs: Outputs, transcripts: Path) -> Learning:
     names = learned.parties
     sent = sent_by(run, names)
     records = [path for name in names for path in SessionFiles(run.folder, name).files]
@@ -223,7 +200,7 @@ def rounds_of(transcript: tuple[Entry, ...]) -> int:
 
 
 def _deliver(
-    learned: Learned, outputs: Outputs, on_stage: OnStage, records: list[Path] | tuple[()], into: Path | None
+    learned: protocol.Learned, outputs: Outputs, on_stage: OnStage, records: list[Path] | tuple[()], into: Path | None
 ) -> None:
     """Write the model and what else is kept: all complete, or nothing."""
     with replacing_together() as opened:
@@ -237,10 +214,7 @@ def _deliver(
             with opened(outputs.report) as file:
                 file.write(render_model(learned).encode())
         if into is not None:
-            make_folder(into)
-            for record in records:
-                with opened(into / record.name, record.stat().st_mode & 0o777) as file:
-                    file.write(read_file(record))
+            copy_records(opened, records, into)
 
 
 # --- predicting ---------------------------------------------------------------------------------------------
@@ -255,11 +229,11 @@ class Predictions:
     It is null where a cell that the model needs is missing, or has a value that the model has never seen.
     """
 
-    learned: Learned
+    learned: protocol.Learned
     table: pa.Table  # the columns kept, and those predicted
     predicted: tuple[str, ...]
     incomplete: int  # rows of which nothing is said, as a cell is missing
-    unseen: tuple[UnseenValues, ...] = ()  # by column; a row may be in several
+    unseen: tuple[protocol.UnseenValues, ...] = ()  # by column; a row may be in several
     unseen_rows: int = 0
     source: str = ""  # the table's name
     file: Path | None = None
@@ -323,8 +297,8 @@ def predict(
     first one is a DataError.
     """
     learned = read_model_file(model)
-    asked = Asked(attribute or learned.roles.get("class"), tuple(times), _site_key(learned, model, site_key))
-    inputs = inputs_of(learned.model, asked)
+    asked = protocol.Asked(attribute or learned.roles.get("class"), tuple(times), _site_key(learned, model, site_key))
+    inputs = protocol.inputs_of(learned.model, asked)
     plan = None if job is None else LearningPlan(Path(job))
     schema = _schema(inputs, plan)
     source = _read(table)
@@ -335,11 +309,11 @@ def predict(
         text = f'no column "{first}", which {"the model needs" if first in inputs else "is to be kept"}'
         raise DataError.about(source.origin.name, f"{text}{hint(first, names)}; the columns are: {', '.join(names)}")
     whole = Table(source.arrow, schema, origin=replace(source.origin, missing_values=words))
-    fills = isinstance(learned.model, MappedSpaceModel)  # its sites keep the means
+    fills = isinstance(learned.model, protocol.MappedSpaceModel)  # its sites keep the means
     rows = whole.complete(inputs, "mean" if fills else "drop")
     cells = _cells(rows, inputs)
-    said = answers(learned.model, cells, len(rows), asked)
-    unseen = unseen_values(said.unseen, cells, rows.source_row)
+    said = protocol.answers(learned.model, cells, len(rows), asked)
+    unseen = protocol.unseen_values(said.unseen, cells, rows.source_row)
     if strict and unseen:
         raise _first_unseen(unseen, inputs, rows, said, cells)
     columns = {name: source.arrow[name] for name in keep}
@@ -373,9 +347,9 @@ def _read(table: Any) -> Table:
     return Table(found.table, Schema(()), origin=found.origin)
 
 
-def _site_key(learned: Learned, model: str | Path, path: str | Path | None) -> SiteKey | None:
+def _site_key(learned: protocol.Learned, model: str | Path, path: str | Path | None) -> protocol.SiteKey | None:
     """Return what the site keeps; ParameterError where it is missing, not needed, or of another model."""
-    name, mapped = Path(model).name, isinstance(learned.model, MappedSpaceModel)
+    name, mapped = Path(model).name, isinstance(learned.model, protocol.MappedSpaceModel)
     if path is None:
         if mapped:
             text = f'"{learned.algorithm["name"]}" maps records by a matrix that its sites keep to themselves'
@@ -387,7 +361,7 @@ def _site_key(learned: Learned, model: str | Path, path: str | Path | None) -> S
 
 
 def _missing_words(
-    given: Sequence[str] | None, plan: LearningPlan | None, source: Table, learned: Learned
+    given: Sequence[str] | None, plan: LearningPlan | None, source: Table, learned: protocol.Learned
 ) -> tuple[str, ...]:
     """Return the texts that mean a missing cell; an empty one does in any case."""
     if given is not None:
@@ -409,9 +383,12 @@ def _schema(inputs: Inputs, plan: LearningPlan | None) -> Schema:
     return Schema(list(plain.values()))
 
 
-def _cells(table: Table, inputs: Inputs) -> Cells:
+def _cells(table: Table, inputs: Inputs) -> protocol.Cells:
     """Return the columns as models take them: categories as texts, numbers as numbers."""
-    return {name: cells_of(table, name) if values is None else _labels(table, name) for name, values in inputs.items()}
+    return {
+        name: protocol.cells_of(table, name) if values is None else _labels(table, name)
+        for name, values in inputs.items()
+    }
 
 
 def _labels(table: Table, name: str) -> NDArray[np.object_]:
@@ -420,23 +397,27 @@ def _labels(table: Table, name: str) -> NDArray[np.object_]:
     found = np.array(coded.labels, object)[coded.codes]
     covered = np.ones(len(table), bool)
     if isinstance(tree, Taxonomy) and tree.edges is not None:
-        numbers = cells_of(table, name)
+        numbers = protocol.cells_of(table, name)
         covered = (numbers >= tree.edges[0]) & (numbers < tree.edges[-1])
     elif isinstance(tree, Taxonomy):
         covered = np.array([label in tree.rank for label in coded.labels], bool)[coded.codes]
-    codes, labels = own_codes(table if covered.all() else table.take(np.flatnonzero(covered)), name)
+    codes, labels = protocol.own_codes(table if covered.all() else table.take(np.flatnonzero(covered)), name)
     found[covered] = np.array(labels, object)[codes]
     return found
 
 
 def _first_unseen(
-    unseen: tuple[UnseenValues, ...], inputs: Inputs, rows: Table, said: PredictedRecords, cells: Cells
+    unseen: tuple[protocol.UnseenValues, ...],
+    inputs: Inputs,
+    rows: Table,
+    said: protocol.PredictedRecords,
+    cells: protocol.Cells,
 ) -> DataError:
     """Return the error of the first row with a value that the model has never seen."""
     name = min(unseen, key=lambda each: each.first_row).column
     row = int(np.argmax(said.unseen[name]))
     known = inputs[name] or ()
-    some = ", ".join(shown(value) for value in known[:SHOWN]) + (", …" if len(known) > SHOWN else "")
+    some = ", ".join(shown(value) for value in known[: protocol.SHOWN]) + (", …" if len(known) > protocol.SHOWN else "")
     text = f"the model has never seen {shown(str(cells[name][row]))}; it knows {some}"
     return DataError(rows.problem(text, row, name))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from masquerade import protocol
 from masquerade.anonymize import Method
 from masquerade.arrangement import PROVIDER, Arrangement
 from masquerade.data import Schema
@@ -20,16 +21,6 @@ from masquerade.jobs.parties import Headers, check_headers, check_identifiers, c
 from masquerade.jobs.plan import Plan
 from masquerade.methods import CommonKeys, learning_methods, read_method, written_method
 from masquerade.privacy import Conjunction, Requirement
-from masquerade.protocol import (
-    EVERYBODY,
-    MOST_SETS,
-    Contract,
-    Contribution,
-    JointKeys,
-    LearningMethod,
-    LearningProposal,
-    Role,
-)
 from masquerade.risk import Measure
 
 # --- joint question -----------------------------------------------------------------------------------------
@@ -48,10 +39,10 @@ class QuestionPlan(Plan):
     def _method(self) -> Method | None:
         self.common = CommonKeys()
         told = {key: value for key, value in self.job.algorithm.items() if key == "align"}
-        read, wrong = read_declared(JointKeys, told)
+        read, wrong = read_declared(protocol.JointKeys, told)
         for problem in wrong:
             self.problems.broken(("algorithm", *problem.key), problem)
-        self.align = (read or JointKeys()).align
+        self.align = (read or protocol.JointKeys()).align
         return None
 
     def _requirement(self) -> Requirement:
@@ -89,7 +80,7 @@ def question_contract(
     measure: Measure,
     precision: float | None,
     sample: int | None,
-) -> Contract | None:
+) -> protocol.Contract | None:
     """Return the contract of a question about these columns together; None if problems are recorded in the plan.
 
     With `sizes`, the question is about every set of that size that is spread over two parties or more.
@@ -106,14 +97,14 @@ def question_contract(
             f"and {one} can ask about its own table alone"
         )
     sets = [columns] if sizes is None else list(_spread(columns, holder, sizes))
-    if len(sets) > MOST_SETS:
+    if len(sets) > protocol.MOST_SETS:
         raise ParameterError(
-            f"{len(sets)} sets of columns of several parties: at most {MOST_SETS} may be asked about in one session, "
-            "for every ratio tells something; name fewer columns, or a smaller max_size"
+            f"{len(sets)} sets of columns of several parties: at most {protocol.MOST_SETS} may be asked about "
+            "in one session, for every ratio tells something; name fewer columns, or a smaller max_size"
         )
     if not sets:
         raise ParameterError("a set of columns of several parties has 2 columns or more; name a larger max_size")
-    question = JointKeys(
+    question = protocol.JointKeys(
         sets=tuple(sets),
         measure=measure,
         precision=precision,
@@ -121,7 +112,7 @@ def question_contract(
         least_records=1,  # one hand holds all tables
         align=plan.align,
     )
-    return Contract(
+    return protocol.Contract(
         parties=tuple(plan.job.parties),
         columns=tuple(held),
         requirements=(),
@@ -144,9 +135,9 @@ ALONE = "table"  # the one party of a job on one table
 class LearningPlan(Plan):
     """A job for a model and its parts."""
 
-    method: LearningMethod | None
+    method: protocol.LearningMethod | None
 
-    def _method(self) -> LearningMethod | None:
+    def _method(self) -> protocol.LearningMethod | None:
         """Return the method that `[algorithm]` names; None if it is invalid."""
         available = learning_methods()
         table = self.job.algorithm
@@ -227,7 +218,7 @@ class LearningPlan(Plan):
         attributes = self.attributes
         schema = Schema([each for each in self.schema() if each.name in attributes])
         fills = any(section.missing == "mean" for _, section in self._sections())
-        proposal = LearningProposal(
+        proposal = protocol.LearningProposal(
             parties=tuple(self.job.parties), schema=schema, arrangement=arrangement, roles=self.roles, fills_means=fills
         )
         for problem in self.method.refusals(proposal):
@@ -253,7 +244,7 @@ class LearningPlan(Plan):
         words = (word for _, section in self._sections() for word in section.missing_values)
         return tuple(dict.fromkeys(words))
 
-    def contract(self, headers: Headers) -> Contract | None:
+    def contract(self, headers: Headers) -> protocol.Contract | None:
         """Return the contract of parties with these columns; None if problems are recorded."""
         job, used = self.job, [*self.attributes, *self.roles.values()]
         everything = [column for columns in headers.values() for column in columns]
@@ -279,7 +270,7 @@ class LearningPlan(Plan):
         class_from = None if alike else self._class_from(headers)
         if self.problems.found:
             return None
-        return Contract(
+        return protocol.Contract(
             parties=tuple(job.parties) or (ALONE,),
             columns=tuple(columns),
             requirements=(),
@@ -308,16 +299,16 @@ class LearningPlan(Plan):
         section = self.job.parties[party]
         return set(section.attributes or headers[party]) - {section.id}
 
-    def _with_roles(self) -> list[tuple[str, Role]]:
+    def _with_roles(self) -> list[tuple[str, protocol.Role]]:
         """Return the columns of a model, the class apart."""
-        special: dict[str, Role] = {"duration": "duration", "event": "event"}
+        special: dict[str, protocol.Role] = {"duration": "duration", "event": "event"}
         named = [(self.roles[word], role) for word, role in special.items() if word in self.roles]
         return [*((name, "attribute") for name in self.attributes), *named]
 
-    def _columns_of_all(self) -> list[Contribution]:
-        return [Contribution(name, EVERYBODY, role) for name, role in self._with_roles()]
+    def _columns_of_all(self) -> list[protocol.Contribution]:
+        return [protocol.Contribution(name, protocol.EVERYBODY, role) for name, role in self._with_roles()]
 
-    def _columns_of_some(self, headers: Headers) -> list[Contribution]:
+    def _columns_of_some(self, headers: Headers) -> list[protocol.Contribution]:
         """Find each column's one holder; all parties need identifiers."""
         for name, section in self.job.parties.items():
             if not section.id:

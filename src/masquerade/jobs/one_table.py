@@ -9,28 +9,9 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from masquerade import data
 from masquerade.anonymize import Order, Provenance, TableMethod, VerifiedRelease, publish
-from masquerade.data import (
-    DATE,
-    MISSING_VALUES,
-    NUMBER,
-    SPACE,
-    Attribute,
-    AttributeKind,
-    Missing,
-    OnStep,
-    RawTable,
-    Schema,
-    Table as DataTable,
-    TableFile,
-    Taxonomies,
-    Taxonomy,
-    distinct,
-    infer_schema,
-    is_text,
-    read_interval,
-    with_taxonomies,
-)
+from masquerade.data import OnStep, RawTable, Schema
 from masquerade.errors import ParameterError, given, hint
 from masquerade.jobs.guessing import Table, names_of, table_of
 from masquerade.jobs.release import Release
@@ -40,13 +21,13 @@ from masquerade.privacy import Requirement, with_sensitive_given_once, without_r
 
 def read(
     source: str | Path,
-    taxonomies: Taxonomies | None = None,
+    taxonomies: data.Taxonomies | None = None,
     *,
     schema: Schema | None = None,
     query: str | None = None,
     separator: str | None = None,
     encoding: str = "utf-8",
-    missing_values: Sequence[str] = MISSING_VALUES,
+    missing_values: Sequence[str] = data.MISSING_VALUES,
     identifiers: Iterable[str] = (),
 ) -> Table:
     """Read a CSV or Parquet file, or a database query (`source` is then a database URL).
@@ -60,7 +41,7 @@ def read(
             "The source parameter of read must be a file's path or a database URL; a frame goes into Table(frame). "
             f"Got {given(source)} instead."
         )
-    file = TableFile(str(source), query, separator, encoding, missing_values=tuple(missing_values))
+    file = data.TableFile(str(source), query, separator, encoding, missing_values=tuple(missing_values))
     found = file.read()
     if schema is None:
         schema = guess_schema(found, taxonomies, names_of("identifiers", identifiers))
@@ -69,7 +50,7 @@ def read(
     return Table(found.table, schema, origin=found.origin)
 
 
-def guess_schema(source: RawTable, taxonomies: Taxonomies | None, identifiers: tuple[str, ...] = ()) -> Schema:
+def guess_schema(source: RawTable, taxonomies: data.Taxonomies | None, identifiers: tuple[str, ...] = ()) -> Schema:
     """What the columns of a table probably mean."""
     for name in identifiers:
         if name not in source.all_columns:  # spelled wrongly, it would be released
@@ -78,24 +59,24 @@ def guess_schema(source: RawTable, taxonomies: Taxonomies | None, identifiers: t
                 f'The identifiers parameter of read must name columns. Got "{name}" instead'
                 f"{hint(name, source.all_columns)}; the columns are: {known}."
             )
-    guesses = (_guess(each, source.table, source.origin.missing_values) for each in infer_schema(source.table))
+    guesses = (_guess(each, source.table, source.origin.missing_values) for each in data.infer_schema(source.table))
     schema = Schema((each for each in guesses if each.name not in identifiers), identifiers)
-    return schema if taxonomies is None else with_taxonomies(schema, taxonomies)
+    return schema if taxonomies is None else data.with_taxonomies(schema, taxonomies)
 
 
-def _guess(attribute: Attribute, table: pa.Table, missing_values: Sequence[str]) -> Attribute:
+def _guess(attribute: data.Attribute, table: pa.Table, missing_values: Sequence[str]) -> data.Attribute:
     """Text in which every cell is a number or a date is not categorical."""
-    cells = distinct(table.column(attribute.name))[1] if attribute.kind == "categorical" else None
-    if cells is None or not is_text(cells.type):
+    cells = data.distinct(table.column(attribute.name))[1] if attribute.kind == "categorical" else None
+    if cells is None or not data.is_text(cells.type):
         return attribute
-    words = pc.utf8_trim(cells.drop_null(), SPACE)
+    words = pc.utf8_trim(cells.drop_null(), data.SPACE)
     words = words.filter(pc.invert(pc.is_in(words, pa.array(missing_values, words.type))))
     if not len(words):
         return attribute
-    if pc.all(pc.match_substring_regex(words, f"^{NUMBER}$")).as_py():
-        return Attribute(attribute.name, "continuous")
-    if pc.all(pc.match_substring_regex(words, f"^{DATE}$")).as_py():
-        return Attribute(attribute.name, "date")
+    if pc.all(pc.match_substring_regex(words, f"^{data.NUMBER}$")).as_py():
+        return data.Attribute(attribute.name, "continuous")
+    if pc.all(pc.match_substring_regex(words, f"^{data.DATE}$")).as_py():
+        return data.Attribute(attribute.name, "date")
     return attribute
 
 
@@ -105,7 +86,7 @@ def anonymize(
     algorithm: TableMethod | None = None,
     *,
     sensitive: Iterable[str] = (),
-    missing: Missing = "drop",
+    missing: data.Missing = "drop",
     order: Order = "shuffle",
     seed: int = 7,
     on_step: OnStep | None = None,
@@ -133,7 +114,7 @@ def anonymize(
         raise ParameterError(
             f"The seed parameter of anonymize must be a whole number of at least 0. Got {given(seed)} instead."
         )
-    _check_word("missing", missing, get_args(Missing))
+    _check_word("missing", missing, get_args(data.Missing))
     _check_word("order", order, get_args(Order))
     if isinstance(algorithm, TableMethod):  # a job file's method is, too
         algorithm = algorithm.fitted(without_redundant(requirement.parts))
@@ -166,7 +147,7 @@ def roll_up(
     table = table_of_release(release) if known else release
     algorithm = release.settings.get("algorithm") if known else None
     made = rolled_up(
-        table if isinstance(table, DataTable) else Table(table),
+        table if isinstance(table, data.Table) else Table(table),
         checked_requirement(requirement, release.sensitive if known else ()),
         columns=None if columns is None else names_of("columns", columns),
         target=target,
@@ -179,20 +160,20 @@ def table_of_release(release: VerifiedRelease) -> Table:
     """A release's table with what its columns are values of."""
     known = {column.name: column.domain for column in release.columns}
 
-    def attribute(name: str) -> Attribute:
+    def attribute(name: str) -> data.Attribute:
         domain = known.get(name)
-        if isinstance(domain, Taxonomy):
-            return Attribute(name, _kind_of(domain), domain)
-        return Attribute(name) if domain is None else Attribute(name, domain.kind)
+        if isinstance(domain, data.Taxonomy):
+            return data.Attribute(name, _kind_of(domain), domain)
+        return data.Attribute(name) if domain is None else data.Attribute(name, domain.kind)
 
     return Table(release.table, Schema(attribute(name) for name in release.table.column_names))
 
 
-def _kind_of(taxonomy: Taxonomy) -> AttributeKind:
+def _kind_of(taxonomy: data.Taxonomy) -> data.AttributeKind:
     """Return what a taxonomy's leaves are."""
     if taxonomy.edges is None:
         return "categorical"
-    return "date" if read_interval(taxonomy.leaves[0], "continuous") is None else "continuous"
+    return "date" if data.read_interval(taxonomy.leaves[0], "continuous") is None else "continuous"
 
 
 def checked_requirement(requirement: object, sensitive: Sequence[str] = ()) -> Requirement:

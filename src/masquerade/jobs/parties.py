@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from masquerade import protocol
 from masquerade.arrangement import ARRANGEMENTS, PROVIDER
 from masquerade.data import ProductColumn
 from masquerade.errors import hint
@@ -12,18 +13,6 @@ from masquerade.jobs.plan import FOR_PROVIDERS, Plan, entry_of
 from masquerade.methods import askable_methods, written_method
 from masquerade.net import check_name
 from masquerade.privacy import GroupRequirement, without_redundant
-from masquerade.protocol import (
-    ASSEMBLER,
-    EVERYBODY,
-    KEEP_AMONG_PROVIDERS,
-    AskedMethod,
-    Contract,
-    Contribution,
-    Proposal,
-    Role,
-    terms_of,
-    written_requirement,
-)
 
 # --- providers ----------------------------------------------------------------------------------------------
 # Build a collaboration's contract from the `[parties.NAME]` of providers that hold the same columns.
@@ -31,7 +20,7 @@ from masquerade.protocol import (
 Headers = Mapping[str, Sequence[str]]  # the columns of each party
 
 
-def check_providers(plan: Plan, method: AskedMethod) -> None:
+def check_providers(plan: Plan, method: protocol.AskedMethod) -> None:
     """Check all that can be checked about the providers before their tables are read."""
     job, problems = plan.job, plan.problems
     for name, party in job.parties.items():
@@ -43,26 +32,24 @@ def check_providers(plan: Plan, method: AskedMethod) -> None:
                     "providers of the same columns have nobody in common to find",
                 )
         if party.missing == "keep":
-            problems.add(("parties", name, "missing"), KEEP_AMONG_PROVIDERS)
+            problems.add(("parties", name, "missing"), protocol.KEEP_AMONG_PROVIDERS)
     if plan.provider in {*job.attributes, *plan.requirement.qid_attributes}:
         problems.add(
             ("roles", "provider"),
             f'missing; the column of the providers would be named "{plan.provider}", which is an attribute',
         )
     wrapped = tuple(_wrapped(plan))
-    for problem in method.refusals(Proposal(wrapped, _m(plan), tuple(job.parties), schema=plan.schema())):
-        if problem.key[:1] == ("privacy",):
-            problems.add(entry_of(job, wrapped[int(problem.key[1])], plan.base), problem)
-        else:
-            plan.refuse(problem)
+    _refuse(plan, method, protocol.Proposal(wrapped, _m(plan), tuple(job.parties), schema=plan.schema()))
 
 
-def contract_of_providers(plan: Plan, method: AskedMethod, headers: Headers) -> Contract | None:
+def contract_of_providers(plan: Plan, method: protocol.AskedMethod, headers: Headers) -> protocol.Contract | None:
     """Return the contract of providers with these columns; None if problems are recorded in the plan."""
     job, problems = plan.job, plan.problems
-    columns = [Contribution(name, EVERYBODY, "attribute") for name in job.attributes]
+    columns = [protocol.Contribution(name, protocol.EVERYBODY, "attribute") for name in job.attributes]
     special = [name for name in plan.published if name not in (job.roles.class_, plan.provider)]
-    columns += [Contribution(name, EVERYBODY, "sensitive") for name in special if name not in job.attributes]
+    columns += [
+        protocol.Contribution(name, protocol.EVERYBODY, "sensitive") for name in special if name not in job.attributes
+    ]
     needed = [column.name for column in columns]
     needed += [job.roles.class_] if job.roles.class_ is not None else []
     for name in job.parties:
@@ -75,14 +62,14 @@ def contract_of_providers(plan: Plan, method: AskedMethod, headers: Headers) -> 
     if problems.found:
         return None
     wrapped = tuple(_wrapped(plan))
-    agreed = method.agreed(Proposal(wrapped, _m(plan), tuple(job.parties)), job.roles.class_)
-    return Contract(
+    agreed = method.agreed(protocol.Proposal(wrapped, _m(plan), tuple(job.parties)), job.roles.class_)
+    return protocol.Contract(
         parties=tuple(job.parties),
         columns=tuple(columns),
         requirements=tuple(_written(part) for part in wrapped),
         method=written_method(agreed.method),
         choice=agreed.choice,
-        attributes=terms_of(plan.schema()),
+        attributes=protocol.terms_of(plan.schema()),
         class_name=job.roles.class_,
         provider=plan.provider or PROVIDER,
         m=_m(plan),
@@ -101,7 +88,7 @@ def _m(plan: Plan) -> int:
 
 
 def _written(part: GroupRequirement) -> dict[str, Any]:
-    written = written_requirement(part)
+    written = protocol.written_requirement(part)
     if isinstance(part.sensitive, ProductColumn):
         written["sensitive"] = list(part.sensitive.names)
     return written
@@ -113,7 +100,7 @@ def _written(part: GroupRequirement) -> dict[str, Any]:
 def check_parties(plan: Plan) -> None:
     """Check all that can be checked about the parties before their tables are read."""
     check_sources(plan)
-    if isinstance(plan.method, AskedMethod):
+    if isinstance(plan.method, protocol.AskedMethod):
         check_providers(plan, plan.method) if plan.is_collaboration else _check_mashup(plan, plan.method)
     if plan.job.output.order == "input":
         plan.problems.add(("output", "order"), '"input" is refused in a mashup: positions would point at people')
@@ -129,13 +116,15 @@ def check_sources(plan: Plan) -> None:
     for name, section in parties.items():
         with problems.collecting(("parties", name)):
             check_name(name)  # it goes into a certificate
-        if name == ASSEMBLER:
-            problems.add(("parties", name), f'"{ASSEMBLER}" is the name of the one who joins the columns; take another')
+        if name == protocol.ASSEMBLER:
+            problems.add(
+                ("parties", name), f'"{protocol.ASSEMBLER}" is the name of the one who joins the columns; take another'
+            )
         if not section.source:
             problems.add(("parties", name, "source"), "missing; name a file or a database URL")
 
 
-def _check_mashup(plan: Plan, method: AskedMethod) -> None:
+def _check_mashup(plan: Plan, method: protocol.AskedMethod) -> None:
     """Check parties that hold different columns about the same people."""
     if not any(section.id or section.attributes for section in plan.job.parties.values()):
         vertical, horizontal = ARRANGEMENTS["vertical"].columns, ARRANGEMENTS["horizontal"].columns
@@ -147,7 +136,7 @@ def _check_mashup(plan: Plan, method: AskedMethod) -> None:
         return  # what else is wrong follows from it
     check_identifiers(plan)
     parts = without_redundant(plan.requirement.parts)
-    _refuse(plan, method, Proposal(parts, parties=tuple(plan.job.parties), schema=plan.schema()))
+    _refuse(plan, method, protocol.Proposal(parts, parties=tuple(plan.job.parties), schema=plan.schema()))
     if plan.requirement.provider_columns:
         plan.problems.add(("privacy",), FOR_PROVIDERS)
 
@@ -178,10 +167,10 @@ def check_headers(plan: Plan, headers: Headers) -> None:
             problems.add(("parties", name, "attributes"), f'"{section.id}" identifies people; it is never released')
 
 
-def contract_of(plan: Plan, headers: Headers) -> Contract | None:
+def contract_of(plan: Plan, headers: Headers) -> protocol.Contract | None:
     """Return the contract of a mashup of tables with these columns; None if problems are recorded in the plan."""
     method = plan.method
-    assert isinstance(method, AskedMethod)  # otherwise the job has problems
+    assert isinstance(method, protocol.AskedMethod)  # otherwise the job has problems
     if plan.is_collaboration:
         return contract_of_providers(plan, method, headers)
     job, problems = plan.job, plan.problems
@@ -194,7 +183,7 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
     class_from = _class_from(plan, headers)
     holder = {column.name: column.holder for column in columns}
     parts = plan.requirement.parts
-    proposal = Proposal(without_redundant(parts), 0, tuple(job.parties), holder, plan.schema())
+    proposal = protocol.Proposal(without_redundant(parts), 0, tuple(job.parties), holder, plan.schema())
     _refuse(plan, method, proposal)
     if problems.found:
         return None
@@ -202,20 +191,20 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
         agreed = method.agreed(proposal, job.roles.class_)
     if problems.found:
         return None
-    return Contract(
+    return protocol.Contract(
         parties=tuple(job.parties),
         columns=tuple(columns),
-        requirements=tuple(written_requirement(part) for part in parts),
+        requirements=tuple(protocol.written_requirement(part) for part in parts),
         method=written_method(agreed.method),
         choice=agreed.choice,
         class_name=job.roles.class_,
-        attributes=terms_of(plan.schema()),
+        attributes=protocol.terms_of(plan.schema()),
         class_from=class_from,
         normalize=next(iter(job.parties.values())).normalize,
     )
 
 
-def _refuse(plan: Plan, method: AskedMethod, proposal: Proposal) -> None:
+def _refuse(plan: Plan, method: protocol.AskedMethod, proposal: protocol.Proposal) -> None:
     """Record what the method refuses; a refused requirement is reported at its entry."""
     for problem in method.refusals(proposal):
         if problem.key[:1] == ("privacy",):
@@ -225,7 +214,9 @@ def _refuse(plan: Plan, method: AskedMethod, proposal: Proposal) -> None:
             plan.refuse(problem)
 
 
-def contributions(plan: Plan, headers: Headers, names: Sequence[str], role: Role) -> list[Contribution]:
+def contributions(
+    plan: Plan, headers: Headers, names: Sequence[str], role: protocol.Role
+) -> list[protocol.Contribution]:
     """Find one holder for each column: the party named for it, or the only one that has it."""
     found = []
     for name in names:
@@ -245,7 +236,7 @@ def contributions(plan: Plan, headers: Headers, names: Sequence[str], role: Role
         elif not holders:
             plan.problems.add(key, f'no party contributes "{name}"{_why_nobody(plan, headers, name)}')
         else:
-            found.append(Contribution(name, holders[0], role))
+            found.append(protocol.Contribution(name, holders[0], role))
     return found
 
 

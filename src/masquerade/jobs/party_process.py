@@ -18,7 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,49 +26,29 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from masquerade import protocol
 from masquerade.arrangement import ANSWER, MODEL, TABLE
 from masquerade.audit import AuditLog
-from masquerade.data import Origin, Partitioned, RawTable, Schema, Table, partitioned_files, staged_parquet
+from masquerade.data import Coded, Origin, Partitioned, RawTable, Schema, Table, partitioned_files, staged_parquet
 from masquerade.engine import Engine
-from masquerade.errors import (
-    BadInput,
-    Bug,
-    ClusterError,
-    DataError,
-    MasqueradeError,
-    ParameterError,
-    PeerError,
-    Problem,
-    kind_of,
-    restored,
-)
+from masquerade.errors import Bug, DataError, MasqueradeError, ParameterError, PeerError, Problem, kind_of, restored
 from masquerade.files import PRIVATE, write_whole
 from masquerade.forms import Problems, fill, json_decoder, read_toml
 from masquerade.jobs.learning import LearningPlan, QuestionPlan
-from masquerade.jobs.model import Job, PartySection, TableSection, engine_of, schema_of
+from masquerade.jobs.model import Job, PartySection, TableSection, schema_of
 from masquerade.jobs.outputs import section_file
 from masquerade.jobs.plan import Plan, bare_source, tell_values
+from masquerade.jobs.rows import opened_engine
 from masquerade.jobs.without_pandas import hide_pandas
 from masquerade.methods import learning_method_of, method_of, product_of
 from masquerade.net import Agreement, Identity, PartyAddress, Script, TrustStore, listen, run_async, run_script
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.protocol import (
-    Contract,
-    OwnPart,
-    Participant,
-    complete_records,
-    identifiers,
-    read_own_records,
-    refuse_unknown_to,
-    wanted_of_party,
-    why_whole,
-)
 
 # --- own table ----------------------------------------------------------------------------------------------
 # What a party brings into a session of a job: its table, without incomplete rows, and its identifiers.
 
 
-def own_input(job: Path, name: str, contract: Contract) -> tuple[Table, tuple[str, ...], Sequence[bytes]]:
+def own_input(job: Path, name: str, contract: protocol.Contract) -> tuple[Table, tuple[str, ...], Sequence[bytes]]:
     """Return a party's table, the names of the columns that it keeps to itself, and its identifiers, if needed."""
     made = product_of(contract)
     if made is MODEL:
@@ -79,28 +59,10 @@ def own_input(job: Path, name: str, contract: Contract) -> tuple[Table, tuple[st
         table, left_out = own_table(plan, name, contract)
     if contract.provider is not None:
         return table, left_out, []  # they have nobody in common
-    return table, left_out, identifiers(table, plan.job.parties[name].id, contract.normalize)
+    return table, left_out, protocol.identifiers(table, plan.job.parties[name].id, contract.normalize)
 
 
-@contextmanager
-def own_engine(job: Path) -> Iterator[Engine | None]:
-    """Open the engine on which a party counts, if the job names one."""
-    section = fill(Job, read_toml(job), Problems(str(job))).engine
-    if section is None:
-        yield None
-        return
-    try:
-        with engine_of(section) as engine:
-            yield engine
-    except (BadInput, ClusterError) as error:
-        raise (error.within(str(job)) if _is_about_engine(error) else error) from None
-
-
-def _is_about_engine(error: MasqueradeError) -> bool:
-    return any(problem.key[:1] == ("engine",) for problem in error.problems)
-
-
-def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[str, ...]]:
+def own_table(plan: Plan, name: str, contract: protocol.Contract) -> tuple[Table, tuple[str, ...]]:
     """Return the party's table without incomplete rows, and the names of the columns that it keeps to itself."""
     section, needed = plan.job.parties[name], contract.columns_needed(name)
     qid = {column.name for column in contract.qid_columns}
@@ -113,15 +75,19 @@ def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[s
         raise DataError.about(source.origin.name, "no complete row is left")
     # Report wrong cells and unknown values before any other party is involved.
     table.columns(column.name for column in contract.columns_of(name) if column.name in qid)
-    try:
-        refuse_unknown_to(name, contract, table.coded)
-    except ParameterError as error:
-        tell_values(plan.job, plan.problems, error, plan.base)
-        plan.settle()
+    _refuse_unknown(plan, name, contract, table.coded)
     return table, tuple(each for each in source.all_columns if each not in needed)
 
 
-def own_records(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[str, ...]]:
+def _refuse_unknown(plan: Plan, name: str, contract: protocol.Contract, coded: Callable[[str], Coded]) -> None:
+    try:
+        protocol.refuse_unknown_to(name, contract, coded)
+    except ParameterError as error:
+        tell_values(plan.job, plan.problems, error, plan.base)
+        plan.settle()
+
+
+def own_records(plan: Plan, name: str, contract: protocol.Contract) -> tuple[Table, tuple[str, ...]]:
     """Return the records that a party, or the one table of a job, learns from, and the columns it keeps to itself.
 
     Cells that are wrong are reported before any other party is involved.
@@ -130,7 +96,7 @@ def own_records(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple
     section, identifier = (plan.data(), "") if party is None else (party, party.id)
     needed = contract.columns_needed(name)
     source, table = _read(plan, section, needed, identifier if contract.provider is None else "", frozenset())
-    table = complete_records(learning_method_of(contract), contract, name, table, section.missing)
+    table = protocol.complete_records(learning_method_of(contract), contract, name, table, section.missing)
     return table, tuple(each for each in source.all_columns if each not in needed)
 
 
@@ -159,20 +125,21 @@ def schema_for(plan: Plan, needed: tuple[str, ...], qid: frozenset[str] | set[st
 
 @contextmanager
 def own_participant(
-    job: Path, name: str, contract: Contract, on_stage: OnStage = silent
-) -> Iterator[tuple[Participant, str]]:
+    job: Path, name: str, contract: protocol.Contract, on_stage: OnStage = silent
+) -> Iterator[tuple[protocol.Participant, str]]:
     """Open the engine and read the table. Yield the participant, and how an engine that the job names got its rows."""
     on_stage(Stage("reading"))
-    with own_engine(job) as engine:
+    asked = fill(Job, read_toml(job), Problems(str(job))).engine
+    with nullcontext() if asked is None else opened_engine(asked, job) as engine:
         if engine is None or product_of(contract) is not TABLE or contract.provider is not None:
             table, left_out, ids = own_input(job, name, contract)
-            yield Participant(name, contract, table, ids, left_out, engine=engine), ""
+            yield protocol.Participant(name, contract, table, ids, left_out, engine=engine), ""
             return
         plan = Plan(job)
         section = plan.job.parties[name]
         if reason := whole_because(section, plan.base, contract, engine):
             table, left_out, ids = own_input(job, name, contract)
-            participant = Participant(name, contract, table, ids, left_out, engine=engine)
+            participant = protocol.Participant(name, contract, table, ids, left_out, engine=engine)
             yield participant, f"the whole table was read into one memory: {reason}"
             return
         if (dashboard := getattr(engine, "dashboard", None)) is not None:
@@ -184,9 +151,9 @@ def own_participant(
             yield participant, "the table was read in chunks"
 
 
-def whole_because(section: PartySection, base: Path, contract: Contract, engine: Engine) -> str:
+def whole_because(section: PartySection, base: Path, contract: protocol.Contract, engine: Engine) -> str:
     """Return why a party that has an engine reads its whole table all the same; "" where it does not."""
-    if reason := why_whole(contract, section.missing):
+    if reason := protocol.why_whole(contract, section.missing):
         return reason
     if engine.name == "dask" and not section_file(section, base).is_parquet:
         source = bare_source(section.source)
@@ -194,7 +161,7 @@ def whole_because(section: PartySection, base: Path, contract: Contract, engine:
     return ""
 
 
-def _used(section: PartySection, name: str, contract: Contract) -> tuple[str, ...]:
+def _used(section: PartySection, name: str, contract: protocol.Contract) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*contract.columns_needed(name), section.id]))
 
 
@@ -208,21 +175,21 @@ def _parts(section: PartySection, base: Path, columns: tuple[str, ...]) -> Itera
         yield files
 
 
-def _participant(plan: Plan, name: str, contract: Contract, engine: Engine, files: Partitioned) -> Participant:
+def _participant(
+    plan: Plan, name: str, contract: protocol.Contract, engine: Engine, files: Partitioned
+) -> protocol.Participant:
     """Read the table in chunks. Wrong cells and unknown values are reported before any other party is involved."""
     section, needed = plan.job.parties[name], contract.columns_needed(name)
     qid = {column.name for column in contract.qid_columns}
     no_rows = pa.table({each: pa.array([], pa.string()) for each in _used(section, name, contract)})
     table = Table(no_rows, schema_for(plan, needed, qid), origin=Origin(files.name))
-    wanted, how = wanted_of_party(name, contract, table.schema, section.id, section.missing, section.missing_values)
-    records, ids = read_own_records(files, wanted, engine, how)
-    try:
-        refuse_unknown_to(name, contract, records.coded.__getitem__)
-    except ParameterError as error:
-        tell_values(plan.job, plan.problems, error, plan.base)
-        plan.settle()
+    wanted, how = protocol.wanted_of_party(
+        name, contract, table.schema, section.id, section.missing, section.missing_values
+    )
+    records, ids = protocol.read_own_records(files, wanted, engine, how)
+    _refuse_unknown(plan, name, contract, records.coded.__getitem__)
     left_out = tuple(each for each in files.columns if each not in needed)
-    return Participant(name, contract, table, ids, left_out, engine=engine, records=records)
+    return protocol.Participant(name, contract, table, ids, left_out, engine=engine, records=records)
 
 
 # --- party process ------------------------------------------------------------------------------------------
@@ -347,21 +314,19 @@ def main() -> int:
 
 
 async def _run(setup: Setup) -> int:
-    contract = Contract.read(setup.contract.encode())
-
-    def on_stage(stage: Stage) -> None:
-        _tell(Doing(stage))
-
+    contract = protocol.Contract.read(setup.contract.encode())
     started = time.perf_counter()
-    with own_participant(Path(setup.job), setup.name, contract, on_stage) as (participant, rows):
+    with own_participant(Path(setup.job), setup.name, contract, _tell_stage) as (participant, rows):
         return await _take_part(setup, contract, participant, rows, time.perf_counter() - started)
 
 
-async def _take_part(setup: Setup, contract: Contract, participant: Participant, rows: str, read_seconds: float) -> int:
+async def _take_part(
+    setup: Setup, contract: protocol.Contract, participant: protocol.Participant, rows: str, read_seconds: float
+) -> int:
     identity = Identity(setup.certificate.encode(), setup.key.encode())
     trust = TrustStore({name: pem.encode() for name, pem in setup.trust.items()})
     records = SessionFiles(Path(setup.folder), setup.name)
-    joined: list[OwnPart] = []
+    joined: list[protocol.OwnPart] = []
     write_whole(records.certificate, identity.certificate)
     async with listen(identity, trust) as listener:
         own = participant.table if participant.records is None else participant.records
@@ -380,25 +345,27 @@ async def _take_part(setup: Setup, contract: Contract, participant: Participant,
                     script = _script(setup, participant, joined.append)
                     await run_script(script, channels, transcript=transcript)
     for part in joined:  # nobody waits for it any more
-        _tell(Doing(Stage("growing decision trees")))
+        _tell_stage(Stage("growing decision trees"))
         if (gain := part.gain()) is not None:
             _tell(Gained(gain.alone, gain.together))
     return 0
 
 
-def _script(setup: Setup, participant: Participant, on_joined: Callable[[OwnPart], None]) -> Script[int]:
+def _script(
+    setup: Setup, participant: protocol.Participant, on_joined: Callable[[protocol.OwnPart], None]
+) -> Script[int]:
     """Return the party's side of the protocol that the contract names."""
-
-    def on_stage(stage: Stage) -> None:
-        _tell(Doing(stage))
-
     notes = Path(setup.notes) if setup.notes else None
 
     def keep(session: str, secret: bytes) -> None:
         write_whole(SessionFiles(Path(setup.folder), setup.name).site_key(session), secret, PRIVATE)
 
-    participant = replace(participant, on_stage=on_stage, notes=notes, on_joined=on_joined, keep=keep)
+    participant = replace(participant, on_stage=_tell_stage, notes=notes, on_joined=on_joined, keep=keep)
     return method_of(participant.contract).party(participant)
+
+
+def _tell_stage(stage: Stage) -> None:
+    _tell(Doing(stage))
 
 
 def _tell(message: Any) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from masquerade import methods
 from masquerade.anonymize import Method, TableMethod
 from masquerade.arrangement import ARRANGEMENTS, PROVIDER, Arrangement
 from masquerade.data import ProductColumn, Schema, columns_of, database_scheme, is_partitioned
@@ -20,17 +21,6 @@ from masquerade.errors import BadInput, Key, ParameterError, Problem, hint, near
 from masquerade.forms import Problems, checked, fill, parameters_of, read_declared, read_toml, words_of
 from masquerade.jobs.model import DataSection, Job, PrivacyEntry, SensitiveTaxonomies, TableSection, schema_of
 from masquerade.jobs.outputs import Outputs, outputs_beside, outputs_of
-from masquerade.methods import (
-    DEFAULT,
-    CommonKeys,
-    askable_methods,
-    full_name,
-    no_method,
-    read_method,
-    session_methods,
-    table_methods,
-    unnamed_method,
-)
 from masquerade.privacy import (
     M_PRIVACY,
     REQUIREMENTS,
@@ -49,7 +39,7 @@ if TYPE_CHECKING:
 
 FOR_PROVIDERS = (
     f"{M_PRIVACY} is for providers of the same columns, not for parties that hold different ones; "
-    f'they publish together with name = "{next(iter(session_methods("horizontal")))}"'
+    f'they publish together with name = "{next(iter(methods.session_methods("horizontal")))}"'
 )
 
 
@@ -206,7 +196,7 @@ def check_roles(job: Job, problems: Problems, *, needs_provider: bool) -> None:
     """
     _check_qids(job, problems)
     roles = job.roles
-    parts = dict(_named_in_roles(job))
+    parts = _named_in_roles(job)
     for name in dict.fromkeys(roles.identifiers):
         for other in parts.get(name, ()):
             problems.add(
@@ -243,8 +233,8 @@ def _check_qids(job: Job, problems: Problems) -> None:
                 problems.add(here, f'"{name}" is not among [attributes]{hint(name, job.attributes)}')
 
 
-def _named_in_roles(job: Job) -> Iterator[tuple[str, list[str]]]:
-    """Yield each column that the job releases, with the keys that name it."""
+def _named_in_roles(job: Job) -> dict[str, dict[str, None]]:
+    """Return the columns that the job releases, each with the keys that name it."""
     named = [(name, written(("attributes", name))) for name in job.attributes]
     named += [(job.roles.class_, "roles.class")] if job.roles.class_ is not None else []
     named += [(name, "roles.sensitive") for name in job.roles.sensitive]
@@ -256,8 +246,7 @@ def _named_in_roles(job: Job) -> Iterator[tuple[str, list[str]]]:
     keys: dict[str, dict[str, None]] = {}
     for name, key in named:
         keys.setdefault(name, {})[key] = None
-    for name, its_keys in keys.items():
-        yield name, list(its_keys)
+    return keys
 
 
 # --- plan ---------------------------------------------------------------------------------------------------
@@ -267,9 +256,9 @@ FOR_MODELS = "belongs to jobs of masquerade learn"
 
 def known_method(name: str) -> str:
     """Return the name of a method on one table as it is written; ParameterError if there is none."""
-    available = table_methods()
-    if full_name(name)[0] not in available:
-        raise ParameterError(f"--method: {no_method(name, available)}")
+    available = methods.table_methods()
+    if methods.full_name(name)[0] not in available:
+        raise ParameterError(f"--method: {methods.no_method(name, available)}")
     return name
 
 
@@ -285,7 +274,11 @@ class Changes:
         """Return the content of a job file with the changes made."""
         changed = dict(table)
         if self.method is not None:
-            changed["algorithm"] = {**self._kept_keys(table.get("algorithm")), "name": self.method}
+            name, _ = methods.full_name(known_method(self.method))
+            known = {*words_of(methods.table_methods()[name]), *words_of(methods.CommonKeys)}
+            given = table.get("algorithm")
+            kept = {key: value for key, value in given.items() if key in known} if isinstance(given, dict) else {}
+            changed["algorithm"] = {**kept, "name": self.method}  # with the keys that this method has, too
         if self.k is not None:
             changed["privacy"] = self._with_k(table.get("privacy"))
         if self.output is not None:
@@ -294,12 +287,6 @@ class Changes:
             report = False if section.get("report") is False else str(files.report)
             changed["output"] = {**section, "table": str(files.table), "report": report}
         return changed
-
-    def _kept_keys(self, section: object) -> dict[str, Any]:
-        """Return the keys of `[algorithm]` that the named method has, too."""
-        name, _ = full_name(known_method(str(self.method)))
-        known = {*words_of(table_methods()[name]), *words_of(CommonKeys)}
-        return {key: value for key, value in section.items() if key in known} if isinstance(section, dict) else {}
 
     def _with_k(self, entries: object) -> object:
         """Return the requirements, each that has a k with this one."""
@@ -333,10 +320,10 @@ class Plan:
         self.problems = Problems(str(path) if drafted is None else "the drafted job")
         table = read_toml(path) if drafted is None else tomllib.loads(drafted.text)
         self.job = fill(Job, table if changes is None else changes.of(table), self.problems)
-        self.method = self._method()
+        self.method = self._method()  # None if it is invalid: checks that depend on it are skipped
         self.requirement = self._requirement()
         self._check_engine()
-        check_roles(self.job, self.problems, needs_provider=self.is_method_known and not self.is_collaboration)
+        check_roles(self.job, self.problems, needs_provider=self.method is not None and not self.is_collaboration)
         self._check_command()
 
     def settle(self) -> None:
@@ -345,7 +332,7 @@ class Plan:
 
     def _requirement(self) -> Requirement:
         """Return what must hold of the release."""
-        missing = FOR_PROVIDERS if self.is_method_known else None
+        missing = FOR_PROVIDERS if self.method is not None else None
         providers = Providers(self.provider, self.common.verification, missing)
         return requirement_of(self.job, self.problems, providers, self.base)
 
@@ -388,12 +375,14 @@ class Plan:
         method: Method | None
         if self.job.parties and self.job.data is None:
             self.arrangement = self._arrangement()
-            unnamed = unnamed_method(self.arrangement)
-            available = askable_methods(self.arrangement)
-            method, self.common, wrong = read_method(available, table, unnamed.name, base=self.base)
-            method = unnamed if method is not None and method.name == DEFAULT else method
+            unnamed = methods.unnamed_method(self.arrangement)
+            available = methods.askable_methods(self.arrangement)
+            method, self.common, wrong = methods.read_method(available, table, unnamed.name, base=self.base)
+            method = unnamed if method is not None and method.name == methods.DEFAULT else method
         else:
-            method, self.common, wrong = read_method(table_methods(), table, base=self.base, target=target)
+            method, self.common, wrong = methods.read_method(
+                methods.table_methods(), table, base=self.base, target=target
+            )
         for problem in wrong:
             # An invalid class is reported already; a score that needs it must not report it again.
             if problem.key != ("score",) or not self.problems.about(("roles", "class")):
@@ -402,8 +391,8 @@ class Plan:
 
     def _arrangement(self) -> Arrangement:
         """Return how the parties hold their data: as the method needs it, or else by whether they identify people."""
-        name, _ = full_name(self.job.algorithm.get("name", DEFAULT))
-        possible = {each for each in ARRANGEMENTS if isinstance(name, str) and name in session_methods(each)}
+        name, _ = methods.full_name(self.job.algorithm.get("name", methods.DEFAULT))
+        possible = {each for each in ARRANGEMENTS if isinstance(name, str) and name in methods.session_methods(each)}
         if len(possible) == 1:
             return possible.pop()
         parties = self.job.parties.values()
@@ -412,14 +401,9 @@ class Plan:
         return "vertical" if any(party.id or party.attributes for party in parties) else "horizontal"
 
     @property
-    def is_method_known(self) -> bool:
-        """Whether the method is valid; if not, checks that depend on it are skipped."""
-        return self.method is not None
-
-    @property
     def is_collaboration(self) -> bool:
         """Whether the job's parties hold the same columns about different people."""
-        return self.is_method_known and self.arrangement == "horizontal"
+        return self.method is not None and self.arrangement == "horizontal"
 
     @property
     def provider(self) -> str | None:
@@ -476,7 +460,7 @@ class Plan:
         """Return the method for one table, configured for the requirements."""
         parts = without_redundant(self.requirement.parts)
         if not isinstance(self.method, TableMethod):
-            return table_methods()[DEFAULT]()
+            return methods.table_methods()[methods.DEFAULT]()
         method = self.method.seeded(self.common.seed)
         with self.problems.collecting(("algorithm",)):
             method = method.fitted(parts)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +52,20 @@ def check_rows(plan: Plan, algorithm: TableMethod) -> None:
         return
     plan.settle()
     if plan.is_in_parts:
-        _check_fits_memory(plan, algorithm)
+        data = plan.job.data
+        assert data is not None
+        needed = in_memory(partitioned_files(data.source, plan.base))
+        if needed > read_size(DEFAULT_MEMORY):
+            size = f"this one takes about {size_text(needed)}, and {DEFAULT_MEMORY} are the most that is read at once"
+            plan.problems.add(("algorithm", "name"), f"{_needs_whole_table(plan, algorithm)}; {size}")
+            plan.settle()
 
 
 def _check_chunks(plan: Plan, algorithm: TableMethod) -> None:
     """Report what cannot be done in chunks: a method that needs the whole table, a table that is not Parquet."""
-    if plan.is_method_known and algorithm.needs_whole_table:
+    if plan.method is not None and algorithm.needs_whole_table:
         plan.problems.add(("algorithm", "name"), _needs_whole_table(plan, algorithm))
-    elif plan.is_method_known:
+    elif plan.method is not None:
         for problem in _against_chunks(algorithm):
             plan.refuse(problem)
     engine = plan.job.engine
@@ -73,18 +78,6 @@ def _check_chunks(plan: Plan, algorithm: TableMethod) -> None:
     else:
         text = "a cluster reads Parquet where it lies (a file, a folder, or a pattern such as people/*.parquet)"
         plan.problems.add(("data", "source"), f"{text}, or a database")
-
-
-def _check_fits_memory(plan: Plan, algorithm: TableMethod) -> None:
-    """Refuse a table of many files that is too large for a method that needs the whole of it."""
-    data = plan.job.data
-    assert data is not None
-    files = partitioned_files(data.source, plan.base)
-    needed = in_memory(files)
-    if needed > read_size(DEFAULT_MEMORY):
-        size = f"this one takes about {size_text(needed)}, and {DEFAULT_MEMORY} are the most that is read at once"
-        plan.problems.add(("algorithm", "name"), f"{_needs_whole_table(plan, algorithm)}; {size}")
-        plan.settle()
 
 
 def _against_chunks(algorithm: TableMethod) -> Sequence[Problem]:
@@ -138,38 +131,28 @@ def in_memory(files: PartitionedFiles) -> int:
 
 
 @contextmanager
-def opened_engine(section: EngineSection | None, plan: Plan) -> Iterator[Engine]:
+def opened_engine(section: EngineSection | None, job: Path) -> Iterator[Engine]:
     """Open the engine that a job names; what is wrong with it names the job and the key."""
-    asked = section or EngineSection()
     try:
-        with engine_of(asked) as engine:
+        with engine_of(section or EngineSection()) as engine:
             yield engine
     except (BadInput, ClusterError) as error:
         if any(problem.key[:1] == ("engine",) for problem in error.problems):
-            raise error.within(str(plan.path)) from None
+            raise error.within(str(job)) from None
         raise
-
-
-@dataclass(frozen=True, eq=False)
-class JobRecords:
-    """The complete rows of a job's table in chunks, the columns of its source, and who tells how far things are."""
-
-    records: Records
-    columns: tuple[str, ...]
-    read_seconds: float
-    on_stage: OnStage
 
 
 @contextmanager
 def opened_records(
     plan: Plan, wanted: Wanted, also: Sequence[str], on_stage: OnStage, *, counting: bool
-) -> Iterator[JobRecords]:
+) -> Iterator[tuple[Records, tuple[str, ...], float, OnStage]]:
     """Read a job's table into the chunks of its engine; columns in `also` are for those who read its parts again.
 
+    Yield its complete rows, the columns of its source, how long that took, and who tells how far things are.
     With `counting` stages tell how many chunks are done, once the table is read.
     """
     data = plan.data()
-    with _files(plan, wanted.used, also, on_stage) as files, opened_engine(plan.job.engine, plan) as engine:
+    with _files(plan, wanted.used, also, on_stage) as files, opened_engine(plan.job.engine, plan.path) as engine:
         current = Stage("")
 
         def staged(stage: Stage) -> None:
@@ -188,7 +171,7 @@ def opened_records(
         records = read_chunks(files, wanted, engine)
         read = time.perf_counter() - started
         engine.on_chunk = on_chunk if counting else None
-        yield JobRecords(records, files.columns, read, staged)
+        yield records, files.columns, read, staged
 
 
 @contextmanager
@@ -249,5 +232,5 @@ def opened_job_table(job: str | Path) -> Iterator[AskedTable]:
     if plan.job.engine is None:
         yield file, columns, None
         return
-    with opened_engine(plan.job.engine, plan) as engine:
+    with opened_engine(plan.job.engine, plan.path) as engine:
         yield file, columns, engine

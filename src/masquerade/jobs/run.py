@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -109,10 +109,15 @@ def deliver(
                     escape_formulas(labels) if outputs.escape_formulas else labels, file, outputs.labels.suffix
                 )
         if into is not None:
-            make_folder(into)
-            for record in records:
-                with opened(into / record.name, record.stat().st_mode & 0o777) as file:
-                    file.write(read_file(record))
+            copy_records(opened, records, into)
+
+
+def copy_records(opened: Callable[..., Any], records: Iterable[Path], into: Path) -> None:
+    """Copy files with their modes into a folder, among others that are `opened` together."""
+    make_folder(into)
+    for record in records:
+        with opened(into / record.name, record.stat().st_mode & 0o777) as file:
+            file.write(read_file(record))
 
 
 def anonymize_job(
@@ -185,27 +190,28 @@ def _publish_folder(
     # It tells how many people are at several providers, and is not released.
     identifiers = plan.job.roles.identifiers if plan.requirement.provider_columns else ()
     with (
-        opened_records(plan, wanted, identifiers, on_stage, counting=on_step is None) as read,
+        opened_records(plan, wanted, identifiers, on_stage, counting=on_step is None) as opened,
         replacing_folder(outputs.table) as folder,
     ):
+        records, columns, read_seconds, staged = opened
         released = published_columns(schema, plan.requirement, class_, plan.published)
         published, digest = publish_records(
-            read.records,
+            records,
             plan.requirement,
             algorithm,
             Folder(folder, plan.job.output.order == "shuffle", tuple(data.missing_values)),
             sensitive=plan.published,
-            identifier=next((name for name in identifiers if name in read.columns), None),
+            identifier=next((name for name in identifiers if name in columns), None),
             provenance=Provenance(
-                dropped=tuple(name for name in read.columns if name not in released),
+                dropped=tuple(name for name in columns if name not in released),
                 settings=settings,
-                read_seconds=read.read_seconds,
+                read_seconds=read_seconds,
             ),
             on_step=on_step,
-            on_stage=read.on_stage,
+            on_stage=staged,
         )
         release = Release.of(published)
-        deliver(release, outputs, read.on_stage, digest=digest)
+        deliver(release, outputs, staged, digest=digest)
     return Written(release, outputs.table, outputs.report, outputs.labels)
 
 
@@ -243,7 +249,7 @@ def _released_rows(release: str, plan: Plan, schema: Schema | None) -> Iterator[
     asked = [*requirement.qid_attributes, *requirement.special_columns]
     insist_on_providers(release, partitioned_files(release, Path()).columns, requirement)
     files = partitioned_files(release, Path(), asked)
-    with opened_engine(plan.job.engine, plan) as engine:
+    with opened_engine(plan.job.engine, plan.path) as engine:
         engine.check_files([str(path) for path in files.paths])
         parts = files.parts(rows_of_chunks(files, len(asked), engine))
         yield ReleasedRows(files.name, files.columns, (engine, parts))
@@ -357,8 +363,11 @@ def input_of(plan: Plan, data: DataSection, schema: Schema) -> tuple[Table, tupl
     provider = plan.job.roles.provider
     # Report a missing provider column together with the others, whether or not it is released.
     asked = used if provider is None else [*used, provider]
-    # It tells how many people are at several providers, and is not released.
-    identifier = _identifier(plan, data)
+    # The first identifier that the table has tells how many people are at several providers, and is not released.
+    identifier: list[str] = []
+    if plan.requirement.provider_columns and plan.job.roles.identifiers:
+        header = _read(data.source, data, plan.base, (), ()).all_columns
+        identifier = [name for name in plan.job.roles.identifiers if name in header][:1]
     asked = [*asked, *identifier]
     source = _read(data.source, data, plan.base, asked, {*plan.requirement.qid_attributes, *plan.published})
     # The check of m-privacy needs the provider, whether or not it is released.
@@ -366,14 +375,6 @@ def input_of(plan: Plan, data: DataSection, schema: Schema) -> tuple[Table, tupl
     released = set(used)
     left_out = tuple(name for name in source.all_columns if name not in released)
     return Table(source.table.select(needed), schema, origin=source.origin), left_out
-
-
-def _identifier(plan: Plan, data: DataSection) -> list[str]:
-    """Return the first identifier that the table has, if a requirement is about providers."""
-    if not plan.requirement.provider_columns or not plan.job.roles.identifiers:
-        return []
-    header = _read(data.source, data, plan.base, (), ()).all_columns
-    return [name for name in plan.job.roles.identifiers if name in header][:1]
 
 
 def _read(source: str, data: DataSection, base: Path, columns: Sequence[str], coded: Container[str]) -> RawTable:

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from masquerade import net
 from masquerade.anonymize import Provenance
 from masquerade.errors import JobError, MasqueradeError, PeerUnreachable
 from masquerade.files import FileError, FileLock
@@ -25,20 +26,6 @@ from masquerade.jobs.plan import Plan
 from masquerade.jobs.processes import Child, Supervisor
 from masquerade.jobs.release import Release
 from masquerade.methods import method_of
-from masquerade.net import (
-    Agreement,
-    Entry,
-    Identity,
-    PartyAddress,
-    Script,
-    Timings,
-    TrustStore,
-    first_cause,
-    listen,
-    read_transcript,
-    run_script,
-    trial_identities,
-)
 from masquerade.progress import OnStage, Stage
 from masquerade.protocol import ASSEMBLER, Assembly, Contract, Gain, SessionMethod
 from masquerade.utility import has_sklearn, release_error
@@ -46,7 +33,7 @@ from masquerade.utility import has_sklearn, release_error
 _PARTY = "masquerade.jobs.party_process"
 # Seconds that the others get to end by themselves after one has failed; after a kill there is little to learn.
 _GRACE, _AFTER_A_KILL = 10.0, 1.0
-_TIMINGS = Timings(grace=1.0)  # on this machine: whoever does not read our last word by then is frozen
+_TIMINGS = net.Timings(grace=1.0)  # on this machine: whoever does not read our last word by then is frozen
 
 Result = TypeVar("Result")
 OnParty = Callable[[str, Stage], None]  # a party's name, and what it is doing
@@ -78,7 +65,7 @@ class PartiesRun(ABC, Generic[Result]):
         return ()
 
     @abstractmethod
-    def script(self) -> Script[Result]:
+    def script(self) -> net.Script[Result]:
         """Return the part of this process, which collects what the parties hand in."""
 
     async def run(self) -> Result:
@@ -99,17 +86,17 @@ class PartiesRun(ABC, Generic[Result]):
                         raise parties.death(child, code)
                 return assembled
             except MasqueradeError as error:
-                raise first_cause(await self._endings(parties, hearing), error) from None
+                raise net.first_cause(await self._endings(parties, hearing), error) from None
             finally:
                 for task in hearing:
                     task.cancel()
 
     async def _assembled(self, parties: Supervisor, listening: Mapping[str, asyncio.Future[str]]) -> Result:
         names = self.contract.parties
-        _, identities = trial_identities((*names, ASSEMBLER))
+        _, identities = net.trial_identities((*names, ASSEMBLER))
         certificates = {name: identity.certificate for name, identity in identities.items()}
-        trust = TrustStore({name: certificates[name] for name in names})
-        async with listen(identities[ASSEMBLER], trust) as listener:
+        trust = net.TrustStore({name: certificates[name] for name in names})
+        async with net.listen(identities[ASSEMBLER], trust) as listener:
             for name in names:
                 await _tell(parties.children[name], self._setup(name, identities[name], certificates))
             addresses = dict(zip(names, await asyncio.gather(*(listening[name] for name in names)), strict=True))
@@ -117,12 +104,12 @@ class PartiesRun(ABC, Generic[Result]):
                 others = {other: address for other, address in addresses.items() if other != name}
                 await _tell(parties.children[name], Book({**others, ASSEMBLER: listener.address}))
             self.on_stage(Stage(self.method.activity))
-            nodes = [PartyAddress(name, addresses[name]) for name in names]
-            agreement = Agreement(self.contract.hash, self.contract.version)
+            nodes = [net.PartyAddress(name, addresses[name]) for name in names]
+            agreement = net.Agreement(self.contract.hash, self.contract.version)
             async with listener.connect(nodes, agreement, _TIMINGS) as channels:
-                return await run_script(self.script(), channels)
+                return await net.run_script(self.script(), channels)
 
-    def _setup(self, name: str, identity: Identity, certificates: Mapping[str, bytes]) -> Setup:
+    def _setup(self, name: str, identity: net.Identity, certificates: Mapping[str, bytes]) -> Setup:
         return Setup(
             str(self.plan.path),
             name,
@@ -212,10 +199,10 @@ def party_headers(plan: Plan) -> dict[str, tuple[str, ...]]:
     return headers
 
 
-def sent_by(run: PartiesRun[Any], parties: Sequence[str] | None = None) -> dict[str, list[Entry]]:
+def sent_by(run: PartiesRun[Any], parties: Sequence[str] | None = None) -> dict[str, list[net.Entry]]:
     """Return the messages that each party sent, from its transcript; by default of all parties."""
     names = run.contract.parties if parties is None else parties
-    transcripts = {name: read_transcript(SessionFiles(run.folder, name).transcript) for name in names}
+    transcripts = {name: net.read_transcript(SessionFiles(run.folder, name).transcript) for name in names}
     return {name: [entry for entry in entries if entry.direction == "sent"] for name, entries in transcripts.items()}
 
 
@@ -236,7 +223,7 @@ class MashupRun(PartiesRun[Release]):
         """With a class, the modules that grow decision trees."""
         return ("sklearn.tree",) if self.contract.class_name is not None and has_sklearn() else ()
 
-    def script(self) -> Script[Release]:
+    def script(self) -> net.Script[Release]:
         """Join the columns, verify, and return the release."""
         self._connected_at = time.perf_counter()
         provenance = Provenance(

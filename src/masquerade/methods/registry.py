@@ -18,21 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
+from masquerade import forms
 from masquerade.arrangement import ANSWER, ARRANGEMENTS, MODEL, TABLE, Arrangement, Product
 from masquerade.errors import ParameterError, Problem, hint
-from masquerade.forms import (
-    Declared,
-    Parameter,
-    choice,
-    numbers_of,
-    parameter,
-    parameters_of,
-    read_declared,
-    shown_value,
-    whole,
-    without_floats,
-    words_of,
-)
 from masquerade.plugins import loaded, plugins
 from masquerade.privacy import VERIFICATIONS
 
@@ -108,11 +96,6 @@ class Available(Mapping[str, type[Wanted]], Generic[Wanted]):
         return len(self._homes) + len(_others(self._kind))
 
 
-def all_methods() -> tuple[type[Method], ...]:
-    """Load every method, those of other packages last."""
-    return (*(loaded(home) for homes in BUILT_IN.values() for home in homes.values()), *_plugins())
-
-
 @cache
 def _others(kind: Kind) -> dict[str, type[Any]]:
     return {each.name: each for each in _plugins() if kind_of(each) == kind}
@@ -148,19 +131,21 @@ DEFAULT = "auto"  # the method that chooses: on one table by trying, between par
 
 
 @dataclass(frozen=True)
-class CommonKeys(Declared):
+class CommonKeys(forms.Declared):
     """Keys of `[algorithm]` that every method has."""
 
-    seed: int = parameter(whole(0, 2**32 - 1), 7, help="sampling and cross-validation; never shuffles, keys or masks")
-    verification: str = parameter(
-        choice(*VERIFICATIONS), "exact", help="how m-privacy is verified; all ways give the same verdict"
+    seed: int = forms.parameter(
+        forms.whole(0, 2**32 - 1), 7, help="sampling and cross-validation; never shuffles, keys or masks"
+    )
+    verification: str = forms.parameter(
+        forms.choice(*VERIFICATIONS), "exact", help="how m-privacy is verified; all ways give the same verdict"
     )
 
 
 @cache
 def methods() -> tuple[type[Method], ...]:
-    """All methods, those of other packages last."""
-    return all_methods()
+    """Load every method, those of other packages last."""
+    return (*(loaded(home) for homes in BUILT_IN.values() for home in homes.values()), *_plugins())
 
 
 def table_methods() -> Mapping[str, type[TableMethod]]:
@@ -187,17 +172,13 @@ def learning_methods() -> Mapping[str, type[LearningMethod]]:
 def requestable_methods(arrangement: Arrangement) -> dict[str, type[AskedMethod]]:
     """What a request may name of such parties: a method that makes a table, learns a model, or answers a question."""
     asked = {name: each for name, each in questions().items() if each.arrangement == arrangement}
-    return {**askable_methods(arrangement), **requestable_models(arrangement), **asked}
+    models = {name: each for name, each in learning_methods().items() if arrangement in each.arrangements}
+    return {**askable_methods(arrangement), **models, **asked}
 
 
 def questions() -> Mapping[str, type[SessionMethod]]:
     """What parties may be asked that only an answer comes of, by name."""
     return Available("question")
-
-
-def requestable_models(arrangement: Arrangement) -> dict[str, type[LearningMethod]]:
-    """The models that a request may ask such parties for."""
-    return {name: each for name, each in learning_methods().items() if arrangement in each.arrangements}
 
 
 def askable_methods(arrangement: Arrangement) -> Mapping[str, type[AskedMethod]]:
@@ -237,40 +218,35 @@ def read_method(
     Without a name, keys that one method alone has stand for it where the default is to choose.
     """
     keys = dict(table)
-    common_words = {each.name for each in parameters_of(CommonKeys)} if in_job else set()
-    common, problems = read_declared(CommonKeys, {key: keys.pop(key) for key in table if key in common_words})
+    common_words = {each.name for each in forms.parameters_of(CommonKeys)} if in_job else set()
+    common, problems = forms.read_declared(CommonKeys, {key: keys.pop(key) for key in table if key in common_words})
     name, fixed = full_name(keys.pop("name") if "name" in keys else _implied(keys, available, default))
     if not isinstance(name, str) or name not in available:
         must_be = f'the name of an algorithm, such as "{default}"'
-        wrong_kind = Problem(key=("name",), allowed=must_be, found=shown_value(name))
+        wrong_kind = Problem(key=("name",), allowed=must_be, found=forms.shown_value(name))
         unknown = Problem(no_method(name, available), key=("name",)) if isinstance(name, str) else wrong_kind
         return None, common or CommonKeys(), [unknown, *problems]
     method = available[name]
-    own = set(words_of(method))
+    own = set(forms.words_of(method))
     for key in [key for key in keys if key not in own]:
         problems.append(Problem(_foreign(key, method, own | common_words | {"name"}), key=(key,)))
         del keys[key]
     for key in fixed.keys() & keys.keys():
         text = f'the name "{table["name"]}" says it already; leave it out, or use name = "{name}"'
         problems.append(Problem(text, key=(key,)))
-    made, wrong = read_declared(method, _placed(method, keys, base) | fixed, **given)
+    files = {each.name for each in forms.parameters_of(method) if each.rule.is_file}
+    for key in files & keys.keys():
+        if base is not None and isinstance(keys[key], str) and keys[key]:
+            keys[key] = str(base / keys[key])
+    made, wrong = forms.read_declared(method, keys | fixed, **given)
     return made, common or CommonKeys(), [*problems, *wrong]
-
-
-def _placed(method: type[Method], keys: Mapping[str, Any], base: Path | None) -> dict[str, Any]:
-    """The keys of a method, where its files are relative to a folder."""
-    files = {each.name for each in parameters_of(method) if each.rule.is_file and base is not None}
-    return {
-        key: str(base / value) if base and key in files and isinstance(value, str) and value else value
-        for key, value in keys.items()
-    }
 
 
 def _implied(keys: Iterable[str], available: Mapping[str, type[Method]], default: str) -> str:
     if default != DEFAULT or default not in available or not keys:
         return default
-    foreign = set(keys) - set(words_of(available[default]))
-    owners = [name for name, method in available.items() if foreign and foreign <= set(words_of(method))]
+    foreign = set(keys) - set(forms.words_of(available[default]))
+    owners = [name for name, method in available.items() if foreign and foreign <= set(forms.words_of(method))]
     return owners[0] if len(owners) == 1 else default
 
 
@@ -313,7 +289,7 @@ def product_by(method: Mapping[str, Any] | None) -> Product:
 
 def written_method(method: SessionMethod) -> dict[str, Any]:
     """A method as a contract has it: decimals as texts."""
-    return without_floats(method.settings())
+    return forms.without_floats(method.settings())
 
 
 def plain_method(written: Mapping[str, Any]) -> dict[str, Any]:
@@ -321,8 +297,8 @@ def plain_method(written: Mapping[str, Any]) -> dict[str, Any]:
     name = str(written.get("name"))
     between: list[Mapping[str, type[Method]]] = [*map(askable_methods, ARRANGEMENTS), learning_methods(), questions()]
     named = [available[name] for available in between if name in available]
-    decimals = {each.name for method in named for each in parameters_of(method) if each.rule.decimal}
-    return {key: numbers_of(value) if key in decimals else value for key, value in written.items()}
+    decimals = {each.name for method in named for each in forms.parameters_of(method) if each.rule.decimal}
+    return {key: forms.numbers_of(value) if key in decimals else value for key, value in written.items()}
 
 
 def described(written: Mapping[str, Any]) -> str:
@@ -341,11 +317,11 @@ def _shown(value: Any) -> Any:
     return ("yes" if value else "no") if isinstance(value, bool) else value
 
 
-def parameters_by_method(available: Iterable[type[Method]]) -> dict[str, tuple[Parameter, ...]]:
+def parameters_by_method(available: Iterable[type[Method]]) -> dict[str, tuple[forms.Parameter, ...]]:
     """The parameters of each method, by its name; those of both where parties may hold their data in two ways."""
-    found: dict[str, tuple[Parameter, ...]] = {}
+    found: dict[str, tuple[forms.Parameter, ...]] = {}
     for each in available:
-        found[each.name] = (*found.get(each.name, ()), *parameters_of(each))
+        found[each.name] = (*found.get(each.name, ()), *forms.parameters_of(each))
     return found
 
 
@@ -379,7 +355,7 @@ def _where(home: type[Method], method: type[Method]) -> str:
 
 def _foreign(key: str, method: type[Method], own: set[str]) -> str:
     """Why a key does not belong to a method, and to which it does."""
-    homes = [each for each in methods() if any(key in (own.name, *own.aliases) for own in parameters_of(each))]
+    homes = [each for each in methods() if any(key in (own.name, *own.aliases) for own in forms.parameters_of(each))]
     named = " and ".join(dict.fromkeys(each.name for each in homes))
     on_table = kind_of(method) == "table"
     beside = [each for each in homes if (kind_of(each) == "table") == on_table]
@@ -388,10 +364,10 @@ def _foreign(key: str, method: type[Method], own: set[str]) -> str:
         return f"belongs to {method.name} {_where(next((each for each in alike if each in beside), alike[0]), method)}"
     if homes and not beside:
         return f"belongs to {named} {'between parties' if on_table else 'on one table'}"
-    if not homes and any(key == each.name for each in parameters_of(CommonKeys)):
+    if not homes and any(key == each.name for each in forms.parameters_of(CommonKeys)):
         return "belongs to a job file; a request has no such key"
     if homes:
         why = f": {method.lacks[key]}" if key in method.lacks else ""
         return f"belongs to {named}; {method.name} does without it{why}"
-    meant = hint(key, own) or hint(key, {word for each in methods() for word in words_of(each)})
+    meant = hint(key, own) or hint(key, {word for each in methods() for word in forms.words_of(each)})
     return f"unknown key{meant}; known here: {', '.join(sorted(own))}"

@@ -9,20 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from masquerade import protocol
 from masquerade.anonymize import MethodResult, SideBySide
 from masquerade.methods import described, learning_methods
-from masquerade.protocol import (
-    Coefficient,
-    CoxSurvival,
-    InferenceRow,
-    JointRatios,
-    Learned,
-    LinearClassifier,
-    LogisticModel,
-    Model,
-    NetModel,
-    TreeModel,
-)
 from masquerade.report.charts import Bar, Series, bar_chart, line_chart
 from masquerade.report.charts.bars import signed_bar_chart
 from masquerade.report.charts.tree import decision_tree_chart, net_chart
@@ -39,7 +28,7 @@ LEADS: dict[Measure, str] = {
 }
 
 
-def render_answer(found: JointRatios) -> str:
+def render_answer(found: protocol.JointRatios) -> str:
     """Return the page's HTML, which is deterministic for an answer."""
     return render(
         "answer.html",
@@ -81,12 +70,12 @@ class Section:
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-def render_model(learned: Learned) -> str:
+def render_model(learned: protocol.Learned) -> str:
     """Return the page's HTML, which is deterministic for a model."""
     return render("model.html", **model_contents(learned))
 
 
-def model_contents(learned: Learned) -> dict[str, Any]:
+def model_contents(learned: protocol.Learned) -> dict[str, Any]:
     """Return what the page says."""
     method = learning_methods().get(str(learned.algorithm["name"]))  # None: of a package that is not here
     return {
@@ -109,25 +98,25 @@ def model_contents(learned: Learned) -> dict[str, Any]:
 
 
 @singledispatch
-def drawings(model: Model) -> list[Section]:
+def drawings(model: protocol.Model) -> list[Section]:
     """Return the model, drawn; each kind of models has its own."""
     return []
 
 
 @drawings.register
-def _tree(model: TreeModel) -> list[Section]:
+def _tree(model: protocol.TreeModel) -> list[Section]:
     lead = "From the left: each box asks for an attribute, and each of its values leads on, until the class is known."
     return [Section("Decision tree", lead, decision_tree_chart(model.tree, title="The decision tree"))]
 
 
 @drawings.register
-def _net(model: NetModel) -> list[Section]:
+def _net(model: protocol.NetModel) -> list[Section]:
     lead = "An arrow leads from an attribute to one whose value depends on it."
     return [Section("Bayes net", lead, net_chart(model.parents, title="The structure of the net"))]
 
 
 @drawings.register
-def _linear(model: LinearClassifier) -> list[Section]:
+def _linear(model: protocol.LinearClassifier) -> list[Section]:
     lead = (
         f"In each attribute’s own unit; to the right speaks for {model.positive}, to the left for {model.negative}. "
         f"The intercept is {figure(model.intercept)}."
@@ -136,19 +125,19 @@ def _linear(model: LinearClassifier) -> list[Section]:
 
 
 @drawings.register
-def _logistic(model: LogisticModel) -> list[Section]:
+def _logistic(model: protocol.LogisticModel) -> list[Section]:
     (plain,) = _linear(model)
     return [_with_inference(plain, model.inference, model.conditional_on)]
 
 
 @drawings.register
-def _survival(model: CoxSurvival) -> list[Section]:
+def _survival(model: protocol.CoxSurvival) -> list[Section]:
     lead = "Logarithms of hazard ratios, in each attribute’s own unit; to the right, the event comes earlier."
     plain = Section("Coefficients", lead, _coefficients(model.coefficients))
     return [_with_inference(plain, model.inference, model.conditional_on)]
 
 
-def _with_inference(section: Section, rows: Sequence[InferenceRow], given: str) -> Section:
+def _with_inference(section: Section, rows: Sequence[protocol.InferenceRow], given: str) -> Section:
     """Return the section with a table of standard errors and what they tell, if there are any."""
     if not rows:
         return section
@@ -161,7 +150,7 @@ def _with_inference(section: Section, rows: Sequence[InferenceRow], given: str) 
     )
 
 
-def _inference_cells(row: InferenceRow) -> tuple[str, ...]:
+def _inference_cells(row: protocol.InferenceRow) -> tuple[str, ...]:
     told = row.inference
     if row.is_reference:
         return (row.label, "reference", *[""] * 5)
@@ -171,7 +160,7 @@ def _inference_cells(row: InferenceRow) -> tuple[str, ...]:
     return (row.label, figure(told.coefficient), figure(told.standard_error), z, likely, *ends)
 
 
-def _coefficients(coefficients: Mapping[str, Coefficient]) -> Markup:
+def _coefficients(coefficients: Mapping[str, protocol.Coefficient]) -> Markup:
     bars = []
     for name, coefficient in coefficients.items():
         if isinstance(coefficient, Mapping):

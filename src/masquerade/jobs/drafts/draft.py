@@ -37,19 +37,10 @@ from masquerade.data import (
 from masquerade.engine import pair_counts, which_occur
 from masquerade.errors import AnswerIsNo, ParameterError, TaxonomyError
 from masquerade.files import FileExists, replacing_together
+from masquerade.jobs.drafts import trees
 from masquerade.jobs.drafts.column_names import always_identifies, names_people
 from masquerade.jobs.drafts.profile import ColumnType, Profile, also_read_as, profile
 from masquerade.jobs.drafts.roles import RoleProposal, propose_roles
-from masquerade.jobs.drafts.trees import (
-    Paths,
-    balanced,
-    beside,
-    calendar,
-    has_short_names,
-    prefixes,
-    round_intervals,
-    words_of_order,
-)
 from masquerade.jobs.outputs import Outputs
 from masquerade.progress import OnStage, Stage, silent
 
@@ -86,10 +77,10 @@ def comment(text: str) -> list[str]:
 # --- attribute text -----------------------------------------------------------------------------------------
 # What a job file says of an attribute: its type, and the taxonomy that is found or made for it.
 
-_TREES: dict[ColumnType, tuple[Callable[[Profile], Paths], str]] = {
-    "number": (round_intervals, "intervals with round ends, each level in about two"),
-    "date": (calendar, "days, months, quarters, years, decades"),
-    "code": (prefixes, "prefixes"),
+_TREES: dict[ColumnType, tuple[Callable[[Profile], trees.Paths], str]] = {
+    "number": (trees.round_intervals, "intervals with round ends, each level in about two"),
+    "date": (trees.calendar, "days, months, quarters, years, decades"),
+    "code": (trees.prefixes, "prefixes"),
 }
 _KINDS: dict[ColumnType, str] = {"number": "continuous", "date": "date"}
 
@@ -112,7 +103,7 @@ def attribute_text(
     column: Profile, table: Path | None, job: Path, taken: set[Path], likeness: Sequence[float] | None
 ) -> AttributeText:
     """Find a taxonomy beside the table, or make one; where neither works, it is flat, or grows at run time."""
-    found = beside(table, column) if table is not None else None
+    found = trees.beside(table, column) if table is not None else None
     misfit = ""
     if found is not None and not found.misfit:
         lines = (*_written(column, found.kind), f"taxonomy = {quoted(relative(found.path, job))}")
@@ -127,7 +118,7 @@ def attribute_text(
         return AttributeText((*_written(column, kind), *flat), None, "", f"{words}{misfit}")
     file = _free_name(column.name, job, taken)
     lines = (*_written(column, kind), f"taxonomy = {quoted(relative(file, job))}")
-    short = column.type not in _TREES and has_short_names(column, likeness)
+    short = column.type not in _TREES and trees.has_short_names(column, likeness)
     return AttributeText(lines, file, made, f"{words}{misfit}", short)
 
 
@@ -169,8 +160,8 @@ def _made(column: Profile, likeness: Sequence[float] | None) -> tuple[str | None
         make, words = _TREES[column.type]
         paths = make(column)
     else:
-        words = words_of_order(column, likeness)
-        paths = balanced(column, likeness)
+        words = trees.words_of_order(column, likeness)
+        paths = trees.balanced(column, likeness)
     text = _rows(paths)
     try:
         tree = outline_of_rows(text, column.name)
@@ -183,7 +174,7 @@ def _made(column: Profile, likeness: Sequence[float] | None) -> tuple[str | None
     return text, words
 
 
-def _rows(paths: Paths) -> str:
+def _rows(paths: trees.Paths) -> str:
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=";", lineterminator="\n").writerows(paths)
     return text.getvalue()

@@ -10,6 +10,7 @@ import numpy as np
 
 from masquerade.engine import occurring, which_occur
 from masquerade.errors import ParameterError
+from masquerade.jobs.drafts import personal
 from masquerade.jobs.drafts.column_names import (
     always_identifies,
     holds_remarks,
@@ -19,16 +20,6 @@ from masquerade.jobs.drafts.column_names import (
     may_name_people,
     names_people,
     sounds_sensitive,
-)
-from masquerade.jobs.drafts.personal import (
-    Cells,
-    are_diagnosis_codes,
-    are_only_words,
-    identifying_cells,
-    might_be_names,
-    name_words,
-    names_among,
-    people_in,
 )
 from masquerade.jobs.drafts.profile import Profile
 from masquerade.risk import CodedRows, SeparatedRows, greedy_key
@@ -135,7 +126,7 @@ def propose_roles(
             proposed[column.name] = RoleProposal("class", "you named it as the class")
         elif column.name in sensitive:
             proposed[column.name] = RoleProposal("sensitive", "you named it as sensitive")
-    cells = {column.name: Cells(column) for column in columns if column.name not in proposed}
+    cells = {column.name: personal.Cells(column) for column in columns if column.name not in proposed}
     proposed |= _identifiers(cells)
     for name, each in cells.items():
         if name not in proposed and (settled := _by_itself(each)) is not None:
@@ -158,43 +149,48 @@ def _as_asked(column: Profile, proposal: RoleProposal | None, qid: Sequence[str]
     return RoleProposal("quasi-identifier", "you named it as a quasi-identifier")
 
 
-def _identifiers(columns: Mapping[str, Cells]) -> dict[str, RoleProposal]:
+def _identifiers(columns: Mapping[str, personal.Cells]) -> dict[str, RoleProposal]:
     """Return the columns that identify people, whether or not their cells repeat."""
     found, names = dict[str, RoleProposal](), frozenset[str]()
     for name, cells in columns.items():
         if (people := _people(cells)) is not None:
             found[name] = people
-            names |= name_words(cells)
+            names |= personal.name_words(cells)
         elif cells.column.cells and cells.column.type != "date":  # a date is when a passport was issued
             if (named := identifier_by_name(name, holds_words=False)) is not None:
                 found[name] = named
-            elif (what := identifying_cells(cells)) is not None:
+            elif (what := personal.identifying_cells(cells)) is not None:
                 found[name] = RoleProposal("identifier", f"its cells are {what}")
     for name, cells in columns.items():
-        if name not in found and not known_of_people(name) and _is_of_words(cells) and names_among(cells, names):
+        if (
+            name not in found
+            and not known_of_people(name)
+            and _is_of_words(cells)
+            and personal.names_among(cells, names)
+        ):
             found[name] = RoleProposal("identifier", "its cells hold names that another column has")
     return found
 
 
-def _people(cells: Cells) -> RoleProposal | None:
+def _people(cells: personal.Cells) -> RoleProposal | None:
     """Return the proposal for a column of people's names: by its own name, or by its cells."""
     name = cells.column.name
     if not cells.column.cells or cells.column.type in ("number", "date"):
         return None
     if names_people(name):
         return identifier_by_name(name)
-    if may_name_people(name) and are_only_words(cells):
+    if may_name_people(name) and personal.are_only_words(cells):
         return RoleProposal("identifier", f'its name, "{name}", is that of people, and its cells are words')
-    if known_of_people(name) or (why := people_in(cells)) is None:
+    if known_of_people(name) or (why := personal.people_in(cells)) is None:
         return None
     return RoleProposal("identifier", why)
 
 
-def _is_of_words(cells: Cells) -> bool:
+def _is_of_words(cells: personal.Cells) -> bool:
     return cells.column.type not in ("number", "date")
 
 
-def _by_itself(cells: Cells) -> RoleProposal | None:
+def _by_itself(cells: personal.Cells) -> RoleProposal | None:
     """Return the role of a column that is sensitive, or cannot be generalised usefully: free text, always the same."""
     column = cells.column
     share, different = (column.distinct_ratio, f"{len(column.cells):,} different values in {column.present:,} rows")
@@ -212,7 +208,7 @@ def _by_itself(cells: Cells) -> RoleProposal | None:
         return RoleProposal("identifier", f"it identifies nearly every row: {different}")
     if is_word and share < _MANY and (why := _health(cells)) is not None:
         return RoleProposal("sensitive", why)
-    if not known_of_people(column.name) and might_be_names(cells):
+    if not known_of_people(column.name) and personal.might_be_names(cells):
         return RoleProposal(
             "other",
             f"left out: its cells might be people's names, capitalised words without numbers ({different}); "
@@ -221,11 +217,11 @@ def _by_itself(cells: Cells) -> RoleProposal | None:
     return None
 
 
-def _health(cells: Cells) -> str | None:
+def _health(cells: personal.Cells) -> str | None:
     """Return why a column is taken for diagnoses or the like."""
     if is_about_health(cells.column.name):
         why = f'its name, "{cells.column.name}", is that of diagnoses or treatments'
-    elif not known_of_people(cells.column.name) and are_diagnosis_codes(cells):
+    elif not known_of_people(cells.column.name) and personal.are_diagnosis_codes(cells):
         why = "its cells are codes of diagnoses (ICD-10)"
     else:
         return None
