@@ -124,13 +124,11 @@ def contest(
         missing=missing,
         seed=seed,
         workload=workload,
-        on_method=lambda method, size: on_stage(Stage(described(method.settings()), detail=_k_words(size))),
+        on_method=lambda method, size: on_stage(
+            Stage(described(method.settings()), detail="" if size is None else f"k = {size}")
+        ),
     )
     return Contest(made.rows, made.refused, made.measure, made.source)
-
-
-def _k_words(k: int | None) -> str:
-    return "" if k is None else f"k = {k}"
 
 
 def methods_named(names: Sequence[str]) -> list[type[TableMethod]]:

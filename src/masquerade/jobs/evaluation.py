@@ -133,11 +133,6 @@ class _Asked:
     seed: int = 7
     on_stage: OnStage = silent
 
-    @property
-    def tested_on(self) -> bool:
-        """Whether classifiers are to learn."""
-        return self.train is not None or self.folds > 0
-
 
 def _figures(comparison: utility.Comparison, scene: Scene, rows: int, dropped: int, asked: _Asked) -> dict[str, Any]:
     """Return what counts tell, and what single rows do if the scene has those of the original."""
@@ -179,7 +174,7 @@ def _mined(comparison: utility.Comparison, table: Table, target: str | None, ask
     on_stage, folds, seed = asked.on_stage, asked.folds, asked.seed
     mask = None if asked.train is None else np.arange(len(table)) < asked.train
     found: dict[str, Any] = {}
-    if target is not None and asked.tested_on:
+    if target is not None and (asked.train is not None or folds > 0):
         from masquerade.utility import NEEDS_EXTRA, accuracies, classification_errors, has_sklearn
 
         on_stage(Stage("growing decision trees"))

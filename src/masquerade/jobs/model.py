@@ -9,14 +9,13 @@ The keys of `[algorithm]` depend on the method that it names (`masquerade.method
 from __future__ import annotations
 
 import datetime
-import math
 import re
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeGuard
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PlainValidator
 
@@ -44,63 +43,40 @@ Sign = Annotated[str, Field(min_length=1, max_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether it is a finite number that a float can hold; booleans are not numbers."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+def _passing(test: Callable[[Any], object]) -> PlainValidator:
+    """Validate by a test, which may raise ValueError; what passes it is kept as it is written."""
 
-
-def _number(
-    low: float, high: float = math.inf, *, open_low: bool = False, open_high: bool = False, whole: bool = False
-) -> PlainValidator:
-    """Validate a finite number in `[low, high]`, kept as an integer or decimal as written."""
-
-    def check(value: object) -> int | float:
-        if not _is_number(value) or (whole and not isinstance(value, int)):
-            raise ValueError
-        if not low <= value <= high or (open_low and value == low) or (open_high and value == high):
+    def check(value: object) -> object:
+        if not test(value):
             raise ValueError
         return value
 
     return PlainValidator(check)
 
 
-def _bound(value: object) -> int | float | datetime.date | str:
-    """Validate a number, a date, or a date as text."""
-    date = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
-    if _is_number(value) or date or isinstance(value, str):
-        return value  # type: ignore[return-value] # just tested
-    raise ValueError
+def _is_number(value: object) -> bool:
+    """Return whether it is a finite number that a float can hold; booleans are not numbers."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def _report(value: object) -> str | Literal[False]:
-    if value is False or (isinstance(value, str) and value):
-        return value
-    raise ValueError
-
-
-def _date_format(value: object) -> str:
-    """Validate a format that reads the dates it writes."""
+def _is_date_format(value: object) -> bool:
+    """Return whether a format reads the dates it writes."""
     day = datetime.datetime(1987, 11, 23, tzinfo=datetime.UTC)
-    if isinstance(value, str) and (value == ISO_TIMES or read_date(day.strftime(value), value) == days(day.date())):
-        return value
-    raise ValueError
+    return isinstance(value, str) and (value == ISO_TIMES or read_date(day.strftime(value), value) == days(day.date()))
 
 
-def _unit(value: object) -> str:
-    """Validate what may stand before or after a number and is no part of it."""
-    if isinstance(value, str) and re.fullmatch(r"[^0-9+.,'\s-](?:[^0-9+.,'-]{0,14}[^0-9+.,'\s-])?", value):
-        return value
-    raise ValueError
+def _is_day(value: object) -> bool:
+    return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
 
 
-def _size(value: object) -> str:
-    """Validate a size of memory."""
-    if isinstance(value, str) and read_size(value) >= LEAST_MEMORY:
-        return value
-    raise ValueError
+_UNIT = re.compile(r"[^0-9+.,'\s-](?:[^0-9+.,'-]{0,14}[^0-9+.,'\s-])?")  # may be beside a number, and is no part of it
 
-
-Bound = Annotated[Any, PlainValidator(_bound)]
+Amount = Annotated[float, _passing(lambda value: _is_number(value) and value >= 0)]
+Bound = Annotated[Any, _passing(lambda value: _is_number(value) or _is_day(value) or isinstance(value, str))]
+Report = Annotated[str | Literal[False], _passing(lambda value: value is False or (isinstance(value, str) and value))]
+DateFormat = Annotated[str, _passing(_is_date_format)]
+Unit = Annotated[str, _passing(lambda value: isinstance(value, str) and _UNIT.fullmatch(value))]
+Memory = Annotated[str, _passing(lambda value: isinstance(value, str) and read_size(value) >= LEAST_MEMORY)]
 
 _NAME = 'a name, such as "age"'
 _NAMES = 'a list of one or more names, such as ["age", "job"]'
@@ -165,16 +141,14 @@ class AttributeSection(_Section):
     max: Bound = _key(_BOUND)
     taxonomy: Text | None = _key('a file such as "job.csv" or "job.yaml", or "flat"')
     max_generalization: Texts | None = _key('a list of one or more values, such as ["Blue-collar"]')
-    max_width: Annotated[float, _number(0)] | None = _key("a finite number of at least 0; for dates, days")
+    max_width: Amount | None = _key("a finite number of at least 0; for dates, days")
     min_generalization: Texts | None = _key('a list of one or more values, such as ["Technical"]')
-    min_width: Annotated[float, _number(0)] | None = _key("a finite number above 0; for dates, days")
-    format: Annotated[str, PlainValidator(_date_format)] = _key(
-        'a format of dates with day, month and year, such as "%d/%m/%Y", or "iso"', ISO_DATE
-    )
+    min_width: Amount | None = _key("a finite number above 0; for dates, days")
+    format: DateFormat = _key('a format of dates with day, month and year, such as "%d/%m/%Y", or "iso"', ISO_DATE)
     decimal: Literal[".", ","] = _key(_one_of(".", ","), ".")
     thousands: Literal[".", ",", " ", "'"] | None = _key(_one_of(".", ",", " ", "'"))
-    unit: Annotated[str, PlainValidator(_unit)] | None = _key('a text without digits, such as "$" or "kg"')
-    weight: Annotated[float, _number(0)] = _key("a finite number of at least 0", 1.0)
+    unit: Unit | None = _key('a text without digits, such as "$" or "kg"')
+    weight: Amount = _key("a finite number of at least 0", 1.0)
 
 
 class RolesSection(_Section):
@@ -208,9 +182,7 @@ class EngineSection(_Section):
 
     name: Literal["local", "dask"] = _key(_one_of("local", "dask"), "local")
     address: Text | None = _key('the address of a Dask scheduler, such as "tcp://10.0.0.5:8786"')
-    memory: Annotated[str, PlainValidator(_size)] | None = _key(
-        f'a size of at least {size_text(LEAST_MEMORY)}, such as "4GB"'
-    )
+    memory: Memory | None = _key(f'a size of at least {size_text(LEAST_MEMORY)}, such as "4GB"')
 
     def contradictions(self) -> Iterator[tuple[Key, Problem | str]]:
         """Yield an address that is missing or has no use, and a memory that a cluster has of its own."""
@@ -237,9 +209,7 @@ class OutputSection(_Section):
         'a file that ends in .csv or .parquet, such as "release.csv"; with an engine, a folder', "release.csv"
     )
     model: Text | None = _key('a file that ends in .json, such as "model.json"')
-    report: Annotated[str | Literal[False], PlainValidator(_report)] = _key(
-        'a file that ends in .html, such as "report.html", or false for none', "report.html"
-    )
+    report: Report = _key('a file that ends in .html, such as "report.html", or false for none', "report.html")
     order: Literal["shuffle", "input"] = _key(_one_of("shuffle", "input"), "shuffle")
     keep_provider: bool = _key(_SWITCH, False)
     escape_formulas: bool = _key(_SWITCH, False)

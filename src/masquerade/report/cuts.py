@@ -8,7 +8,7 @@ no released record has are left out. A continuous attribute is drawn from the se
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import floor, log10
 from typing import Any
@@ -58,7 +58,8 @@ def _of_taxonomy(column: Generalised, taxonomy: Taxonomy, rows: int) -> list[Tre
         while (position := taxonomy.nodes[position].parent) >= 0 and position not in above:
             above.add(position)
     roomy = _drawn_taxonomy(taxonomy, released, above, below="nothing" if flat else "inner nodes")
-    if flat or _ends(roomy) <= min(_ROOMY, rows):
+    ends = len(roomy) - len({node.parent for node in roomy} - {-1})
+    if flat or ends <= min(_ROOMY, rows):
         return roomy
     return _drawn_taxonomy(taxonomy, released, above, below="leaf count")
 
@@ -122,10 +123,6 @@ def _of_values(column: Generalised) -> list[TreeNode]:
     return [top, *(TreeNode(label, 0, "cut", records) for label, records in used)]
 
 
-def _ends(nodes: Sequence[TreeNode]) -> int:
-    return len(nodes) - len({node.parent for node in nodes} - {-1})
-
-
 def _capped(nodes: list[TreeNode], rows: int) -> list[TreeNode]:
     """Keep the first rows, and add a note that counts the values not shown."""
     parents = {node.parent for node in nodes}
@@ -159,14 +156,6 @@ _DATE_WORDS = ("a day", "a week", "a month", "3 months", "6 months", "a year", "
 _DATE_NAMES = dict(zip(_DATES, (*_DATE_WORDS, "10 years", "20 years", "50 years"), strict=True))
 
 
-@dataclass(frozen=True)
-class Width:
-    """The width of a released value in days or units; None where an end is open."""
-
-    wide: float | None
-    records: int
-
-
 def widths_section(column: Generalised, total: int, few: int) -> dict[str, Any] | None:
     """Return the histogram of interval widths; None for a taxonomy, a few intervals, or cells that are none."""
     if isinstance(column.domain, Taxonomy) or len(column.labels) <= few:
@@ -175,10 +164,10 @@ def widths_section(column: Generalised, total: int, few: int) -> dict[str, Any] 
     found = None if kind is None else _widths(column, kind)
     if kind is None or found is None:
         return None
-    closed = [each for each in found if each.wide is not None]
-    edges = _edges(max((each.wide or 0.0 for each in closed), default=1.0), kind)
-    bins = np.searchsorted(np.array(edges), [each.wide or 0.0 for each in closed], side="left") - 1
-    weights = np.array([each.records for each in closed], np.int64)
+    closed = [(wide, records) for wide, records in found if np.isfinite(wide)]
+    edges = _edges(max((wide for wide, _ in closed), default=1.0), kind)
+    bins = np.searchsorted(np.array(edges), [wide for wide, _ in closed], side="left") - 1
+    weights = np.array([records for _, records in closed], np.int64)
     values = value_counts(bins, len(edges) - 1).tolist()
     records = [int(weights[bins == position].sum()) for position in range(len(edges) - 1)]
     rows = [
@@ -186,9 +175,9 @@ def widths_section(column: Generalised, total: int, few: int) -> dict[str, Any] 
     ]
     while rows and rows[0]["values"] == "0":  # only the middle of the histogram may have gaps
         rows.pop(0)
-    opened = [each for each in found if each.wide is None]
+    opened = [records for wide, records in found if not np.isfinite(wide)]
     if opened:
-        rows.append(_row("open at one end", len(opened), sum(each.records for each in opened), total))
+        rows.append(_row("open at one end", len(opened), sum(opened), total))
     return {"rows": rows, "kind": "dates" if kind == "date" else "numbers"}
 
 
@@ -220,15 +209,15 @@ def _interval_ends(label: str, kind: Kind) -> tuple[float, float] | None:
     return None if exact is None else (float(exact[0]), float(exact[0]))
 
 
-def _widths(column: Generalised, kind: Kind) -> list[Width] | None:
+def _widths(column: Generalised, kind: Kind) -> list[tuple[float, int]] | None:
+    """Return each released value's width in days or units, infinite where an end is open, and its records."""
     found = []
     for label, records in zip(column.labels, column.counts().tolist(), strict=True):
         ends = _interval_ends(label, kind)
         if ends is None:
             return None
-        wide = ends[1] - ends[0]
         if records:
-            found.append(Width(wide if np.isfinite(wide) else None, records))
+            found.append((ends[1] - ends[0], records))
     return found
 
 

@@ -72,29 +72,25 @@ class Section:
 
 def render_model(learned: protocol.Learned) -> str:
     """Return the page's HTML, which is deterministic for a model."""
-    return render("model.html", **model_contents(learned))
-
-
-def model_contents(learned: protocol.Learned) -> dict[str, Any]:
-    """Return what the page says."""
     method = learning_methods().get(str(learned.algorithm["name"]))  # None: of a package that is not here
-    return {
-        "name": str(learned.algorithm["name"]),
-        "settings": described({**learned.algorithm, "name": "settings"}) if len(learned.algorithm) > 1 else "",
-        "parties": list(learned.parties),
-        "dropped_out": list(learned.dropped_out),
-        "of_records": method.of_records if method is not None else "",
-        "records": count(learned.n_records),
-        "roles": list(learned.roles.items()),
-        "on": learned.metrics.get("on", ""),
-        "metrics": [
-            (name, _written(name, value), MODEL_METRICS.get(name, ""))
+    return render(
+        "model.html",
+        name=str(learned.algorithm["name"]),
+        settings=described({**learned.algorithm, "name": "settings"}) if len(learned.algorithm) > 1 else "",
+        parties=list(learned.parties),
+        dropped_out=list(learned.dropped_out),
+        of_records=method.of_records if method is not None else "",
+        records=count(learned.n_records),
+        roles=list(learned.roles.items()),
+        on=learned.metrics.get("on", ""),
+        metrics=[
+            (name, percent(value) if name == "accuracy" else figure(value), MODEL_METRICS.get(name, ""))
             for name, value in learned.metrics.items()
             if isinstance(value, int | float)
         ],
-        "sections": [*drawings(learned.model), *curves_of(learned.curves)],
-        "seconds": [(part, duration(took)) for part, took in learned.seconds.items()],
-    }
+        sections=[*drawings(learned.model), *curves_of(learned.curves)],
+        seconds=[(part, duration(took)) for part, took in learned.seconds.items()],
+    )
 
 
 @singledispatch
@@ -187,10 +183,6 @@ def curves_of(curves: Mapping[str, Any]) -> Iterator[Section]:
         yield Section("Survival curves", "The share of people without the event, by time.", chart)
 
 
-def _written(name: str, value: float) -> str:
-    return percent(value) if name == "accuracy" else figure(value)
-
-
 # --- side by side -------------------------------------------------------------------------------------------
 # The page of `compare`: methods side by side, and risk against loss in one chart.
 
@@ -228,7 +220,7 @@ def risk_chart(found: SideBySide) -> Markup:
     for row in found.rows:
         if row.risk.mean > 0:
             series.setdefault(described(row.method), []).append((row.risk.mean, row.metrics[found.measure]))
-    drawn = [Series(name, points) for name, points in series.items() if _has_figure(points)]
+    drawn = [Series(name, points) for name, points in series.items() if any(value is not None for _, value in points)]
     if not drawn:
         return Markup()
     measure = found.measure.replace("_", " ")
@@ -239,10 +231,6 @@ def risk_chart(found: SideBySide) -> Markup:
         y_name=measure,
         x_scale="log",
     )
-
-
-def _has_figure(points: Sequence[tuple[float, float | None]]) -> bool:
-    return any(value is not None for _, value in points)
 
 
 def _row(row: MethodResult, headline: Sequence[str], others: Sequence[str], is_best: bool) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from markupsafe import Markup, escape
 
 from masquerade.anonymize import VerifiedRelease
 from masquerade.arrangement import chosen_lines
-from masquerade.data import Choice, Coded, Generalised, Step, code, distinct, texts
+from masquerade.data import Choice, Generalised, Step, code, distinct, texts
 from masquerade.files import write_whole
 from masquerade.methods import described
 from masquerade.privacy import Verdict
@@ -53,13 +53,12 @@ from masquerade.utility import NCP
 _SHOWN = 12  # values, the most frequent first
 
 
-def distributions(release: VerifiedRelease) -> list[dict[str, Any]]:
-    """Return a section for each sensitive column; only values of the release are named."""
-    return [_distribution(release, name) for name in release.sensitive]
-
-
 def _distribution(release: VerifiedRelease, name: str) -> dict[str, Any]:
-    after = release.values_after.get(name) or _counted(code(name, release.table.column(name)))
+    """Return the section of a sensitive column; only values of the release are named."""
+    after = release.values_after.get(name)
+    if not after:
+        coded = code(name, release.table.column(name))
+        after = dict(zip(coded.labels, coded.histogram()[0].tolist(), strict=True))
     before = release.sensitive_before.get(name) if release.suppressed else after
     ordered = sorted(after, key=lambda value: (-after[value], value))
     total, total_before = sum(after.values()), sum((before or {}).values())
@@ -92,10 +91,6 @@ def _distribution(release: VerifiedRelease, name: str) -> dict[str, Any]:
         "untold": bool(release.suppressed) and before is None,
         "suppressed": counted(release.suppressed, "suppressed row"),
     }
-
-
-def _counted(coded: Coded) -> dict[str, int]:
-    return dict(zip(coded.labels, coded.histogram()[0].tolist(), strict=True))
 
 
 # --- settings -----------------------------------------------------------------------------------------------
@@ -214,6 +209,7 @@ SAMPLE, SAMPLE_COLUMNS = 6, 40
 def contents(release: VerifiedRelease, table_sha256: str = "") -> Section:
     """Return all sections by their name in the template."""
     attacks = attacks_on(release)
+    queries = {"query_error": release.query_error.mean} if release.query_error is not None else {}
     return {
         "headline": headline(release, attacks),
         "about": _about(release, table_sha256),
@@ -222,14 +218,15 @@ def contents(release: VerifiedRelease, table_sha256: str = "") -> Section:
         "groups": _groups(release),
         "attributes": [_attribute(column, release) for column in release.columns],
         "unchanged": list(release.unchanged),
-        "sensitive": distributions(release),
+        "sensitive": [_distribution(release, name) for name in release.sensitive],
         "risks": risks_section(release, attacks),
         "sample": _sample(release),
         "trees": _trees(release),
         "fold_trees": len(release.columns) > TREES_OPEN,
         "steps": _steps(release),
         "metrics": [
-            (name.replace("_", " "), figure(value), METRICS.get(name, "")) for name, value in _metrics(release).items()
+            (name.replace("_", " "), figure(value), METRICS.get(name, ""))
+            for name, value in {**release.metrics, **release.purpose, **queries}.items()
         ],
         "choice": _choice(release.choice) if release.choice is not None else None,
         "settings": settings_section(release.settings),
@@ -277,11 +274,6 @@ def _written(column: pa.ChunkedArray) -> list[str]:
     codes, values = distinct(column)
     words = texts(values).to_pylist()
     return [words[code] for code in codes.tolist()]
-
-
-def _metrics(release: VerifiedRelease) -> dict[str, float | None]:
-    queries = {"query_error": release.query_error.mean} if release.query_error is not None else {}
-    return {**release.metrics, **release.purpose, **queries}
 
 
 def _choice(choice: Choice) -> Section:
@@ -407,7 +399,7 @@ def _steps(release: VerifiedRelease) -> Section:
             "value": step.value,
             "children": children[:CHILDREN],
             "more": count(len(children) - CHILDREN) if len(children) > CHILDREN else "",
-            "score": _score(step.score),
+            "score": f"{step.score:.4f}" if abs(step.score) < 1000 else figure(step.score),
             "bar": share_bar(step.score / top if top > 0 else 0.0),
         }
 
@@ -416,10 +408,6 @@ def _steps(release: VerifiedRelease) -> Section:
         "left_out": max(0, len(release.steps) - STEPS),
         "total": counted(len(release.steps), "step") if release.steps else "",
     }
-
-
-def _score(score: float) -> str:
-    return f"{score:.4f}" if abs(score) < 1000 else figure(score)
 
 
 def _version(package: str) -> str:

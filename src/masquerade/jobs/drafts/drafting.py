@@ -7,8 +7,7 @@ from pathlib import Path
 
 from masquerade.data import OnStep, TableFile
 from masquerade.errors import ParameterError
-from masquerade.jobs.drafts.draft import DEFAULT_K, Draft, draft_job, refuse_existing
-from masquerade.jobs.drafts.parties import draft_mashup
+from masquerade.jobs.drafts.draft import DEFAULT_K, Draft, draft_job, draft_mashup, refuse_existing
 from masquerade.jobs.guessing import names_of
 from masquerade.jobs.outputs import outputs_beside
 from masquerade.jobs.plan import Plan, known_method
