@@ -32,6 +32,14 @@ needs_adult = pytest.mark.skipif(
 )
 
 
+EXPERIMENT_NAMES = """
+adult align chunked_mondrian circuits collaborate dka faults figure_12 figures_10_11 five_million games
+genetic keys learning m_privacy_anonymization m_privacy_fitness m_privacy_shares m_privacy_verification
+boundaries constrained mashup messages mondrian one_path papers party_engine party_memory peers primitives
+purpose readers recoding scale scale_parties scores service survival verify_sql ssi startup
+"""
+
+
 def load(name: str) -> ModuleType:
     """An experiment, or a file that they share."""
     return bench._load(name, FOLDER / f"{name}.py")
@@ -40,54 +48,7 @@ def load(name: str) -> ModuleType:
 def test_list_names_every_experiment() -> None:
     shown = CliRunner().invoke(command_line(), ["bench", "--list", "--json"])
     listed = json.loads(shown.stdout)
-    assert set(listed) == {
-        *(
-            "adult",
-            "align",
-            "chunked_mondrian",
-            "circuits",
-            "collaborate",
-            "dka",
-            "faults",
-            "figure_12",
-            "figures_10_11",
-            "five_million",
-            "games",
-            "genetic",
-            "keys",
-            "learning",
-            "m_privacy_anonymization",
-            "m_privacy_fitness",
-            "m_privacy_shares",
-            "m_privacy_verification",
-        ),
-        *(
-            "boundaries",
-            "constrained",
-            "mashup",
-            "messages",
-            "mondrian",
-            "one_path",
-            "papers",
-            "party_engine",
-            "party_memory",
-            "peers",
-        ),
-        *(
-            "primitives",
-            "purpose",
-            "readers",
-            "recoding",
-            "scale",
-            "scale_parties",
-            "scores",
-            "service",
-            "survival",
-            "verify_sql",
-            "ssi",
-            "startup",
-        ),
-    }
+    assert set(listed) == set(EXPERIMENT_NAMES.split())
     assert all(len(description) > 20 for description in listed.values())
     assert listed["peers"] == bench.describe(EXPERIMENTS["peers"])
 

@@ -91,14 +91,20 @@ def test_generated_data_stands_in_and_is_not_compared(
     assert json.loads((tmp_path / "out/constrained.json").read_text())["figures"]
 
 
+def breaks(papers: ModuleType, patched: pytest.MonkeyPatch, error: Exception) -> None:
+    """Let every experiment end with an error."""
+
+    def broken(*given: Any, **more: Any) -> dict[str, Any]:
+        raise error
+
+    patched.setattr(papers.bench, "run", broken)
+    patched.setattr(papers._stand_in, "write_stand_ins", lambda root: None)
+
+
 def test_an_experiment_that_cannot_run_does_not_end_the_others(
     papers: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*given: Any, **more: Any) -> dict[str, Any]:
-        raise ParameterError("bench: a library is missing")
-
-    monkeypatch.setattr(papers.bench, "run", broken)
-    monkeypatch.setattr(papers._stand_in, "write_stand_ins", lambda root: None)
+    breaks(papers, monkeypatch, ParameterError("bench: a library is missing"))
     told = papers.run(lambda _: None, tmp_path, paper="m-privacy")
     assert {(each["verdict"], each["why"]) for each in told["exhibits"]} == {("not run", "bench: a library is missing")}
     assert len(told["exhibits"]) > 5
@@ -107,11 +113,7 @@ def test_an_experiment_that_cannot_run_does_not_end_the_others(
 def test_a_bug_in_an_experiment_is_told_after_the_page_is_written(
     papers: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*given: Any, **more: Any) -> dict[str, Any]:
-        raise AttributeError("somebody's data")
-
-    monkeypatch.setattr(papers.bench, "run", broken)
-    monkeypatch.setattr(papers._stand_in, "write_stand_ins", lambda root: None)
+    breaks(papers, monkeypatch, AttributeError("somebody's data"))
     with pytest.raises(AttributeError):
         papers.run(lambda _: None, tmp_path, paper="m-privacy")
     page = (tmp_path / "papers.html").read_text(encoding="utf-8")

@@ -63,6 +63,20 @@ def here(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Answer:
     return Answer.of(code, *capsys.readouterr())
 
 
+def answered(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Answer:
+    """Run a command in this process that must succeed, with nothing to complain about."""
+    answer = here(capsys, *words)
+    assert (answer.code, answer.err) == (0, "")
+    return answer
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str | Path, code: int = 2) -> list[str]:
+    """Run a command in this process that must fail with this code and answer nothing; return its problems."""
+    answer = here(capsys, *words)
+    assert (answer.code, answer.out) == (code, ""), answer.err
+    return answer.problems
+
+
 def process(*words: str | Path, program: str = MASQUERADE, **options: Any) -> Answer:
     """Run a command in a process of its own."""
     environment = {**os.environ, "COLUMNS": "80", **options.pop("env", {})}

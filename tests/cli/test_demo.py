@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.command import MASQUERADE, here, process
+from cli.command import MASQUERADE, answered, here, process, refused
 from docs.walkthrough import DOCS, Block, Reader, commands
 from forked import Forked
 from masquerade.audit import verify as verify_log
@@ -109,12 +109,10 @@ def test_the_release_is_what_a_trusted_party_would_make(
     once: tuple[Path, dict[str, object], str], capsys: Capture
 ) -> None:
     folder, summary, _ = once
-    alone = here(capsys, "anonymize", folder / "trusted" / "job.toml", "--json")
-    assert alone.code == 0
+    alone = answered(capsys, "anonymize", folder / "trusted" / "job.toml", "--json")
     assert rows(folder / "trusted" / "release.csv") == rows(folder / "analyst" / "release.csv")
     assert alone.json["groups"] == summary["groups"]
-    verified = here(capsys, "verify", folder / "analyst" / "release.csv", "--job", folder / "trusted" / "job.toml")
-    assert verified.code == 0
+    answered(capsys, "verify", folder / "analyst" / "release.csv", "--job", folder / "trusted" / "job.toml")
 
 
 def test_the_tutorial_says_what_happens(
@@ -154,8 +152,7 @@ def test_each_party_can_prove_what_it_did(once: tuple[Path, dict[str, object], s
     folder, _, _ = once
     for name in ("bank", "insurer", "clinic"):
         log, certificate = folder / name / "state" / "audit.jsonl", folder / name / "identity.pem"
-        verified = here(capsys, "audit", "verify", log, "--certificate", certificate, "--json")
-        assert verified.code == 0, verified.err
+        answered(capsys, "audit", "verify", log, "--certificate", certificate, "--json")
         ledger = here(capsys, "party", "ledger", folder / name / "party.toml", "--json").json
         assert [each["recipients"] for each in ledger["releases"]] == [["ana"]] * 3  # a table, a tree, a net
 
@@ -268,13 +265,9 @@ def test_an_interrupt_while_it_starts(tmp_path: Path) -> None:
 
 def test_where_no_folder_can_be(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "file").touch()
-    answer = here(capsys, "demo", "--once", "--folder", tmp_path / "file" / "demo")
-    assert (answer.code, answer.out) == (2, "")
-    assert len(answer.problems) == 1
+    assert len(refused(capsys, "demo", "--once", "--folder", tmp_path / "file" / "demo")) == 1
 
 
 def test_somebody_elses_folder(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "bank").mkdir()
-    answer = here(capsys, "demo", "--once", "--folder", tmp_path)
-    assert (answer.code, answer.out) == (2, "")
-    assert "the demo did not write it" in answer.problems[0]
+    assert "the demo did not write it" in refused(capsys, "demo", "--once", "--folder", tmp_path)[0]

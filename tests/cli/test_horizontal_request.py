@@ -14,7 +14,7 @@ import pyarrow.csv
 import pytest
 
 import masquerade as mq
-from cli.command import Answer, here
+from cli.command import Answer, answered, here, refused
 from masquerade.cli.client import Teller
 from masquerade.cli.output import ProgressDisplay
 from masquerade.service import Accounts, Event
@@ -81,8 +81,7 @@ def written(served: Served, **changes: Any) -> Path:
 @pytest.mark.usefixtures("folder")
 def test_a_table_of_all_hospitals_is_asked_for_and_comes(served: Served, capsys: Capture) -> None:
     conf = written(served)
-    answer = here(capsys, "request", conf, "--output", "release.csv", "--report", "report.html", "--json")
-    assert answer.code == 0, answer.err
+    answer = answered(capsys, "request", conf, "--output", "release.csv", "--report", "report.html", "--json")
     told = answer.json
     assert (told["status"], told["rows"], told["providers"]) == ("published", 150, ["north", "south", "west"])
     assert (told["kind"], told["m"], told["third_party"]) == ("horizontal", 2, "secure")  # west's m
@@ -141,8 +140,7 @@ def test_the_steward_sees_what_was_published_together(served: Served, capsys: Ca
 
 @pytest.mark.usefixtures("folder")
 def test_the_doctor_says_whether_it_could_be_asked(served: Served, capsys: Capture) -> None:
-    well = here(capsys, "doctor", written(served))
-    assert well.code == 0, well.err
+    well = answered(capsys, "doctor", written(served))
     assert "request: can be asked of north, south, west" in well.out
     ill = here(capsys, "doctor", written(served, parties=["north", "nord"]))
     assert ill.code != 0
@@ -254,8 +252,7 @@ class Lines(ProgressDisplay):
 
 def said(capsys: Capture, *words: str | Path) -> Answer:
     """What a command says, in which nothing of a vertical session may be."""
-    answer = here(capsys, *words)
-    assert answer.code == 0, answer.err
+    answer = answered(capsys, *words)
     assert not any(word in answer.out + answer.err for word in ("common", "mashup"))
     return answer
 
@@ -263,16 +260,13 @@ def said(capsys: Capture, *words: str | Path) -> Answer:
 def test_a_model_is_asked_for_and_taken_home(served: Served, folder: Path, capsys: Capture) -> None:
     wish = {"attributes": ["age", "cost"], "privacy": [], "m": None, "algorithm": {"name": "logistic"}}
     conf = written(served, **wish)
-    done = here(capsys, "request", conf, "--output", "model.json", "--report", "model.html", "--json")
-    assert done.code == 0, done.err
+    done = answered(capsys, "request", conf, "--output", "model.json", "--report", "model.html", "--json")
     model = json.loads(Path("model.json").read_text())
     assert set(model["coefficients"]) == {"age", "cost"}
     assert "Coefficients" in Path("model.html").read_text()
     session = done.json["id"]
-    again = here(capsys, "download", session, "--output", "again.json", "--conf", conf)
-    assert again.code == 0, again.err
+    answered(capsys, "download", session, "--output", "again.json", "--conf", conf)
     assert Path("again.json").read_bytes() == Path("model.json").read_bytes()
-    wrong = here(capsys, "download", session, "--output", "model.csv", "--conf", conf)
-    assert wrong.code == 1
-    assert wrong.problems == ["the session made a model, which is there as json"]
+    problems = refused(capsys, "download", session, "--output", "model.csv", "--conf", conf, code=1)
+    assert problems == ["the session made a model, which is there as json"]
     assert not Path("model.csv").exists()

@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from cli.command import Answer, forked, here
+from cli.command import Answer, answered, forked, here
 from forked import MASQUERADE, Forked
 from masquerade.data import generate_people, people_taxonomies
 from masquerade.net import read_transcript
@@ -104,9 +104,7 @@ def anonymized(capsys: pytest.CaptureFixture[str], joined: pa.Table, job: str, f
     pa.csv.write_csv(joined, alone / "joined.csv")
     sections = job[job.index("[attributes.birth_date]") :].replace("taxonomies/", "../taxonomies/")
     (alone / "job.toml").write_text('[data]\nsource = "joined.csv"\n' + sections)
-    one = here(capsys, "anonymize", alone / "job.toml", "--json")
-    assert one.code == 0, one.err
-    return one
+    return answered(capsys, "anonymize", alone / "job.toml", "--json")
 
 
 def rows(path: Path) -> Counter[tuple[str, ...]]:
@@ -143,8 +141,7 @@ def test_two_processes_give_the_release_of_one_table(tmp_path: Path, capsys: Cap
     assert steps == one.json["steps"]
     assert summary["metrics"] == pytest.approx(one.json["metrics"])
 
-    verified = here(capsys, "verify", tmp_path / "release.csv", "--job", tmp_path / "job.toml")
-    assert verified.code == 0, verified.err
+    answered(capsys, "verify", tmp_path / "release.csv", "--job", tmp_path / "job.toml")
     for name in ("bank", "loans"):
         sent = read_transcript(tmp_path / "transcripts" / f"{name}.jsonl")
         assert sum(each.size for each in sent if each.direction == "sent") == summary["bytes_sent"][name]
@@ -234,8 +231,7 @@ def test_three_parties(tmp_path: Path, capsys: Capture) -> None:
     kept = tmp_path / "transcripts"
     for name in ("bank", "town-hall", "loans"):
         log, certificate = kept / f"{name}.audit.jsonl", kept / f"{name}.pem"
-        whole = here(capsys, "audit", "verify", log, "--certificate", certificate)
-        assert whole.code == 0, whole.err
+        whole = answered(capsys, "audit", "verify", log, "--certificate", certificate)
         assert f"party {name}" in whole.out
 
 

@@ -238,20 +238,16 @@ def test_a_password_is_never_repeated() -> None:
 # --- files ---
 
 
-def test_toml_errors_name_the_line(tmp_path: Path) -> None:
-    job = tmp_path / "job.toml"
-    job.write_text("[data]\nsource = people.csv\n")
-    with pytest.raises(JobError, match=r"job\.toml: not valid TOML: .*line 2"):
-        load_job(job)
-
-
-def test_a_missing_job_names_its_neighbour(tmp_path: Path) -> None:
+def test_what_is_no_file_of_a_job(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text("")
     with pytest.raises(JobError, match=r'jab\.toml: no such job file \(did you mean "job\.toml"\?\)'):
         load_job(tmp_path / "jab.toml")
+    with pytest.raises(JobError, match="a folder, where a job file is expected"):
+        load_job(tmp_path)
 
 
 BROKEN_FILES = {
+    "no quotes": (b"[data]\nsource = people.csv\n", "line 2"),
     "not UTF-8": (b'[data]\nsource = "\xff"\n', "line 2: the text is not UTF-8"),
     "nested too deeply": (b"a = " + b"[" * 100_000, "not valid TOML: nested too deeply"),
     "too many digits": (b"a = " + b"9" * 10_000, "not valid TOML: "),
@@ -270,11 +266,6 @@ def test_a_broken_file_is_one_line(case: str, tmp_path: Path) -> None:
     (line,) = caught.value.lines
     assert line.startswith(f"{job}: ")
     assert words in line
-
-
-def test_a_folder_is_no_job(tmp_path: Path) -> None:
-    with pytest.raises(JobError, match="a folder, where a job file is expected"):
-        load_job(tmp_path)
 
 
 def test_a_byte_order_mark_is_fine(tmp_path: Path) -> None:

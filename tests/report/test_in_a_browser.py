@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 import masquerade as mq
-from masquerade.report import write_report
+from masquerade.report import render_report
 from papers.paper_tables import loan_table
 
 pytestmark = pytest.mark.system
@@ -19,7 +19,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 def test_the_page_is_drawn_without_a_complaint(release, tmp_path):
-    write_report(release, tmp_path / "report.html")
+    (tmp_path / "report.html").write_text(render_report(release), "utf-8")
     picture = tmp_path / "report.png"
     done = subprocess.run(
         [

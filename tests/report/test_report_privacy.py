@@ -13,7 +13,7 @@ from masquerade.anonymize import TopDownSpecialization, publish
 from masquerade.data import Attribute, Branch, Origin, Schema, Step, Table, Taxonomy
 from masquerade.privacy import KAnonymity, LDiversity
 from masquerade.report import render_report
-from masquerade.report.release import distributions
+from masquerade.report.release import contents
 
 N = 37  # rows; the raw values' tokens and numbers are unmistakable in any page
 
@@ -146,7 +146,7 @@ def _with_rare_towns(diseases: list[str]):
 def test_before_is_told_where_the_suppressed_rows_could_be_a_group_of_the_release():
     release = _with_rare_towns(["flu", "flu", "flu", "cold", "RAWRARE"])
     assert release.suppressed == 5
-    [told] = distributions(release)
+    [told] = contents(release)["sensitive"]
     assert [(row["value"], row["before"], row["after"]) for row in told["rows"]] == [
         ("cold", "45.7\u202f%", "50.0\u202f%"),
         ("flu", "51.4\u202f%", "50.0\u202f%"),
@@ -159,7 +159,7 @@ def test_before_is_told_where_the_suppressed_rows_could_be_a_group_of_the_releas
 def test_before_is_not_told_where_it_would_tell_of_the_suppressed_rows(diseases):
     release = _with_rare_towns(diseases)
     assert release.suppressed == len(diseases)
-    [told] = distributions(release)
+    [told] = contents(release)["sensitive"]
     assert told["untold"]
     assert {row["before"] for row in told["rows"]} == {""}
     assert "What it was before is not told" in render_report(release)

@@ -10,6 +10,6 @@ from .other_pages import (
     render_comparison as render_comparison,
     render_model as render_model,
 )
-from .release import framed as framed, render_report as render_report, write_report as write_report
+from .release import framed as framed, render_report as render_report
 from .risks import attack_title as attack_title, attacks_on as attacks_on
 from .verdict import METRICS as METRICS, counted as counted, figure as figure

@@ -27,7 +27,6 @@ from markupsafe import Markup, escape
 from masquerade.anonymize import VerifiedRelease
 from masquerade.arrangement import chosen_lines
 from masquerade.data import Choice, Generalised, Step, code, distinct, texts
-from masquerade.files import write_whole
 from masquerade.methods import described
 from masquerade.privacy import Verdict
 from masquerade.report.charts import SizeLine, share_bar, size_histogram, tree_chart
@@ -421,11 +420,6 @@ def _version(package: str) -> str:
 # One self-contained HTML file about a release: no script, and nothing from the network.
 
 _LONGEST = 300  # characters of one external text; charts shorten further
-
-
-def write_report(release: VerifiedRelease, path: Path) -> None:
-    """Write the report atomically."""
-    write_whole(path, render_report(release))
 
 
 def render_report(release: VerifiedRelease, table_sha256: str = "") -> str:
