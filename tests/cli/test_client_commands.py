@@ -223,7 +223,7 @@ def test_a_column_that_would_be_lost_waits_for_a_word(api: LiveApi, conf: Path, 
     assert not Path("release.csv").exists()
 
 
-def test_an_estimate_is_an_answer(api: LiveApi, conf: Path, capsys: Capture) -> None:
+def test_an_estimate_is_an_answer_and_writes_nothing(api: LiveApi, conf: Path, capsys: Capture) -> None:
     with Playing(api, "estimated") as played:
         answer = here(capsys, "request", conf, "--estimate")
     assert (answer.code, answer.err) == (0, "")
@@ -236,9 +236,6 @@ def test_an_estimate_is_an_answer(api: LiveApi, conf: Path, capsys: Capture) -> 
     assert (told.code, told.json["id"], told.json["request"]["estimate"]) == (0, played.session, True)
     assert told.json["missed"]["losses"] == LOST["losses"]
     assert told.json["missed"]["cost"] == 310
-
-
-def test_an_estimate_writes_nothing(api: LiveApi, conf: Path, capsys: Capture) -> None:
     assert "--estimate" in refused(capsys, "request", conf, "--estimate", "--output", "release.csv")[0]
 
 
@@ -336,11 +333,12 @@ def test_what_is_no_session_is_told_at_once(conf: Path, capsys: Capture, command
     assert files(conf.parent) == {"client.toml", "token"}
 
 
-def test_rows_are_in_the_list(api: LiveApi, conf: Path, capsys: Capture) -> None:
+def test_the_list_tells_rows_or_that_there_is_nothing(api: LiveApi, conf: Path, capsys: Capture) -> None:
     with Playing(api, "published") as played:
         answered(capsys, "request", conf)
     (newest,) = here(capsys, "sessions", "--limit", "1", "--json").json["sessions"]
     assert (newest["id"], newest["rows"]) == (played.session, 4)
+    assert here(capsys, "sessions", "--status", "expired").out == "no sessions\n"
 
 
 def test_begin_look_and_end(api: LiveApi, conf: Path, capsys: Capture) -> None:
@@ -380,10 +378,6 @@ def test_what_others_wrote_does_not_steer_the_terminal(api: LiveApi, conf: Path,
         assert "\x1b" not in answer.out + answer.err
         assert "\\x1b[31m [/b] ink" in answer.out
     assert answer.problems == ["bank: \\x1b[2J gone\\nreally"]
-
-
-def test_no_sessions(api: LiveApi, conf: Path, capsys: Capture) -> None:
-    assert here(capsys, "sessions", "--status", "expired").out == "no sessions\n"
 
 
 def test_the_environment_is_enough(
@@ -484,7 +478,7 @@ def test_in_a_process_of_its_own(api: LiveApi, conf: Path) -> None:
     assert Path("t.csv").exists()
 
 
-def test_ratios_of_joint_keys_are_told_with_their_meaning() -> None:
+def test_ratios_are_told_with_their_meaning_and_a_model_as_one() -> None:
     meaning = "age, job are a key: every one of the common records is alone with its values"
     written = {"product": "answer", "rows": 400, "common_records": 400, "ratios": [{"ratio": 1.0, "meaning": meaning}]}
     assert written_lines("abc", {**written, "answer": "ratios.json"}) == [
@@ -492,8 +486,5 @@ def test_ratios_of_joint_keys_are_told_with_their_meaning() -> None:
         f"1.000000: {meaning}",
         "answer: ratios.json",
     ]
-
-
-def test_a_model_is_told_as_one() -> None:
     written = {"product": "model", "rows": 189, "kind": "vertical", "model": "model.json"}
     assert written_lines("abc", written) == ["session abc: published, a model of 189 records", "model: model.json"]

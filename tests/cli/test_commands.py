@@ -126,12 +126,9 @@ def test_a_failure_is_lines_and_a_code_and_no_files(case: str, tmp_path: Path, c
         assert files(tmp_path) == INPUTS
 
 
-def test_all_problems_are_lines_of_their_own(tmp_path: Path, capsys: Capture) -> None:
+def test_every_problem_is_one_line_of_its_own(tmp_path: Path, capsys: Capture) -> None:
     text = changed("k = 2", "k = 0", changed("[roles]", "[roles]\nclas = 1")) + '[output]\ntable = "r.xls"\n'
     assert len(refused(capsys, "anonymize", write_job(tmp_path, text))) == 3
-
-
-def test_a_line_break_in_a_value_does_not_break_the_line(tmp_path: Path, capsys: Capture) -> None:
     assert len(refused(capsys, "anonymize", write_job(tmp_path, changed("people.csv", "peo\\nple.csv")))) == 1
 
 

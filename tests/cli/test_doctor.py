@@ -180,6 +180,7 @@ def test_nobody_runs(house: House, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (None, "nothing.toml"),
         ("", "neither"),
         ("colour = 1", "neither"),
         ("= broken", "TOML"),
@@ -188,17 +189,13 @@ def test_nobody_runs(house: House, capsys: Capture) -> None:
         ('coordinator = "http://far.example"\n', "plain http"),
     ],
 )
-def test_a_bad_file(tmp_path: Path, capsys: Capture, text: str, said: str) -> None:
-    (tmp_path / "conf.toml").write_text(text)
-    answer, found = visit(capsys, tmp_path / "conf.toml")
+def test_a_bad_file_or_none(tmp_path: Path, capsys: Capture, text: str | None, said: str) -> None:
+    conf = tmp_path / ("nothing.toml" if text is None else "conf.toml")
+    if text is not None:
+        conf.write_text(text)
+    answer, found = visit(capsys, conf)
     assert answer.code == 2
     assert any(said in check["detail"] for check in found["configuration"])
-
-
-def test_no_file(tmp_path: Path, capsys: Capture) -> None:
-    answer, _ = visit(capsys, tmp_path / "nothing.toml")
-    assert answer.code == 2
-    assert "nothing.toml" in answer.problems[0]
 
 
 def test_a_bad_key_does_not_hide_the_rest(house: House, capsys: Capture) -> None:

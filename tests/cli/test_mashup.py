@@ -168,48 +168,64 @@ def wide(model: str, limit: str) -> str:
     return f'[[privacy]]\nmodel = "{model}"\nqid = {qid}\n{limit}\n'
 
 
+def released_as_by_one_table(capsys: Capture, folder: Path, n: int, job: str) -> tuple[Answer, Answer, set[str]]:
+    """A mashup whose release must be that of one trusted table; both answers, and the kinds of messages."""
+    joined = deal(folder, n, job=job)
+    done = mashup_here(capsys, folder, "--json")
+    assert done.code == 0, done.err
+    one = anonymized(capsys, joined, job, folder)
+    assert rows(folder / "release.csv") == rows(folder / "alone" / "release.csv")
+    assert done.json["common_records"] == joined.num_rows == done.json["released"]
+    return done, one, {each.kind for each in read_transcript(folder / "transcripts" / "bank.jsonl")}
+
+
 def test_mondrian_of_two_parties_gives_the_release_of_one_table(tmp_path: Path, capsys: Capture) -> None:
     sections = JOB[: JOB.index("[[privacy]]")] + wide("k-anonymity", "k = 10") + MONDRIAN
-    joined = deal(tmp_path, 300, job=sections)
-    done = mashup_here(capsys, tmp_path, "--json")
-    assert done.code == 0, done.err
+    done, one, kinds = released_as_by_one_table(capsys, tmp_path, 300, sections)
     summary = done.json
-    assert summary["common_records"] == joined.num_rows == summary["released"]
     assert (summary["argmax"], summary["steps"]) == ("secure", [])
     assert 2 < summary["rounds"] < 10  # levels: about log2(n / k)
-    one = anonymized(capsys, joined, sections, tmp_path)
-    assert rows(tmp_path / "release.csv") == rows(tmp_path / "alone" / "release.csv")
     assert summary["metrics"] == pytest.approx(one.json["metrics"])
-    kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
     assert "level-cuts" in kinds
     assert kinds.isdisjoint({"score", "instruct"})
 
 
-def test_mondrian_keeps_the_diversity_of_another_partys_values(tmp_path: Path, capsys: Capture) -> None:
-    """The loan company's `children` must differ within groups that the bank cuts, too."""
-    sections = JOB[: JOB.index("[[privacy]]")].replace('[attributes.children]\ntype = "continuous"\n', "")
-    sections = sections.replace("[roles]\n", '[roles]\nsensitive = ["children"]\n')
-    sections += wide("l-diversity", "l = 3") + MONDRIAN + 'merge = "small"\n'
-    joined = deal(tmp_path, 120, job=sections)
-    done = mashup_here(capsys, tmp_path)
-    assert done.code == 0, done.err
-    anonymized(capsys, joined, sections, tmp_path)
-    assert rows(tmp_path / "release.csv") == rows(tmp_path / "alone" / "release.csv")
-    kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
-    assert {"cuts-settled", "split-groups", "level-cuts"} <= kinds
+# The loan company's `children` must differ within groups that the bank cuts, too.
+DIVERSE = JOB.replace('[attributes.children]\ntype = "continuous"\n', "").replace(
+    "[roles]\n", '[roles]\nsensitive = ["children"]\n'
+)
+SHARED = '[[privacy]]\nmodel = "k-anonymity"\nqid = ["sex", "job"]\nk = 10\n'
+BY_TDS = '[[privacy]]\nmodel = "l-diversity"\nqid = ["birth_date", "sex", "job"]\nl = 3\n[algorithm]\n'
 
 
-def test_mondrian_cuts_qids_that_share_attributes_together(tmp_path: Path, capsys: Capture) -> None:
-    """Each over attributes of both parties."""
-    sections = JOB[: JOB.index("[[privacy]]")] + wide("k-anonymity", "k = 4")
-    sections += '[[privacy]]\nmodel = "k-anonymity"\nqid = ["sex", "job"]\nk = 10\n' + MONDRIAN
-    joined = deal(tmp_path, 120, job=sections)
-    done = mashup_here(capsys, tmp_path)
-    assert done.code == 0, done.err
-    anonymized(capsys, joined, sections, tmp_path)
-    assert rows(tmp_path / "release.csv") == rows(tmp_path / "alone" / "release.csv")
-    kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
-    assert {"best-attributes", "level-cuts"} <= kinds
+@pytest.mark.parametrize(
+    ("job", "n", "kinds"),
+    [
+        pytest.param(
+            DIVERSE[: DIVERSE.index("[[privacy]]")] + wide("l-diversity", "l = 3") + MONDRIAN + 'merge = "small"\n',
+            120,
+            {"cuts-settled", "split-groups", "level-cuts"},
+            id="mondrian",
+        ),
+        pytest.param(
+            JOB[: JOB.index("[[privacy]]")] + wide("k-anonymity", "k = 4") + SHARED + MONDRIAN,
+            120,
+            {"best-attributes", "level-cuts"},
+            id="mondrian, QIDs that share attributes",
+        ),
+        pytest.param(
+            DIVERSE.replace("k = 10", "k = 4").replace("[algorithm]\n", BY_TDS),
+            600,
+            {"settled", "split-groups"},
+            id="tds",
+        ),
+    ],
+)
+def test_requirements_over_attributes_of_both_parties_are_kept_as_on_one_table(
+    job: str, n: int, kinds: set[str], tmp_path: Path, capsys: Capture
+) -> None:
+    _, _, heard = released_as_by_one_table(capsys, tmp_path, n, job)
+    assert kinds <= heard
 
 
 def settings_in(report: Path) -> dict[str, str]:
@@ -233,21 +249,6 @@ def test_three_parties(tmp_path: Path, capsys: Capture) -> None:
         log, certificate = kept / f"{name}.audit.jsonl", kept / f"{name}.pem"
         whole = answered(capsys, "audit", "verify", log, "--certificate", certificate)
         assert f"party {name}" in whole.out
-
-
-def test_diversity_of_another_partys_values_is_that_of_one_table(tmp_path: Path, capsys: Capture) -> None:
-    """The loan company's `children` are sensitive; they must differ within groups over the bank's attributes too."""
-    job = JOB.replace('[attributes.children]\ntype = "continuous"\n', "").replace("k = 10", "k = 4")
-    job = job.replace("[roles]\n", '[roles]\nsensitive = ["children"]\n')
-    diversity = '[[privacy]]\nmodel = "l-diversity"\nqid = ["birth_date", "sex", "job"]\nl = 3\n[algorithm]\n'
-    job = job.replace("[algorithm]\n", diversity)
-    joined = deal(tmp_path, 600, job=job)
-    done = mashup_here(capsys, tmp_path)
-    assert done.code == 0, done.err
-    anonymized(capsys, joined, job, tmp_path)
-    assert rows(tmp_path / "release.csv") == rows(tmp_path / "alone" / "release.csv")
-    heard = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
-    assert {"settled", "split-groups"} <= heard
 
 
 MISTAKES = {

@@ -87,16 +87,10 @@ def test_hidden_files_are_no_part(place: Path) -> None:
 
 def labels(place: Path, names: list[str], table: str = "release.csv") -> list[str]:
     found = Problems("job.toml")
-    attributes = {
-        "job": AttributeSection(taxonomy="job.csv"),
-        "town": AttributeSection(taxonomy="flat"),
-        "age": AttributeSection(type="continuous", taxonomy="age.csv"),
-    }
-    job = Job(
-        data=DataSection(source="release-labels.csv"),
-        attributes=attributes,
-        output=OutputSection(table=table, labels=names),
-    )
+    attributes = {"job": AttributeSection(taxonomy="job.csv"), "town": AttributeSection(taxonomy="flat")}
+    attributes["age"] = AttributeSection(type="continuous", taxonomy="age.csv")
+    output = OutputSection(table=table, labels=names)
+    job = Job(data=DataSection(source="release-labels.csv"), attributes=attributes, output=output)
     outputs = outputs_of(job, place / "job.toml", found)
     assert outputs.labels == (place / table).with_name(f"{Path(table).stem}-labels.csv")
     return [str(each) for each in found.found]

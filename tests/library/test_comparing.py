@@ -118,12 +118,9 @@ def test_bad_words_are_named(options: dict[str, list[object]], words: str) -> No
     assert words in caught.value.lines[0]
 
 
-def test_a_k_that_nothing_has() -> None:
+def test_a_k_that_nothing_has_or_nobody_can_reach() -> None:
     with pytest.raises(ParameterError, match="must be left out where no requirement has a k"):
         mq.compare(TABLE, mq.LDiversity(["age"], 2, "town"), k=[3])
-
-
-def test_what_nobody_can_reach_is_the_answer_no() -> None:
     with pytest.raises(mq.RequirementUnreachable, match="cannot be reached"):
         mq.compare(TABLE, K2, k=[9])
 

@@ -51,19 +51,14 @@ def test_a_release_is_checked_by_the_taxonomy(tmp_path: Path) -> None:
     assert (verdict.holds, verdict.value) == (False, pytest.approx(1 / 3))
 
 
+MISSING = 'taxonomy: missing; give [attributes.disease] taxonomy = "file.csv" or "file.yaml", or use another distance'
+
+
 @pytest.mark.parametrize(
     ("job", "line"),
     [
-        (
-            JOB.replace('[attributes.disease]\ntaxonomy = "disease.csv"\n', ""),
-            'privacy[1].taxonomy: missing; give [attributes.disease] taxonomy = "file.csv" or "file.yaml", '
-            "or use another distance",
-        ),
-        (
-            JOB.replace('"disease.csv"', '"flat"'),
-            'privacy[1].taxonomy: missing; give [attributes.disease] taxonomy = "file.csv" or "file.yaml", '
-            "or use another distance",
-        ),
+        (JOB.replace('[attributes.disease]\ntaxonomy = "disease.csv"\n', ""), f"privacy[1].{MISSING}"),
+        (JOB.replace('"disease.csv"', '"flat"'), f"privacy[1].{MISSING}"),
         (
             JOB.replace('taxonomy = "disease.csv"', 'type = "continuous"'),
             'privacy[1].distance: a taxonomy\'s distance is for categories, and disease is continuous; use "ordered"',

@@ -227,12 +227,9 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert mq.anonymize(FRAME, mq.KAnonymity(["age"], np.int32(3)), sensitive="disease").summary["released"] == 8
 
 
-def test_an_empty_frame_cannot_be_released() -> None:
+def test_what_too_few_rows_cannot_reach() -> None:
     with pytest.raises(mq.RequirementUnreachable, match="no records are left"):
         mq.anonymize(pd.DataFrame(ROWS).iloc[:0], K2)
-
-
-def test_k_above_the_rows_is_unreachable() -> None:
     with pytest.raises(mq.RequirementUnreachable, match="at least 9 are required"):
         mq.anonymize(FRAME, mq.KAnonymity(["age"], 9))
 

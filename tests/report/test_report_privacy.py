@@ -24,34 +24,13 @@ def _raw_table() -> Table:
     salary = [770_001 + 1_013 * i for i in range(N)]
     born = [f"19{i + 10}-03-{i % 27 + 1:02d}" for i in range(N)]
     disease = ["RAWFLU", "RAWCOLD"] * 18 + ["RAWFLU"]
-    areas = Taxonomy(
-        Branch(
-            "Everywhere",
-            (
-                Branch("North", tuple(Branch(each) for each in zips[:20])),
-                Branch("South", tuple(Branch(each) for each in zips[20:])),
-            ),
-        )
-    )
-    frame = pa.table(
-        {
-            "town": flat,
-            "zip": zips,
-            "salary": salary,
-            "born": born,
-            "name": [f"RAWNAME{i}" for i in range(N)],
-            "d": disease,
-        }
-    )
-    schema = Schema(
-        [
-            Attribute("town", taxonomy="flat"),
-            Attribute("zip", taxonomy=areas),
-            Attribute("salary", "continuous"),
-            Attribute("born", "date"),
-        ],
-        identifiers=["name"],
-    )
+    north, south = (tuple(Branch(each) for each in part) for part in (zips[:20], zips[20:]))
+    areas = Taxonomy(Branch("Everywhere", (Branch("North", north), Branch("South", south))))
+    names = [f"RAWNAME{i}" for i in range(N)]
+    frame = pa.table({"town": flat, "zip": zips, "salary": salary, "born": born, "name": names, "d": disease})
+    kinds = [Attribute("town", taxonomy="flat"), Attribute("zip", taxonomy=areas)]
+    kinds += [Attribute("salary", "continuous"), Attribute("born", "date")]
+    schema = Schema(kinds, identifiers=["name"])
     return Table(frame, schema, origin=Origin("/srv/RAWFOLDER/raw.csv"))
 
 

@@ -1,4 +1,4 @@
-"""`masquerade anonymize JOB`: one table in, one verified release out."""
+"""`masquerade anonymize JOB`, and what is asked of one table, of a release and of several parties on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from masquerade.errors import ParameterError, shown
 if TYPE_CHECKING:
     from masquerade.anonymize import MethodResult, SideBySide
     from masquerade.jobs import Mashup, Release, Written
-    from masquerade.risk import Finding
 
 
 def anonymize(
@@ -161,10 +160,6 @@ def _figure(value: float | int | None) -> str:
     return str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
-# --- attack -------------------------------------------------------------------------------------------------
-# `masquerade attack RELEASE --job JOB`: what an attacker gets from a release.
-
-
 def attack(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The released table (.csv or .parquet).")],
     job: Annotated[Path, option("--job JOB", "The job file.")],
@@ -189,20 +184,12 @@ def attack(
         found = attack_job(
             release, job, original=original, outside=outside, earlier=earlier or (), population=population
         )
-    answer(json, {"attacks": [each.summary() for each in found]}, *_attack_lines(found))
-
-
-def _attack_lines(found: Sequence[Finding]) -> list[str]:
     lines = []
     for each in found:
         lines.append(f"{each.name}: {each.value:.6g}: {each.meaning}")
         if each.records:
             lines.append(f"  most exposed: row {', '.join(map(str, each.records))}")
-    return lines
-
-
-# --- compare ------------------------------------------------------------------------------------------------
-# `masquerade compare JOB`: the methods that fit a job, side by side.
+    answer(json, {"attacks": [each.summary() for each in found]}, *lines)
 
 
 def compare(
@@ -290,10 +277,6 @@ def _cells(row: MethodResult, names: Sequence[str]) -> list[str]:
     ]
 
 
-# --- evaluate -----------------------------------------------------------------------------------------------
-# `masquerade evaluate ORIGINAL RELEASE --job JOB`: what a release kept of its original.
-
-
 def evaluate(
     original: Annotated[str, typer.Argument(metavar="ORIGINAL", help="The original table.")],
     release: Annotated[str, typer.Argument(metavar="RELEASE", help='Its release, made with order = "input".')],
@@ -357,10 +340,6 @@ def _evaluate_lines(summary: Mapping[str, Any], indent: str = "") -> list[str]:
     return lines
 
 
-# --- mashup -------------------------------------------------------------------------------------------------
-# `masquerade mashup JOB`: the parties of a job as processes on this machine; one verified release out.
-
-
 def mashup(job: Annotated[Path, argument("JOB", "The job file (TOML).")], json: Json = False) -> None:
     """Join the tables of a job's [parties] without any of them showing its own to another.
 
@@ -409,10 +388,6 @@ def _method(made: Mashup) -> list[str]:
     return [f"method: {method} ({why})" if why else f"method: {method}", *others]
 
 
-# --- verify -------------------------------------------------------------------------------------------------
-# `masquerade verify RELEASE --job JOB`: does this release satisfy the job's requirements?
-
-
 def verify(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The released table (.csv or .parquet).")],
     job: Annotated[Path, option("--job JOB", "The job file.")],
@@ -438,11 +413,6 @@ def verify(
     verification.insist()
 
 
-# --- weights ------------------------------------------------------------------------------------------------
-# `masquerade weights LOG --job JOB`: how much each attribute matters, learned from a query log or a mining
-# task.
-
-
 def weights(
     job: Annotated[Path, option("--job JOB", "The job file.")],
     log: Annotated[
@@ -466,14 +436,10 @@ def weights(
 
     with progress() as shown:
         found = weights_job(log, job, by=by, owner_share=owner_share, dialect=dialect, on_stage=shown.stage)
-    answer(json, found, *_weights_lines(found))
-
-
-def _weights_lines(found: dict[str, Any]) -> list[str]:
     heaviest = sorted(found["weights"].items(), key=lambda each: -each[1])
     width = max(len(name) for name, _ in heaviest)
     lines = [f"{name:{width}}  {weight:.4f}  {found['reasons'][name]}" for name, weight in heaviest]
     if found.get("passed_over"):
         lines.append(f"statements passed over, because they are no queries: {found['passed_over']}")
     lines += [f"warning: {each}" for each in found["warnings"]]
-    return [*lines, "write each into the job as weight = … below its [attributes.NAME]"]
+    answer(json, found, *lines, "write each into the job as weight = … below its [attributes.NAME]")

@@ -118,11 +118,9 @@ _FILES = {
     "evaluate": "anonymize",
     "mashup": "anonymize",
     "mask": "keys",
-    "operator": "output",
     "predict": "learn",
     "request": "client",
     "sessions": "client",
-    "snapshot_key": "party",
     "verify": "anonymize",
     "weights": "anonymize",
 }

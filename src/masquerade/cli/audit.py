@@ -64,11 +64,8 @@ def verify(
             }
         )
     elif found.whole:
-        seals = (
-            f"sealed up to record {found.sealed_up_to}"
-            if certificates
-            else f"{counted(found.seals, 'seal')}, not checked"
-        )
+        unchecked = f"{counted(found.seals, 'seal')}, not checked"
+        seals = f"sealed up to record {found.sealed_up_to}" if certificates else unchecked
         say(
             f"whole: {counted(found.records, 'record')} of party {found.party}, {counted(found.sessions, 'session')}"
             f" ({found.unfinished} unfinished), {seals}",

@@ -1,4 +1,4 @@
-"""What the commands of a client share: the option --conf, the connection, and how a session is described."""
+"""The commands of a client, and what they share: the option --conf, the connection, how a session is described."""
 
 from __future__ import annotations
 
@@ -167,15 +167,6 @@ def _decisions(session: Session, conf: Path | None) -> list[tuple[str, str]]:
     return [(what, again(f"decide SESSION {word}", session.id, conf)) for what, word in choices]
 
 
-def _method_lines(session: Session) -> list[str]:
-    """The method that was agreed on; if it was chosen, why."""
-    from masquerade.arrangement import chosen_lines
-    from masquerade.methods import described
-
-    method = f"  method: {described(session.algorithm or {})}"
-    return [method, *(f"    {line}" for line in chosen_lines(session.choice))] if session.choice else [method]
-
-
 ROLLED_UP = "rolled up from an earlier release of the same tables"
 
 
@@ -197,7 +188,11 @@ def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True
     if session.agreed:
         lines.append(f"  agreed: {'; '.join(session.agreed)}")
     if session.algorithm is not None:
-        lines += _method_lines(session)
+        from masquerade.arrangement import chosen_lines
+        from masquerade.methods import described
+
+        lines.append(f"  method: {described(session.algorithm)}")
+        lines += [f"    {line}" for line in chosen_lines(session.choice)] if session.choice else []
     if session.rolled_up_from is not None:
         lines.append(f"  {ROLLED_UP} ({session.rolled_up_from[:12]}…)")
     if session.attempts:
@@ -215,10 +210,6 @@ def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True
     return [one_line(line) for line in (*lines, *(f"  {reason}" for reason in reasons))]
 
 
-# --- cancel -------------------------------------------------------------------------------------------------
-# `masquerade cancel SESSION`: end a session.
-
-
 def cancel(session: SessionId, conf: Conf = None, json: Json = False) -> None:
     """End a session, whatever it is doing. What is published stays published: that is exit code 1.
 
@@ -230,10 +221,6 @@ def cancel(session: SessionId, conf: Conf = None, json: Json = False) -> None:
         print_json(ended.content())
     else:
         say(*lines_of(ended, conf))
-
-
-# --- decide -------------------------------------------------------------------------------------------------
-# `masquerade decide SESSION accept|relax|withdraw`: your word on a release that misses the wished quality.
 
 
 def decide(
@@ -300,10 +287,6 @@ def _naming(request: Path | None, options: Mapping[str, float]) -> Iterator[None
         others = [each for each in error.problems if each not in given]
         named = (each.at(source=f"--{str(each.key[0]).replace('_', '-')}", key=()) for each in given)
         raise ParameterError(*named, *placed(others, request)) from None
-
-
-# --- request ------------------------------------------------------------------------------------------------
-# `masquerade request CONF`: ask a coordinator for an integrated table, and wait for it.
 
 
 def request(
@@ -425,10 +408,6 @@ def written_lines(session: str, written: dict[str, Any]) -> list[str]:
     return lines + [f"{name}: {written[name]}" for name in (made.name, "report") if name in written]
 
 
-# --- download -----------------------------------------------------------------------------------------------
-# `masquerade download SESSION`: take a published table home.
-
-
 def download(
     session: SessionId,
     output: Annotated[
@@ -461,10 +440,6 @@ def download(
         print_json({"session": session} | written)
     else:
         say(*written_lines(session, written))
-
-
-# --- sessions -----------------------------------------------------------------------------------------------
-# `masquerade sessions`: what was asked for, and how it stands.
 
 
 def sessions(
@@ -509,23 +484,14 @@ def sessions(
 def table_of(found: Sequence[Session]) -> list[str]:
     """A table for people, in columns as wide as they need."""
     head = ("STATUS", "CREATED", "COLUMNS", "PURPOSE", "PARTIES", "SESSION", "CAUSE")
-    rows = [head, *(_row(each) for each in found)]
+    rows = [head]
+    for each in found:
+        columns = _short(", ".join(map(str, each.request.get("attributes") or ())), 40)
+        created = f"{each.created:%Y-%m-%d %H:%M}" if each.created is not None else ""
+        told = (columns, _short(each.purpose, 30), ", ".join(each.providers), each.id, _short(each.cause or "", 60))
+        rows.append((each.status, created, *told))
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _row(session: Session) -> tuple[str, ...]:
-    created = f"{session.created:%Y-%m-%d %H:%M}" if session.created is not None else ""
-    parties = ", ".join(session.providers)
-    return (
-        session.status,
-        created,
-        _short(", ".join(map(str, session.request.get("attributes") or ())), 40),
-        _short(session.purpose, 30),
-        parties,
-        session.id,
-        _short(session.cause or "", 60),
-    )
 
 
 def _short(text: str, longest: int) -> str:

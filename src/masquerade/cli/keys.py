@@ -1,4 +1,4 @@
-"""`masquerade keys TABLE`: which few columns identify the people in a table, or the people of several parties."""
+"""`masquerade keys`, `masquerade mask`: which few columns identify people, and which may be published together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from masquerade.cli.table_options import asked_table, refuse_given, weights_in, 
 
 if TYPE_CHECKING:
     from masquerade.jobs import JointKeysFound
-    from masquerade.risk import Keys, Masked
 
 
 def keys(
@@ -92,7 +91,14 @@ def keys(
             engine=counting,
             on_stage=shown.stage,
         )
-    answer(json, found.summary, *_keys_lines(found))
+    listed = found.keys if found.keys is not None else [(found.key, found.ratio)]
+    answer(
+        json,
+        found.summary,
+        *(f"{found.measure} ratio {share:.6f}: {', '.join(key) or 'no column'}" for key, share in listed),
+        f"looked at {looked_at(found)}; {found.duplicates:,} equal to an earlier one in all columns",
+        seconds_of(found),
+    )
 
 
 def _is_about_parties(job: str) -> bool:
@@ -109,17 +115,6 @@ def _joint_lines(found: JointKeysFound) -> list[str]:
     lines.append(f"compared {compared} {found.common_records:,} common records")
     sent = ", ".join(f"{name} {count:,} bytes" for name, count in found.bytes_sent.items())
     return [*lines, seconds_of(found), f"sent by {sent}"]
-
-
-def _keys_lines(found: Keys) -> list[str]:
-    listed = found.keys if found.keys is not None else [(found.key, found.ratio)]
-    lines = [f"{found.measure} ratio {share:.6f}: {', '.join(key) or 'no column'}" for key, share in listed]
-    lines.append(f"looked at {looked_at(found)}; {found.duplicates:,} equal to an earlier one in all columns")
-    return [*lines, seconds_of(found)]
-
-
-# --- mask ---------------------------------------------------------------------------------------------------
-# `masquerade mask TABLE`: which columns of a table may be published together.
 
 
 def mask(
@@ -164,13 +159,11 @@ def mask(
             engine=counting,
             on_stage=shown.stage,
         )
-    answer(json, found.summary, *_mask_lines(found))
-
-
-def _mask_lines(found: Masked) -> list[str]:
-    return [
+    answer(
+        json,
+        found.summary,
         f"publish: {', '.join(found.published) or 'nothing'}",
         f"withhold: {', '.join(found.withheld) or 'nothing'}",
         f"{found.measure} ratio of what is published: {found.ratio:.6f}; looked at {looked_at(found)}",
         seconds_of(found),
-    ]
+    )

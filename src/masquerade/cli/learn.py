@@ -1,4 +1,4 @@
-"""`masquerade learn JOB`: several sites, or one table, to one model."""
+"""`masquerade learn`, `masquerade predict`: several sites, or one table, to one model; what it says of each row."""
 
 from __future__ import annotations
 
@@ -51,10 +51,6 @@ def describe(made: Learning) -> list[str]:
         f"time: {seconds}",
         *([f"cost: {made.rounds} rounds; sent by {sent}"] if sent else []),
     ]
-
-
-# --- predict ------------------------------------------------------------------------------------------------
-# `masquerade predict MODEL TABLE`: what a model says of each row of a table.
 
 
 def predict(

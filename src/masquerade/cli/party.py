@@ -13,12 +13,20 @@ from masquerade.cli.output import By, Json, answer, argument, operator, option, 
 if TYPE_CHECKING:
     from masquerade.service import NodeSettings, SignedContract
 
-# --- snapshot key -------------------------------------------------------------------------------------------
-# `masquerade party snapshot-key`: what an auditor needs to check a table against its contract.
+app = typer.Typer(help="A party's node.", no_args_is_help=True, rich_markup_mode=None)
+
+Conf = Annotated[Path, argument("CONF", "The node's configuration (TOML).")]
+DealName = Annotated[str, argument("DEAL", "The deal's name, or its beginning.")]
 
 
+@app.callback()
+def _group() -> None:
+    """A party's node."""
+
+
+@app.command("snapshot-key", short_help="What an auditor needs to check a table.")
 def snapshot_key(
-    conf: Annotated[Path, argument("CONF", "The node's configuration (TOML).")],
+    conf: Conf,
     contract: Annotated[Path, argument("CONTRACT", "The contract's file.")],
     out: Annotated[Path, option("--out -o FILE", "Where the key goes (mode 0600).")],
     column: Annotated[str, option("--column NAME", "Only this column's key; without it, the table's.")] = "",
@@ -43,20 +51,6 @@ def snapshot_key(
         print_json({"key": str(out), **told})
     else:
         say_plainly(f"{out}: opens {what}, snapshot {found.snapshot}; give it to nobody but the auditor")
-
-
-# --- party --------------------------------------------------------------------------------------------------
-
-app = typer.Typer(help="A party's node.", no_args_is_help=True, rich_markup_mode=None)
-app.command("snapshot-key", short_help="What an auditor needs to check a table.")(snapshot_key)
-
-Conf = Annotated[Path, argument("CONF", "The node's configuration (TOML).")]
-DealName = Annotated[str, argument("DEAL", "The deal's name, or its beginning.")]
-
-
-@app.callback()
-def _group() -> None:
-    """A party's node."""
 
 
 @app.command("serve", short_help="Run the node.")

@@ -47,7 +47,9 @@ def attack(
     """
     protected = names_of("sensitive", sensitive)
     if isinstance(release, VerifiedRelease):
-        _insist_on_all_rows(release)
+        if release.table.num_rows < release.released:  # a release in many files
+            text = "of this release some rows are in memory alone; attack_job plays on the files of all of them"
+            raise ParameterError(text)
         if requirement is None:
             requirement = Conjunction(verdict.requirement for verdict in release.verdicts)
         protected = tuple(dict.fromkeys([*protected, *release.sensitive]))
@@ -184,10 +186,3 @@ def _table(frame: Any) -> Table:
     if isinstance(frame, VerifiedRelease):
         return table_of_release(frame)
     return frame if isinstance(frame, Table) else Table(frame)
-
-
-def _insist_on_all_rows(release: VerifiedRelease) -> None:
-    """Raise if a release in many files has some of its rows here alone."""
-    if release.table.num_rows < release.released:
-        text = "of this release some rows are in memory alone; attack_job plays on the files of all of them"
-        raise ParameterError(text)

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from masquerade import risk
 from masquerade.data import Batches, PartitionedFiles, Table, TableFile, chosen, partitioned_files
@@ -164,7 +163,7 @@ def _table(frame: Any, asked: tuple[str, ...] | None) -> Iterator[tuple[tuple[st
             first = next(opened.batches, None)
             if first is None or not first.num_columns:
                 raise DataError.about(opened.origin.name, "there is no row of data")
-            yield tuple(first.column_names), replace(opened, batches=_and_then(first, opened.batches))
+            yield tuple(first.column_names), replace(opened, batches=chain([first], opened.batches))
         return
     table = frame if isinstance(frame, Table) else Table(frame)
     names = tuple(chosen(table.origin.name, table.arrow.column_names, asked))
@@ -219,11 +218,6 @@ def _files(
 def _tell_passes(engine: Engine, on_stage: OnStage, what: str) -> None:
     on_stage(Stage(what))
     engine.on_chunk = lambda done, total: on_stage(Stage(what, detail=f"{done} of {total} chunks"))
-
-
-def _and_then(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield first
-    yield from rest
 
 
 def _rows_here(opened: Batches, names: tuple[str, ...], size: risk.SampleSize | None, seed: int) -> risk.CodedRows:

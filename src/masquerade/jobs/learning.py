@@ -263,7 +263,8 @@ class LearningPlan(Plan):
         if self.problems.found or self.method is None:
             return None
         alike = all(column in self._held(name, headers) for name in job.parties for column in used)
-        columns = self._columns_of_all() if alike else self._columns_of_some(headers)
+        everybodys = [protocol.Contribution(name, protocol.EVERYBODY, role) for name, role in self._with_roles()]
+        columns = everybodys if alike else self._columns_of_some(headers)
         self._refuse("horizontal" if alike else "vertical")
         if self.problems.found:
             return None
@@ -304,9 +305,6 @@ class LearningPlan(Plan):
         special: dict[str, protocol.Role] = {"duration": "duration", "event": "event"}
         named = [(self.roles[word], role) for word, role in special.items() if word in self.roles]
         return [*((name, "attribute") for name in self.attributes), *named]
-
-    def _columns_of_all(self) -> list[protocol.Contribution]:
-        return [protocol.Contribution(name, protocol.EVERYBODY, role) for name, role in self._with_roles()]
 
     def _columns_of_some(self, headers: Headers) -> list[protocol.Contribution]:
         """Find each column's one holder; all parties need identifiers."""

@@ -77,18 +77,13 @@ def _outputs(job: Job, path: Path, key: str, file: str, endings: tuple[str, ...]
             problems.add(("output", "report"), f"{section.report} is the {whose}'s own file; name another")
     if labels is not None:
         _check(("output", "labels"), labels, (".csv",), read, problems)
-        _check_labelled(job, problems)
+        for at, name in enumerate(section.labels):  # that some of its labels stand for something that could be listed
+            attribute = job.attributes.get(name)
+            if attribute is None:
+                problems.add(("output", "labels", at), f'there is no attribute "{name}"{hint(name, job.attributes)}')
+            elif attribute.type != "categorical" or attribute.taxonomy in (None, "flat"):
+                problems.add(("output", "labels", at), f"{name} has no taxonomy of categories")
     return outputs
-
-
-def _check_labelled(job: Job, problems: Problems) -> None:
-    """Report attributes whose labels stand for nothing that could be listed."""
-    for at, name in enumerate(job.output.labels):
-        section = job.attributes.get(name)
-        if section is None:
-            problems.add(("output", "labels", at), f'there is no attribute "{name}"{hint(name, job.attributes)}')
-        elif section.type != "categorical" or section.taxonomy in (None, "flat"):
-            problems.add(("output", "labels", at), f"{name} has no taxonomy of categories")
 
 
 def _sections(job: Job) -> Iterator[tuple[TableSection, str]]:

@@ -194,8 +194,18 @@ def check_roles(job: Job, problems: Problems, *, needs_provider: bool) -> None:
 
     With `needs_provider`, only roles.provider can name the column of the providers.
     """
-    _check_qids(job, problems)
     roles = job.roles
+    for position, entry in enumerate(job.privacy):
+        here: Key = ("privacy", position, "qid")
+        published: list[tuple[Key, str]] = [(("roles", "sensitive"), name) for name in roles.sensitive]
+        published += [(("roles", "class"), roles.class_)] if roles.class_ is not None else []
+        published += [((*here[:2], "sensitive"), entry.sensitive)] if entry.sensitive is not None else []
+        for key, name in published:
+            if name in (entry.qid or ()):
+                problems.add(key, f'"{name}" is inside {written(here)}; it is published as it is: take it out of one')
+        for name in entry.qid or ():
+            if name not in job.attributes and not problems.about(("attributes", name)):
+                problems.add(here, f'"{name}" is not among [attributes]{hint(name, job.attributes)}')
     parts = _named_in_roles(job)
     for name in dict.fromkeys(roles.identifiers):
         for other in parts.get(name, ()):
@@ -216,21 +226,6 @@ def check_roles(job: Job, problems: Problems, *, needs_provider: bool) -> None:
         for name in section.attributes or ():
             if name not in known and not problems.about(("attributes", name)):
                 problems.add(("parties", party, "attributes"), f'"{name}" is not among [attributes]{hint(name, known)}')
-
-
-def _check_qids(job: Job, problems: Problems) -> None:
-    roles = job.roles
-    for position, entry in enumerate(job.privacy):
-        here: Key = ("privacy", position, "qid")
-        published: list[tuple[Key, str]] = [(("roles", "sensitive"), name) for name in roles.sensitive]
-        published += [(("roles", "class"), roles.class_)] if roles.class_ is not None else []
-        published += [((*here[:2], "sensitive"), entry.sensitive)] if entry.sensitive is not None else []
-        for key, name in published:
-            if name in (entry.qid or ()):
-                problems.add(key, f'"{name}" is inside {written(here)}; it is published as it is: take it out of one')
-        for name in entry.qid or ():
-            if name not in job.attributes and not problems.about(("attributes", name)):
-                problems.add(here, f'"{name}" is not among [attributes]{hint(name, job.attributes)}')
 
 
 def _named_in_roles(job: Job) -> dict[str, dict[str, None]]:

@@ -81,8 +81,8 @@ _OF_THINGS = _listed(
     produit entreprise hopital service ecole producto empresa hospital prodotto azienda ospedale produto
     bedrijf ziekenhuis szpital sjukhus sairaala nemocnice korhaz hastane"""
 )
-# Columns of people's names, where the cells are words: doctors and relatives are people, too.
-_PEOPLE = _listed(
+# About another person, whom the cells may name where they are words: doctors and relatives are people, too.
+PEOPLE = _listed(
     """kin nextofkin spouse husband wife mother father guardian doctor physician consultant gp nurse surgeon
     therapist manager supervisor advisor contact caseworker author owner holder applicant tenant landlord
     witness arzt hausarzt arztin ansprechpartner sachbearbeiter kontakt mutter vater ehepartner kontoinhaber
@@ -104,11 +104,12 @@ _NUMBERS = _listed(
     identificador identificativo kennung tunnus"""
 )
 # These identify where nearly every row has its own.
-_MAY_IDENTIFY = _listed(
+MAY_IDENTIFY = _listed(
     """id ids key number no nr name names nummer numero numer account card patient person customer member record row
     index licence license konto karte compte cuenta conto conta rekening tili ucet szamla hesap plate"""
 )
-_KNOWN_OF_PEOPLE = _listed(
+# Others know this of a person, or can look it up.
+KNOWN_OF_PEOPLE = _listed(
     """age birth birthday birthdate birthplace born dob sex gender zip zipcode postcode postal city town village
     municipality district state province region county country nationality citizenship native race ethnic ethnicity
     colour marital married relationship children household education school degree occupation job profession employer
@@ -139,11 +140,13 @@ _PLACES = _listed(
     postleitzahl stadt ort bundesland land cp ville commune pays ciudad municipio provincia pais cap citta comune cidade
     stad gemeente woonplaats miasto kraj kommun postnr postnummer kommune kaupunki mesto psc varos sehir"""
 )
-_CODES = _listed(
+# The digits of such a column are no number.
+CODES = _listed(
     """zip zipcode postcode postal plz postleitzahl cp cap pocztowy postnummer postnr postinumero psc iranyitoszam code
     kod icd sic naics fips cpt"""
 )
-_DATES = _listed(
+# Eight digits in such a column are a date.
+DATES = _listed(
     """date day birth birthday birthdate dob born since when admitted discharged datum geburtsdatum geboortedatum
     naissance fecha nacimiento data nascita nascimento urodzenia fodelsedatum fodselsdato syntymaaika narozeni szuletes
     dogum tarih"""
@@ -165,7 +168,8 @@ _SENSITIVE = _listed(
     gehalt einkommen lohn konfession partei schulden salaire revenu salario ingresos sueldo reddito stipendio inkomen
     zarobki lon inkomst palkka plat fizetes maas"""
 )
-_REMARKS = _listed(
+# People write into such a column what they like.
+REMARKS = _listed(
     """note notes comment comments remark remarks memo description freetext narrative message history anamnesis letter
     bemerkung bemerkungen kommentar anmerkung freitext notiz anamnese remarque remarques commentaire observaciones
     observacion comentario nota notas osservazioni commento observacoes opmerking opmerkingen uwagi anteckning
@@ -195,17 +199,17 @@ def words_of(name: str) -> set[str]:
     return {*words, *pairs, *bare, "".join(words)} - {""}
 
 
+def has_word(name: str, among: frozenset[str]) -> bool:
+    """Return whether a word of a column's name is among these."""
+    return not among.isdisjoint(words_of(name))
+
+
 def names_people(name: str) -> bool:
     """Return whether a column of this name holds people's names, if its cells are words."""
     words = words_of(name)
     if words & _PERSON_NAMES:
         return True
-    return bool(words & _NAMES) and not words & (_OF_THINGS | _KNOWN_OF_PEOPLE)
-
-
-def may_name_people(name: str) -> bool:
-    """Return whether a column of this name is about another person, whom its cells may name."""
-    return bool(words_of(name) & _PEOPLE)
+    return bool(words & _NAMES) and not words & (_OF_THINGS | KNOWN_OF_PEOPLE)
 
 
 def always_identifies(name: str) -> bool:
@@ -218,26 +222,6 @@ def always_identifies(name: str) -> bool:
         return True
     alone = set(_split(name))
     return bool(alone & _PERSONS and alone & _NUMBERS) or (bool(alone) and alone <= {"id", "ids", "account"})
-
-
-def may_identify(name: str) -> bool:
-    """Return whether a column of this name identifies people if its cells are nearly all different."""
-    return bool(words_of(name) & _MAY_IDENTIFY)
-
-
-def known_of_people(name: str) -> bool:
-    """Return whether others know this of a person, or can look it up."""
-    return bool(words_of(name) & _KNOWN_OF_PEOPLE)
-
-
-def names_a_code(name: str) -> bool:
-    """Return whether the digits of such a column are no number."""
-    return bool(words_of(name) & _CODES)
-
-
-def names_a_date(name: str) -> bool:
-    """Return whether eight digits in such a column are a date."""
-    return bool(words_of(name) & _DATES)
 
 
 def is_about_health(name: str) -> bool:
@@ -253,4 +237,4 @@ def sounds_sensitive(name: str) -> bool:
 
 def holds_remarks(name: str) -> bool:
     """Return whether people write into such a column what they like."""
-    return bool(words_of(name) & _REMARKS)
+    return bool(words_of(name) & REMARKS)

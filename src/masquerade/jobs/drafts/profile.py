@@ -25,7 +25,7 @@ from masquerade.data import (
     texts,
 )
 from masquerade.engine import Counts, value_counts
-from masquerade.jobs.drafts.column_names import names_a_code, names_a_date
+from masquerade.jobs.drafts.column_names import CODES, DATES, has_word
 
 ColumnType = Literal["number", "date", "code", "category", "text"]
 
@@ -169,14 +169,14 @@ def _of_cells(name: str, cells: Sequence[str], kind: pa.DataType) -> CellFormat 
         return CellFormat("number") if is_number and not {"inf", "-inf"} & set(cells) else None
     if not cells:
         return None
-    if names_a_date(name) and (form := _date_format(cells, (_DIGITS_DATE,))) is not None:
+    if has_word(name, DATES) and (form := _date_format(cells, (_DIGITS_DATE,))) is not None:
         return CellFormat("date", form)
     if all(map(_is_number, cells)):
-        as_code = names_a_code(name) or any(re.match("0[0-9]", cell) for cell in cells)
+        as_code = has_word(name, CODES) or any(re.match("0[0-9]", cell) for cell in cells)
         return None if as_code else CellFormat("number")
     if (form := _date_format(cells, _DATE_FORMATS)) is not None:
         return CellFormat("date", form)
-    style = None if names_a_code(name) else _number_style(cells)
+    style = None if has_word(name, CODES) else _number_style(cells)
     return None if style is None else CellFormat("number", numbers=style)
 
 
@@ -248,10 +248,10 @@ def _of_words(name: str, cells: Sequence[str], counts: Counts) -> ColumnType:
         return "text"
     codes = [cell for cell in cells if is_code(cell)]
     if len(codes) == len(cells):
-        return "code" if longest > 1 and (names_a_code(name) or len(cells) > _FEW) else "category"
+        return "code" if longest > 1 and (has_word(name, CODES) or len(cells) > _FEW) else "category"
     # A few words among codes, such as "abroad" among postcodes; numbers of any length may be anything.
     lengths = {len(code) for code in codes}
-    alike = names_a_code(name) or (len(lengths) == 1 and min(lengths) > 2)
+    alike = has_word(name, CODES) or (len(lengths) == 1 and min(lengths) > 2)
     return "code" if alike and len(codes) > _FEW and len(codes) >= _MOSTLY * len(cells) else "category"
 
 

@@ -12,12 +12,13 @@ from masquerade.engine import occurring, which_occur
 from masquerade.errors import ParameterError
 from masquerade.jobs.drafts import personal
 from masquerade.jobs.drafts.column_names import (
+    KNOWN_OF_PEOPLE,
+    MAY_IDENTIFY,
+    PEOPLE,
+    REMARKS,
     always_identifies,
-    holds_remarks,
+    has_word,
     is_about_health,
-    known_of_people,
-    may_identify,
-    may_name_people,
     names_people,
     sounds_sensitive,
 )
@@ -73,7 +74,7 @@ def propose_by_name(columns: Sequence[DescribedColumn]) -> list[RoleProposal]:
     """Propose a role for each column, at most ten of them quasi-identifiers; those that people are known by first."""
     settled = [_settled(column) for column in columns]
     left = [at for at, proposal in enumerate(settled) if proposal is None]
-    order = sorted(left, key=lambda at: not known_of_people(columns[at].name))
+    order = sorted(left, key=lambda at: not has_word(columns[at].name, KNOWN_OF_PEOPLE))
     chosen = {*order[:MOST_QUASI_IDENTIFIERS]}
     return [
         proposal or (_quasi_identifier(columns[at]) if at in chosen else RoleProposal("other", TOO_MANY))
@@ -91,14 +92,14 @@ def _settled(column: DescribedColumn) -> RoleProposal | None:
     named = identifier_by_name(column.name, holds_words=column.kind == "categorical")
     if named is not None:
         return named
-    if may_identify(column.name) and not known_of_people(column.name):
+    if has_word(column.name, MAY_IDENTIFY) and not has_word(column.name, KNOWN_OF_PEOPLE):
         return RoleProposal("identifier", f'its name, "{column.name}", may be that of something that identifies people')
     return None
 
 
 def _quasi_identifier(column: DescribedColumn) -> RoleProposal:
     hint = "; it sounds sensitive, and is generalised like the others" if sounds_sensitive(column.name) else ""
-    if known_of_people(column.name):
+    if has_word(column.name, KNOWN_OF_PEOPLE):
         return RoleProposal("quasi-identifier", KNOWN + hint)
     if column.kind == "date":
         return RoleProposal("quasi-identifier", f"days on which something happened to a person: {MIGHT_BE_KNOWN}{hint}")
@@ -164,7 +165,7 @@ def _identifiers(columns: Mapping[str, personal.Cells]) -> dict[str, RoleProposa
     for name, cells in columns.items():
         if (
             name not in found
-            and not known_of_people(name)
+            and not has_word(name, KNOWN_OF_PEOPLE)
             and _is_of_words(cells)
             and personal.names_among(cells, names)
         ):
@@ -179,9 +180,9 @@ def _people(cells: personal.Cells) -> RoleProposal | None:
         return None
     if names_people(name):
         return identifier_by_name(name)
-    if may_name_people(name) and personal.are_only_words(cells):
+    if has_word(name, PEOPLE) and personal.are_only_words(cells):
         return RoleProposal("identifier", f'its name, "{name}", is that of people, and its cells are words')
-    if known_of_people(name) or (why := personal.people_in(cells)) is None:
+    if has_word(name, KNOWN_OF_PEOPLE) or (why := personal.people_in(cells)) is None:
         return None
     return RoleProposal("identifier", why)
 
@@ -198,17 +199,17 @@ def _by_itself(cells: personal.Cells) -> RoleProposal | None:
         where = "every row" if column.present == column.codes.size else "every row that has one"
         same = f"it has the same value in {where}" if column.cells else "no row has a value"
         return RoleProposal("other", f"left out: {same}")
-    if may_identify(column.name) and share >= _MANY:
+    if has_word(column.name, MAY_IDENTIFY) and share >= _MANY:
         return RoleProposal("identifier", f'its name, "{column.name}", and {different}')
     is_word = column.type in ("category", "code")
-    if column.type == "text" or (is_word and holds_remarks(column.name) and len(column.cells) > _FEW_REMARKS):
+    if column.type == "text" or (is_word and has_word(column.name, REMARKS) and len(column.cells) > _FEW_REMARKS):
         return RoleProposal("other", f"left out: free text, which may hold anything; {different}")
     is_measured = column.type == "date" or (column.type == "number" and not _is_numbering(column))
     if share >= _NEARLY_ALL and column.present >= _FEW_ROWS and not is_measured:
         return RoleProposal("identifier", f"it identifies nearly every row: {different}")
     if is_word and share < _MANY and (why := _health(cells)) is not None:
         return RoleProposal("sensitive", why)
-    if not known_of_people(column.name) and personal.might_be_names(cells):
+    if not has_word(column.name, KNOWN_OF_PEOPLE) and personal.might_be_names(cells):
         return RoleProposal(
             "other",
             f"left out: its cells might be people's names, capitalised words without numbers ({different}); "
@@ -221,7 +222,7 @@ def _health(cells: personal.Cells) -> str | None:
     """Return why a column is taken for diagnoses or the like."""
     if is_about_health(cells.column.name):
         why = f'its name, "{cells.column.name}", is that of diagnoses or treatments'
-    elif not known_of_people(cells.column.name) and personal.are_diagnosis_codes(cells):
+    elif not has_word(cells.column.name, KNOWN_OF_PEOPLE) and personal.are_diagnosis_codes(cells):
         why = "its cells are codes of diagnoses (ICD-10)"
     else:
         return None
@@ -281,7 +282,7 @@ def _quasi_identifiers(columns: Sequence[Profile]) -> Mapping[str, RoleProposal]
     assert key is not None  # all columns together tell as much apart as all columns
     groups = SeparatedRows.of(table, key)
     told = f"it tells {groups.extent.groups:,} groups of rows apart, {groups.alone:,} of them of one row"
-    known = [at for at in range(table.width) if known_of_people(table.names[at])]
+    known = [at for at in range(table.width) if has_word(table.names[at], KNOWN_OF_PEOPLE)]
     order = list(dict.fromkeys([*known, *key, *range(table.width)]))
     found = {}
     for position, at in enumerate(order):
