@@ -121,10 +121,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"privacy": {"k": 2}},
         "privacy: must be a list of tables, each written [[privacy]] in double brackets; got a table",
     ),
-    "value in the list of entries": (
-        {"privacy": [3]},
-        "privacy[1]: must be a table, written [[privacy]]; got 3",
-    ),
+    "value in the list of entries": ({"privacy": [3]}, "privacy[1]: must be a table, written [[privacy]]; got 3"),
     "value in attributes": (
         {"attributes": {"age": 3}},
         "attributes.age: must be a table, written [attributes.age]; got 3",

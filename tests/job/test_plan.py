@@ -53,14 +53,8 @@ MODELS = (
     "alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity, constrained-k-anonymity, m-privacy"
 )
 WRONG = {
-    "no data": (
-        changed('[data]\nsource = "people.csv"\n', ""),
-        'data: missing; give [data] with source = "table.csv"',
-    ),
-    "no source": (
-        changed('source = "people.csv"\n', ""),
-        "data.source: missing; name a file or a database URL",
-    ),
+    "no data": (changed('[data]\nsource = "people.csv"\n', ""), 'data: missing; give [data] with source = "table.csv"'),
+    "no source": (changed('source = "people.csv"\n', ""), "data.source: missing; name a file or a database URL"),
     "parties instead of data": (
         changed('[data]\nsource = "people.csv"\n', '[parties.bank]\nsource = "b.csv"\nid = "ssn"\n'),
         'data: missing; [parties] belongs to mashup; one table needs [data] with source = "table.csv"',

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.jobs import session as mashup_run
-from masquerade.jobs.session import MashupRun, nobody
+from masquerade.jobs import mashup as mashup_run
+from masquerade.jobs.mashup import MashupRun
+from masquerade.jobs.session import nobody
 from masquerade.progress import silent
 
 

@@ -17,7 +17,8 @@ import pytest
 
 from masquerade.errors import PeerUnreachable
 from masquerade.jobs import Supervisor
-from masquerade.jobs.session import _AFTER_A_KILL, _GRACE, _TIMINGS, MashupRun
+from masquerade.jobs.mashup import MashupRun
+from masquerade.jobs.session import _AFTER_A_KILL, _GRACE, _TIMINGS
 from masquerade.progress import silent
 from masquerade.protocol.mondrian.method import JointMondrian
 

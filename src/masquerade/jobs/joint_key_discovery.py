@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from masquerade.errors import AnswerIsNo, ParameterError
 from masquerade.forms import checked, number, whole
 from masquerade.jobs.guessing import names_of
-from masquerade.jobs.learning import QuestionPlan, check_question, columns_in_question, question_contract
+from masquerade.jobs.learning import QuestionPlan
+from masquerade.jobs.parties import Headers, check_headers, check_identifiers, check_sources, contributions
 from masquerade.jobs.session import OnParty, PartiesRun, nobody, party_headers, run_folder, sent_by
+from masquerade.methods import written_method
 from masquerade.net import Script, run_async
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.protocol import Assembly, JointKeys, JointRatios
+from masquerade.protocol import MOST_SETS, Assembly, Contract, JointKeys, JointRatios
 from masquerade.risk import Measure, Weights, checked_weights, weights_of
 
 
@@ -99,12 +102,19 @@ def joint_keys(
         checked(joint_keys, "beta", number(0, 1, open_low=True), beta)
     checked(joint_keys, "max_size", whole(1), max_size)
     plan = QuestionPlan(Path(job))
-    check_question(plan)
+    if plan.job.parties:
+        check_sources(plan)
+        check_identifiers(plan)
+    else:
+        plan.problems.add(("parties",), "missing; to ask about one table, name the table itself")
     plan.settle()
     on_stage(Stage("reading the parties' columns"))
-    names = columns_in_question(plan, asked)
+    names = tuple(asked or plan.job.attributes)
+    if not names:
+        text = "name the columns to ask about (columns), or give them [attributes.NAME] tables"
+        raise ParameterError(f"{plan.path}: {text}")
     costs = weights_of(names, checked_weights(weights or {}))
-    contract = question_contract(
+    contract = _contract(
         plan,
         party_headers(plan),
         names,
@@ -154,3 +164,56 @@ def _minimal(
 
 def _listed(sets: tuple[tuple[tuple[str, ...], float], ...]) -> list[dict[str, Any]]:
     return [{"key": list(key), "ratio": ratio} for key, ratio in sets]
+
+
+def _contract(
+    plan: QuestionPlan,
+    headers: Headers,
+    columns: tuple[str, ...],
+    *,
+    sizes: range | None,
+    measure: Measure,
+    precision: float | None,
+    sample: int | None,
+) -> Contract | None:
+    """Return the contract of a question about these columns together; None if problems are recorded in the plan.
+
+    With `sizes`, the question is about every set of that size that is spread over two parties or more.
+    """
+    check_headers(plan, headers)
+    held = contributions(plan, headers, columns, "attribute")
+    if plan.problems.found:
+        return None
+    holder = {each.name: each.holder for each in held}
+    if len({*holder.values()}) < 2:
+        (one,) = {*holder.values()}
+        raise ParameterError(
+            f"{', '.join(columns)}: all are {one}'s; a joint key has columns of two parties or more, "
+            f"and {one} can ask about its own table alone"
+        )
+    sets = [columns]
+    if sizes is not None:  # no single party holds a set; the smaller ones first
+        every = (each for size in sizes for each in combinations(columns, size))
+        sets = [each for each in every if len({holder[name] for name in each}) > 1]
+    if len(sets) > MOST_SETS:
+        raise ParameterError(
+            f"{len(sets)} sets of columns of several parties: at most {MOST_SETS} may be asked about "
+            "in one session, for every ratio tells something; name fewer columns, or a smaller max_size"
+        )
+    if not sets:
+        raise ParameterError("a set of columns of several parties has 2 columns or more; name a larger max_size")
+    question = JointKeys(
+        sets=tuple(sets),
+        measure=measure,
+        precision=precision,
+        sample=sample,
+        least_records=1,  # one hand holds all tables
+        align=plan.align,
+    )
+    return Contract(
+        parties=tuple(plan.job.parties),
+        columns=tuple(held),
+        requirements=(),
+        method=written_method(question),
+        normalize=next(iter(plan.job.parties.values())).normalize,
+    )

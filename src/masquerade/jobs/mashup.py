@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from masquerade.anonymize import Provenance
 from masquerade.errors import ParameterError
 from masquerade.jobs.outputs import Outputs
 from masquerade.jobs.parties import check_parties, contract_of
@@ -15,11 +16,12 @@ from masquerade.jobs.party_process import SessionFiles
 from masquerade.jobs.plan import Plan, tell_values
 from masquerade.jobs.release import Release
 from masquerade.jobs.run import deliver
-from masquerade.jobs.session import MashupRun, OnParty, nobody, party_headers, run_folder, sent_by
+from masquerade.jobs.session import OnParty, PartiesRun, nobody, party_headers, run_folder, sent_by
 from masquerade.methods import method_of, plain_method
-from masquerade.net import run_async
+from masquerade.net import Script, run_async
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.protocol import REPORTED_SETTINGS, Contract, Gain
+from masquerade.protocol import REPORTED_SETTINGS, Assembly, Contract, Gain
+from masquerade.utility import has_sklearn, release_error
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,57 @@ class Mashup:
             "gain": {party: gain.gain for party, gain in self.gains.items()},
         }
         return {"classification": errors}
+
+
+@dataclass
+class MashupRun(PartiesRun[Release]):
+    """One run: a process per party, and this process as the assembler."""
+
+    begun: float = field(default_factory=time.perf_counter)
+    _connected_at: float = 0.0
+    _joined_at: float = 0.0
+
+    @property
+    def loads(self) -> tuple[str, ...]:
+        """With a class, the modules that grow decision trees."""
+        return ("sklearn.tree",) if self.contract.class_name is not None and has_sklearn() else ()
+
+    def script(self) -> Script[Release]:
+        """Join the columns, verify, and return the release."""
+        self._connected_at = time.perf_counter()
+        provenance = Provenance(
+            dropped_rows=sum(self.dropped_rows.values()),
+            settings={"job_file": self.plan.path.name, "job": self.plan.settings()},
+        )
+        assembly = Assembly(
+            self.contract,
+            self.plan.schema(),
+            self.plan.common.seed,
+            provenance=provenance,
+            judge=release_error if has_sklearn() else None,
+        )
+        joined = yield from method_of(self.contract).assembler(assembly)
+        release = Release.of(joined)
+        self._joined_at = time.perf_counter()
+        return release
+
+    def account(self, release: Release) -> None:
+        """Let the release's seconds say where all the time went, now that every party has ended."""
+        told = dict(release.seconds)
+        verify, evaluate = told.pop("verify", 0.0), told.pop("evaluate", 0.0)
+        after = time.perf_counter() - self._joined_at  # the parties grow trees, too, and end
+        handing_in = self._joined_at - self._connected_at - sum(told.values()) - verify - evaluate
+        release.seconds.clear()
+        release.seconds.update(
+            {
+                "start": max(self._connected_at - self.begun - self.read_seconds, 0.0),
+                "read": self.read_seconds,
+                **told,
+                "hand_in": max(handing_in, 0.0),
+                "verify": verify,
+                "evaluate": evaluate + after,
+            }
+        )
 
 
 def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnParty | None = None) -> Mashup:

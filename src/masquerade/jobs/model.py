@@ -330,10 +330,6 @@ def _checked_bound(key: Key, bound: object, kind: AttributeKind, problems: Probl
     return None
 
 
-# --- engines ------------------------------------------------------------------------------------------------
-# The engine that an `[engine]` section names, of a job or of a party node.
-
-
 def engine_of(section: EngineSection) -> Engine:
     """Open an engine, to be closed by whoever uses it. What is wrong with it names the key below `engine`."""
     if section.name == "dask":
@@ -344,10 +340,6 @@ def engine_of(section: EngineSection) -> Engine:
     from masquerade.engine import LocalEngine
 
     return LocalEngine(section.memory_bytes)
-
-
-# --- sensitive trees ----------------------------------------------------------------------------------------
-# The taxonomies of sensitive attributes, for the requirements that look at them.
 
 
 @dataclass(frozen=True)

@@ -168,10 +168,6 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
-# --- tables -------------------------------------------------------------------------------------------------
-# The table of a `[data]` or `[parties.NAME]` section.
-
-
 def section_file(section: TableSection, base: Path) -> TableFile:
     """Return where a section's table is; relative to the folder `base`, the job's."""
     return TableFile(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -229,8 +229,6 @@ def opened_job_table(job: str | Path) -> Iterator[AskedTable]:
     plan.settle()
     file = section_file(data, plan.base)
     columns = tuple(plan.job.attributes) or None
-    if plan.job.engine is None:
-        yield file, columns, None
-        return
-    with opened_engine(plan.job.engine, plan.path) as engine:
+    section = plan.job.engine
+    with nullcontext() if section is None else opened_engine(section, plan.path) as engine:
         yield file, columns, engine

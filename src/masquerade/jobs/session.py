@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +15,6 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from masquerade import net
-from masquerade.anonymize import Provenance
 from masquerade.errors import JobError, MasqueradeError, PeerUnreachable
 from masquerade.files import FileError, FileLock
 from masquerade.forms import json_decoder
@@ -24,11 +22,9 @@ from masquerade.jobs.outputs import section_file
 from masquerade.jobs.party_process import STOPPED, Book, Doing, Failed, Gained, Listening, Said, SessionFiles, Setup
 from masquerade.jobs.plan import Plan
 from masquerade.jobs.processes import Child, Supervisor
-from masquerade.jobs.release import Release
 from masquerade.methods import method_of
 from masquerade.progress import OnStage, Stage
-from masquerade.protocol import ASSEMBLER, Assembly, Contract, Gain, SessionMethod
-from masquerade.utility import has_sklearn, release_error
+from masquerade.protocol import ASSEMBLER, Contract, Gain, SessionMethod
 
 _PARTY = "masquerade.jobs.party_process"
 # Seconds that the others get to end by themselves after one has failed; after a kill there is little to learn.
@@ -98,11 +94,13 @@ class PartiesRun(ABC, Generic[Result]):
         trust = net.TrustStore({name: certificates[name] for name in names})
         async with net.listen(identities[ASSEMBLER], trust) as listener:
             for name in names:
-                await _tell(parties.children[name], self._setup(name, identities[name], certificates))
+                setup = self._setup(name, identities[name], certificates)
+                await parties.children[name].tell(msgspec.json.encode(setup))
             addresses = dict(zip(names, await asyncio.gather(*(listening[name] for name in names)), strict=True))
             for name in names:
                 others = {other: address for other, address in addresses.items() if other != name}
-                await _tell(parties.children[name], Book({**others, ASSEMBLER: listener.address}))
+                book = Book({**others, ASSEMBLER: listener.address})
+                await parties.children[name].tell(msgspec.json.encode(book))
             self.on_stage(Stage(self.method.activity))
             nodes = [net.PartyAddress(name, addresses[name]) for name in names]
             agreement = net.Agreement(self.contract.hash, self.contract.version)
@@ -172,10 +170,6 @@ class PartiesRun(ABC, Generic[Result]):
         return f"no release was written; run the job again to go on after the rounds that {kept} remember"
 
 
-async def _tell(party: Child, message: msgspec.Struct) -> None:
-    await party.tell(msgspec.json.encode(message))
-
-
 def _notes(plan: Plan, name: str) -> Path:
     """Return the file in which a party records its rounds: beside the table, until the release exists."""
     table = plan.outputs().table
@@ -204,61 +198,6 @@ def sent_by(run: PartiesRun[Any], parties: Sequence[str] | None = None) -> dict[
     names = run.contract.parties if parties is None else parties
     transcripts = {name: net.read_transcript(SessionFiles(run.folder, name).transcript) for name in names}
     return {name: [entry for entry in entries if entry.direction == "sent"] for name, entries in transcripts.items()}
-
-
-# --- mashup run ---------------------------------------------------------------------------------------------
-# A mashup on this machine: its parties as processes, and this process as the assembler, which is no party.
-
-
-@dataclass
-class MashupRun(PartiesRun[Release]):
-    """One run: a process per party, and this process as the assembler."""
-
-    begun: float = field(default_factory=time.perf_counter)
-    _connected_at: float = 0.0
-    _joined_at: float = 0.0
-
-    @property
-    def loads(self) -> tuple[str, ...]:
-        """With a class, the modules that grow decision trees."""
-        return ("sklearn.tree",) if self.contract.class_name is not None and has_sklearn() else ()
-
-    def script(self) -> net.Script[Release]:
-        """Join the columns, verify, and return the release."""
-        self._connected_at = time.perf_counter()
-        provenance = Provenance(
-            dropped_rows=sum(self.dropped_rows.values()),
-            settings={"job_file": self.plan.path.name, "job": self.plan.settings()},
-        )
-        assembly = Assembly(
-            self.contract,
-            self.plan.schema(),
-            self.plan.common.seed,
-            provenance=provenance,
-            judge=release_error if has_sklearn() else None,
-        )
-        joined = yield from method_of(self.contract).assembler(assembly)
-        release = Release.of(joined)
-        self._joined_at = time.perf_counter()
-        return release
-
-    def account(self, release: Release) -> None:
-        """Let the release's seconds say where all the time went, now that every party has ended."""
-        told = dict(release.seconds)
-        verify, evaluate = told.pop("verify", 0.0), told.pop("evaluate", 0.0)
-        after = time.perf_counter() - self._joined_at  # the parties grow trees, too, and end
-        handing_in = self._joined_at - self._connected_at - sum(told.values()) - verify - evaluate
-        release.seconds.clear()
-        release.seconds.update(
-            {
-                "start": max(self._connected_at - self.begun - self.read_seconds, 0.0),
-                "read": self.read_seconds,
-                **told,
-                "hand_in": max(handing_in, 0.0),
-                "verify": verify,
-                "evaluate": evaluate + after,
-            }
-        )
 
 
 # --- run folder ---------------------------------------------------------------------------------------------
