@@ -215,8 +215,7 @@ def test_keys_and_certificates(house: House, capsys: Capture) -> None:
     assert worst(found["key"]) == "error"
     assert "chmod 600" in found["key"][0]["advice"]
     (bank / "key.pem").chmod(0o640)
-    _, found = visit(capsys, house.folder / "bank.toml")
-    assert worst(found["key"]) == "warning"
+    assert worst(visit(capsys, house.folder / "bank.toml")[1]["key"]) == "warning"
     (bank / "key.pem").chmod(0o600)
     shutil.copy(house.folder / "clinic" / "key.pem", bank / "key.pem")
     answer, found = visit(capsys, house.folder / "bank.toml")
@@ -224,19 +223,16 @@ def test_keys_and_certificates(house: House, capsys: Capture) -> None:
     assert "is not the one of bank's certificate" in found["identity"][0]["detail"]
     assert "PRIVATE" not in answer.out + answer.err
     shutil.copy(house.folder / "clinic" / "identity.pem", bank / "identity.pem")
-    _, found = visit(capsys, house.folder / "bank.toml")
-    assert '"clinic"' in found["identity"][0]["detail"]
+    assert '"clinic"' in visit(capsys, house.folder / "bank.toml")[1]["identity"][0]["detail"]
     shutil.rmtree(bank / "trust")
-    _, found = visit(capsys, house.folder / "bank.toml")
-    assert "no such folder" in found["trust"][0]["detail"]
+    assert "no such folder" in visit(capsys, house.folder / "bank.toml")[1]["trust"][0]["detail"]
 
 
 def test_certificates_that_end(house: House, capsys: Capture) -> None:
     trust = house.folder / "coordinator" / "trust"
     for days, status in ((10, "warning"), (30, "ok"), (300, "ok")):
         (trust / "bank.pem").write_bytes(self_signed("bank", days).certificate)
-        _, found = visit(capsys, house.folder / "coordinator.toml")
-        assert worst(found["certificate of bank"]) == status
+        assert worst(visit(capsys, house.folder / "coordinator.toml")[1]["certificate of bank"]) == status
     (trust / "clinic.pem").unlink()
     answer, found = visit(capsys, house.folder / "coordinator.toml")
     assert answer.code == 2
@@ -303,17 +299,14 @@ def test_data_that_is_wrong(house: House, capsys: Capture) -> None:
     assert check["status"] == "error"
     assert "the same identifier" in check["detail"]
     table.write_text("\n".join(line.replace("salary", "wages") for line in lines) + "\n")
-    _, found = visit(capsys, house.folder / "bank.toml")
-    assert 'no column "salary"' in found["dataset people"][0]["detail"]
+    assert 'no column "salary"' in visit(capsys, house.folder / "bank.toml")[1]["dataset people"][0]["detail"]
     (house.folder / "jobs.csv").write_text("baker;Any\n")
     conf = house.folder / "bank.toml"
     table.write_text("\n".join(lines) + "\n")
     conf.write_text(conf.read_text().replace('taxonomy = "flat"', 'taxonomy = "jobs.csv"'))
-    _, found = visit(capsys, conf)
-    assert worst(found["dataset people"]) == "error"
+    assert worst(visit(capsys, conf)[1]["dataset people"]) == "error"
     table.unlink()
-    _, found = visit(capsys, conf)
-    assert "no such file" in found["dataset people"][0]["detail"]
+    assert "no such file" in visit(capsys, conf)[1]["dataset people"][0]["detail"]
 
 
 def test_state_and_audit_log(house: House, capsys: Capture) -> None:
@@ -338,8 +331,7 @@ def test_state_and_audit_log(house: House, capsys: Capture) -> None:
     assert "line 3: wrong hash" in found["audit"][0]["detail"]
     shutil.rmtree(state)
     state.write_text("a file")
-    _, found = visit(capsys, conf)
-    assert worst(found["state"]) == "error"
+    assert worst(visit(capsys, conf)[1]["state"]) == "error"
 
 
 def test_what_a_node_runs_by_and_has_published(house: House, capsys: Capture) -> None:
@@ -386,21 +378,18 @@ def test_the_coordinators_database(house: House, capsys: Capture) -> None:
     state.mkdir(mode=0o700)
     (state / "coordinator.db").write_text("no database at all, and long enough to be read as one" * 9)
     conf = house.folder / "coordinator.toml"
-    _, found = visit(capsys, conf)
-    assert worst(found["database"]) == "error"
+    assert worst(visit(capsys, conf)[1]["database"]) == "error"
     (state / "coordinator.db").unlink()
     sqlite3.connect(state / "coordinator.db").close()
     _, found = visit(capsys, conf)
     assert worst(found["database"]) == "warning"
     assert "empty" in found["database"][0]["detail"]
     Store.open("sqlite:///coordinator.db", base=state).close()
-    _, found = visit(capsys, conf)
-    assert worst(found["database"]) == "ok"
+    assert worst(visit(capsys, conf)[1]["database"]) == "ok"
     with sqlite3.connect(state / "coordinator.db") as database:
         database.execute("UPDATE masquerade_version SET version_num = '9999'")
     database.close()
-    _, found = visit(capsys, conf)
-    assert "newer version" in found["database"][0]["detail"]
+    assert "newer version" in visit(capsys, conf)[1]["database"][0]["detail"]
 
 
 def test_a_password_of_the_database_is_never_shown(postgres: Postgres) -> None:

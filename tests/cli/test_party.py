@@ -19,7 +19,7 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from cli.command import MASQUERADE, Answer, files, here
+from cli.command import MASQUERADE, Answer, files, here, refused
 from forked import Forked
 from homes import home
 from masquerade.audit import verify
@@ -69,13 +69,9 @@ def test_the_card(folder: Folder, capsys: Capture) -> None:
     assert not any(value in answer.out + json.dumps(told) for value in (*JOBS, *TOWNS))
     table = folder.path / "clinic" / "patients.csv"
     table.write_text(table.read_text().replace("1000,", "1001,"))
-    wrong = party(capsys, folder, "card", "clinic")
-    assert wrong.code == 2
-    assert "the same identifier as row" in wrong.problems[0]
+    assert "the same identifier as row" in refused(capsys, "party", "card", folder.conf("clinic"))[0]
     table.unlink()
-    gone = party(capsys, folder, "card", "clinic")
-    assert (gone.code, gone.out) == (2, "")  # the error is all that is said
-    (problem,) = gone.problems
+    (problem,) = refused(capsys, "party", "card", folder.conf("clinic"))  # the error is all that is said
     assert problem.startswith(f"{table}: there is no such file")
 
 
@@ -89,10 +85,10 @@ def test_the_page_for_approvals_is_served_until_an_interrupt(folder: Folder) -> 
             assert told["party"] == "bank"
             with urllib.request.urlopen(told["address"]) as answer:
                 assert "bank" in answer.read().decode()
-            with pytest.raises(urllib.error.HTTPError) as refused:
+            with pytest.raises(urllib.error.HTTPError) as unknown:
                 urllib.request.urlopen(told["address"][:-4])
-            assert refused.value.code == 404
-            refused.value.close()
+            assert unknown.value.code == 404
+            unknown.value.close()
             running.send_signal(signal.SIGINT)
             out, err = running.communicate(timeout=900)
         finally:
@@ -104,10 +100,9 @@ def test_a_bad_configuration(folder: Folder, capsys: Capture) -> None:
     conf = folder.conf("bank")
     conf.write_text(conf.read_text().replace("least_k", "lest_k").replace('id = "ssn"', ""))
     for command, words in (("serve", ()), ("card", ()), ("preview", ()), ("ledger", ()), ("approve", ("abcd",))):
-        answer = party(capsys, folder, command, "bank", *words)
-        assert (answer.code, answer.out) == (2, "")
-        assert answer.problems[0] == f"{conf}: datasets.customers.id: missing; name the column of the identifiers"
-        assert answer.problems[1].startswith(f"{conf}: datasets.customers.policy.lest_k: unknown key")
+        problems = refused(capsys, "party", command, conf, *words)
+        assert problems[0] == f"{conf}: datasets.customers.id: missing; name the column of the identifiers"
+        assert problems[1].startswith(f"{conf}: datasets.customers.policy.lest_k: unknown key")
 
 
 def test_what_waits_and_what_it_lets_leave(folder: Folder, capsys: Capture) -> None:
@@ -171,15 +166,11 @@ def test_a_contract_in_a_file(folder: Folder, capsys: Capture, tmp_path: Path) -
     assert shown["protocol"]["argmax"] == "plain"
     assert any("bank's best score and its attribute" in line for line in shown["peers_learn"])
     path.write_text('{"deal": 3}')
-    wrong = party(capsys, folder, "preview", "bank", str(path))
-    assert wrong.code == 2
-    assert wrong.problems[0].startswith(f"{path}: contract: ")
+    preview = ("party", "preview", folder.conf("bank"))
+    assert refused(capsys, *preview, path)[0].startswith(f"{path}: contract: ")
     path.unlink()
-    gone = party(capsys, folder, "preview", "bank", str(path))
-    assert (gone.code, gone.problems) == (2, [f"{path}: there is no such file"])
-    nothing = party(capsys, folder, "preview", "bank", "0123456789")
-    assert nothing.code == 1
-    assert 'no deal "0123456789" waits' in nothing.problems[0]
+    assert refused(capsys, *preview, path) == [f"{path}: there is no such file"]
+    assert 'no deal "0123456789" waits' in refused(capsys, *preview, "0123456789", code=1)[0]
 
 
 def test_a_page_that_cannot_be_forged(folder: Folder, capsys: Capture, tmp_path: Path) -> None:
@@ -238,8 +229,8 @@ def test_a_person_decides(folder: Folder, capsys: Capture) -> None:
     deal = deal_id(contract.deal)
     approved = party(capsys, folder, "approve", "bank", deal[:10], "--by", "Ada of the data office")
     assert (approved.code, approved.out) == (0, f"approved: {deal}\n")
-    refused = party(capsys, folder, "refuse", "clinic", deal, "--reason", "ask me first", "--json")
-    assert refused.json == {"deal": deal, "approved": False, "before": None}
+    refusal = party(capsys, folder, "refuse", "clinic", deal, "--reason", "ask me first", "--json")
+    assert refusal.json == {"deal": deal, "approved": False, "before": None}
     assert party(capsys, folder, "preview", "bank").out == "nothing waits for approval\n"
     assert party(capsys, folder, "approve", "bank", "0" * 8).code == 1
 
@@ -326,9 +317,7 @@ def test_serve_on_a_taken_port_leaves_nothing(folder: Folder, capsys: Capture) -
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         conf = folder.conf("bank")
         conf.write_text(conf.read_text().replace("127.0.0.1:0", address))
-        answer = party(capsys, folder, "serve", "bank")
-    assert (answer.code, answer.out) == (2, "")
-    (problem,) = answer.problems
+        (problem,) = refused(capsys, "party", "serve", conf)
     assert problem.startswith(f"{address}: cannot listen here")
     assert files(folder.path / "bank") == before
 

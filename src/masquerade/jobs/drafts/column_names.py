@@ -233,8 +233,3 @@ def is_about_health(name: str) -> bool:
 def sounds_sensitive(name: str) -> bool:
     """Return whether people mind that others learn this."""
     return bool(words_of(name) & _SENSITIVE) or is_about_health(name)
-
-
-def holds_remarks(name: str) -> bool:
-    """Return whether people write into such a column what they like."""
-    return bool(words_of(name) & REMARKS)
