@@ -12,7 +12,6 @@ from masquerade.data import Attribute, Schema, Taxonomy
 from masquerade.engine import LocalEngine
 from masquerade.errors import DataError
 from masquerade.privacy import ReleasedRows, Requirement, check as checking, verify, violations_alone, with_coalitions
-from masquerade.privacy.check import count_release
 
 QID = ["age", "job"]
 CASES = {
@@ -71,7 +70,7 @@ def test_a_share_is_a_part_of_the_groups(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(checking, "verify", lambda table, *a, **k: seen.append(len(table)) or verify(table, *a, **k))
     with LocalEngine(threads=1) as engine:
         engine.summing_memory = 4_000
-        count_release(engine, _parts(_release()), CASES["k"], "table")
+        ReleasedRows("table", (), (engine, _parts(_release()))).verdicts(CASES["k"])
     assert len(seen) > 3
     assert max(seen) < 80
 

@@ -18,7 +18,7 @@ import pytest
 from cli.command import MASQUERADE, answered, files, forked, here, process, refused, without_progress
 from forked import Forked
 from job.job_files import JOB, TABLE, changed, write_job
-from masquerade.data.people import write_people
+from people_job import write_people
 
 pytestmark = pytest.mark.system
 

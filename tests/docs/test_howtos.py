@@ -20,9 +20,9 @@ import masquerade as mq
 from chunked import write_parts
 from docs.walkthrough import DOCS, Block, Reader, Special, amended, compare
 from masquerade.data import write_table
-from masquerade.data.people import write_people
 from masquerade.service import read_request
 from parties_here import parties_here
+from people_job import write_people
 
 N = 120
 

@@ -17,7 +17,6 @@ from docs.test_howtos import N
 from docs.test_keys import SECTIONS, section
 from docs.walkthrough import DOCS, Block, Reader, blocks
 from masquerade.data import Attribute, Schema, Taxonomy
-from masquerade.data.people import write_people
 from masquerade.privacy import GroupRequirement, TCloseness
 from masquerade.protocol.providers.method import Collaboration
 from masquerade.service import ColumnCard, Ledger, NodeSettings, Request, Status, read_request
@@ -26,6 +25,7 @@ from masquerade.service.agree.policy import Policy, check_policy, read_policy
 from masquerade.service.agree.terms import Refusal
 from masquerade.service.ledger import record_of
 from masquerade.service.node.admission import _unknown_past
+from people_job import write_people
 from service.parties import CLINIC, NOW, K, L, dealt, policy, reasons, refused, request
 from service.test_policy import question
 from service_hospitals import Hospitals

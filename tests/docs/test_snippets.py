@@ -21,8 +21,8 @@ import typer
 import masquerade as mq
 from docs.walkthrough import DOCS, Block, blocks, commands
 from masquerade.cli.app import command_line
-from masquerade.data.people import write_people
 from masquerade.service import read_request
+from people_job import write_people
 
 ROOT = DOCS.parent
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]

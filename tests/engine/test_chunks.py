@@ -56,7 +56,7 @@ def test_kernels_see_every_chunk_and_what_was_changed(held: int, tmp_path: Path)
         assert chunks.total(LastDigit()).keys.tolist() == [0, 2, 4, 6, 8]
         assert len(list(tmp_path.rglob("*.npy"))) == (10 if held == 0 else 0)
         chunks.drop()
-        assert (engine._spilled._held, list(tmp_path.rglob("*.npy")), len(chunks)) == (0, [], 0)
+        assert (engine._spilled.held, list(tmp_path.rglob("*.npy")), len(chunks)) == (0, [], 0)
     assert not list(tmp_path.iterdir())
 
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings, strategies as st
 
 from examples import examples
 from masquerade.engine import distinct_rows, first_rows, group_rows, look_up, occurring, renumber, rows_by_rank
-from masquerade.engine.counts import distinct_codes
 
 WIDTHS = [np.int8, np.int32, np.int64, np.uint8, np.uint32]
 
@@ -65,13 +64,6 @@ def test_keys_that_occur(bound: int, keys: list[int]) -> None:
     assert look_up(rows, found, np.arange(found.size), bound).tolist() == numbers.tolist()
     assert first_rows(numbers, found.size).tolist() == [keys.index(key) for key in different]
     assert rows.tolist() == keys
-
-
-@given(pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), max_size=30))
-def test_different_codes_of_each_label(pairs: list[tuple[int, int]]) -> None:
-    labels, codes = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
-    expected = [len({code for label, code in pairs if label == each}) for each in range(4)]
-    assert distinct_codes(labels, codes, 4, 7).tolist() == expected
 
 
 @pytest.mark.parametrize("n_ranks", [200, 60_000, 3_000_000])

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import masquerade as mq
-from masquerade.data.people import write_people
+from people_job import write_people
 
 QID = ["birth_date", "salary", "job"]
 K = mq.KAnonymity(QID, k=15)

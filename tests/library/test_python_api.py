@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
-from masquerade.data.people import write_people
+from people_job import write_people
 
 ROWS = {
     "age": [23, 25, 31, 35, 41, 44, 52, 58],

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any, BinaryIO, NamedTuple, Self
 
 import msgspec
@@ -225,11 +224,6 @@ def read_head(path: Path) -> Anchor | None:
         ) from None
 
 
-def begin_head(path: Path) -> None:
-    """Make an empty head before the first line is written, so that lines without a head mean that it was lost."""
-    head_path(path).touch(PRIVATE)
-
-
 def write_head(path: Path, last: Anchor) -> None:
     """Overwrite the head with the last record on the disk. The caller holds the file's lock."""
     file = os.open(head_path(path), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
@@ -332,9 +326,7 @@ class ChainedFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # --- for subclasses to override ---
@@ -416,8 +408,8 @@ class ChainedFile:
     def _write(self, *events: Event) -> Anchor:
         data, last = self._lines(*events)
         is_new = self._size == 0
-        if is_new and self._durable:
-            begin_head(self.path)
+        if is_new and self._durable:  # an empty head comes first, so that lines without a head mean that it was lost
+            head_path(self.path).touch(PRIVATE)
         _write_all(self._file, data)
         self._size, self._last = self._size + len(data), last
         if self._durable:

@@ -142,7 +142,7 @@ def _coarsened(column: Column, attribute: Attribute) -> Column:
 
 def encoded_rows(attribute: Attribute, column: Column, rows: NDArray[np.intp]) -> Column | None:
     """Return what `encode` makes of these rows' cells, from all rows' ranks; None where that takes the cells."""
-    if attribute.is_bounded or attribute.min_generalization or attribute.min_width is not None:
+    if attribute.is_bounded or attribute.is_coarsened:
         return None
     domain, ranks = column.domain, column.ranks.take(rows)
     if domain is attribute.taxonomy:
@@ -182,8 +182,7 @@ def mark_missing(column: pa.ChunkedArray, absent: NDArray[np.bool_]) -> pa.Chunk
 
 
 def _encode(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong) -> Column:
-    codes, values = distinct(column)
-    values, codes = _only_used(values, codes)
+    codes, values = _used(column)
     if attribute.kind == "categorical":
         return _categorical(attribute, codes, texts(values), wrong)
     numbers = _numbers(attribute, codes, values, wrong)
@@ -217,8 +216,7 @@ def standard_cells(
         place[rows] = np.arange(rows.size)
         cells = [*there.chunks, pa.array([MISSING_CELL], there.type)]
         return pa.chunked_array(cells).take(pa.array(place))
-    codes, values = distinct(column)
-    values, codes = _only_used(values, codes)
+    codes, values = _used(column)
     numbers = _numbers(attribute, codes, values, wrong)
     written = [write_number(number, _kind(attribute)) for number in numbers.tolist()]
     return pa.chunked_array([pa.array(written, pa.string()).take(pa.array(codes))])
@@ -226,8 +224,7 @@ def standard_cells(
 
 def code(name: str, column: pa.ChunkedArray) -> Coded:
     """Encode a column that is not generalised: codes in numeric order if all cells are numbers, else as text."""
-    codes, values = distinct(column)
-    values, codes = _only_used(values, codes)
+    codes, values = _used(column)
     written = texts(values)
     labels: list[str] = written.to_pylist()
     ordered = labels_in_order(written)
@@ -245,12 +242,13 @@ def labels_in_order(written: pa.Array) -> list[str]:
     return sorted(set(labels))  # cells that differ only in surrounding space are one value
 
 
-def _only_used(values: pa.Array, codes: Codes) -> tuple[pa.Array, Codes]:
-    """Drop dictionary values that no row has (a filtered table keeps its dictionary)."""
+def _used(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
+    """Return the same as `distinct`, without values that no row has (a filtered table keeps its dictionary)."""
+    codes, values = distinct(column)
     numbers, used = renumber(codes, len(values))
     if used.size == len(values):
-        return values, codes
-    return values.take(pa.array(used)), numbers.astype(np.int32, copy=False)
+        return codes, values
+    return numbers.astype(np.int32, copy=False), values.take(pa.array(used))
 
 
 def without_unused(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -261,7 +259,7 @@ def without_unused(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """
     if not pa.types.is_dictionary(column.type):
         return column
-    values, codes = _only_used(*reversed(distinct(column)))
+    codes, values = _used(column)
     indices = pa.array(codes).cast(column.type.index_type)
     return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, values, ordered=column.type.ordered)])
 

@@ -49,7 +49,10 @@ def coded_fingerprints(column: pa.ChunkedArray, secret: int) -> tuple[Codes, Fin
         return codes, _of_texts(values, secret)
     bits = _bits(values)
     found = mixed(bits) if bits is not None else _of_texts(values.cast(pa.string()).fill_null(""), secret)
-    return codes, _with_nulls(found, values)
+    if values.null_count:  # missing cells have a number that no cell has by itself, but by chance
+        missing = values.is_null().to_numpy(zero_copy_only=False)
+        found = np.where(missing, np.uint64(0xA5A5_0F0F_3C3C_9696), found)
+    return codes, found
 
 
 def mixed(numbers: Fingerprints) -> Fingerprints:
@@ -74,14 +77,6 @@ def _bits(values: pa.Array) -> Fingerprints | None:
         values = values.cast(pa.int8() if pa.types.is_boolean(kind) else pa.int32())
     whole = values.cast(pa.int64(), safe=False).fill_null(0)
     return np.ascontiguousarray(whole.to_numpy(zero_copy_only=False), np.int64).view(np.uint64)
-
-
-def _with_nulls(found: Fingerprints, values: pa.Array) -> Fingerprints:
-    """Give missing cells a number that no cell has by itself, but by chance."""
-    if not values.null_count:
-        return found
-    missing = values.is_null().to_numpy(zero_copy_only=False)
-    return np.where(missing, np.uint64(0xA5A5_0F0F_3C3C_9696), found)
 
 
 def _of_texts(values: pa.Array, secret: int) -> Fingerprints:

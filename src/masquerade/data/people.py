@@ -1,4 +1,4 @@
-"""Synthetic people: a seeded generator of tables with taxonomies and a job, for trials and tests.
+"""Synthetic people: a seeded generator of tables with taxonomies, for trials and tests.
 
 Education influences the job, both the salary, all three the loan approval, and age the disease, so that an
 algorithm finds structure to keep. Only the raw bits of numpy's PCG64 are used, whose stream never changes,
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +16,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from masquerade.data.continuum import days
-from masquerade.data.write import write_table
 from masquerade.errors import ParameterError
-from masquerade.files import write_whole
 
 # --- people words -------------------------------------------------------------------------------------------
-# The vocabulary of the generated people: names, towns, jobs and so on, with their taxonomies and job file.
+# The vocabulary of the generated people: names, towns, jobs and so on, with their taxonomies.
 #
 # The people are fictitious: first and last names are drawn independently from two short lists.
 
@@ -130,72 +127,6 @@ Any-job:
 """,
 }
 
-JOB = """\
-# Generated people, released so that nobody is singled out and a bank still learns who gets a loan.
-# Run it with: masquerade anonymize job.toml
-
-[data]
-source = "people.csv"
-missing = "drop"                        # rows with an empty or "?" cell in a used column are left out
-
-# What is released, and how it may be generalised. Columns that are not listed (name, children) are left out.
-[attributes.birth_date]
-type = "date"                           # intervals of dates; where they are cut is chosen from the data
-
-[attributes.sex]
-taxonomy = "flat"                       # released as it is, or as "*"
-
-[attributes.town]
-taxonomy = "taxonomies/town.csv"        # rows town;region;country;root, of unequal depth
-
-[attributes.job]
-taxonomy = "taxonomies/job.yaml"        # a nested tree
-
-[attributes.education]
-taxonomy = "taxonomies/education.csv"
-
-[attributes.hours]
-type = "continuous"
-taxonomy = "taxonomies/hours.csv"       # fixed intervals
-
-[attributes.salary]
-type = "continuous"                     # in thousands a year
-min = 0                                 # the outer ends of the released intervals
-max = 1000
-
-[roles]
-class = "approved"                      # the release should still predict this
-sensitive = ["disease"]                 # released, and protected by l-diversity below
-identifiers = ["ssn"]                   # never released
-
-# A neighbour knows somebody's birthday, sex and town: at least 10 people share what is released of them ...
-[[privacy]]
-model = "k-anonymity"
-qid = ["birth_date", "sex", "town"]
-k = 10
-
-# ... and do not all have the same few diseases.
-[[privacy]]
-model = "l-diversity"
-qid = ["birth_date", "sex", "town"]
-sensitive = "disease"
-l = 3
-
-# Their employer knows this about them.
-[[privacy]]
-model = "k-anonymity"
-qid = ["job", "education", "hours", "salary"]
-k = 10
-
-[algorithm]
-name = "tds"                            # top-down specialization
-score = "info-gain"
-
-[output]
-table = "release.csv"
-report = "report.html"
-"""
-
 
 # --- people -------------------------------------------------------------------------------------------------
 
@@ -298,26 +229,6 @@ def common_people(people: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
 def people_taxonomies() -> dict[str, str]:
     """Return the text of each taxonomy file, by file name."""
     return dict(TAXONOMIES)
-
-
-def people_job() -> str:
-    """Return a job file that anonymises `people.csv` with the taxonomies in `taxonomies/`."""
-    return JOB
-
-
-def write_people(folder: Path, n: int, seed: int = 7, *, missing: float = 0.0) -> Path:
-    """Write people.csv, taxonomies/ and job.toml into a folder; return the job's path."""
-    people = generate_people(n, seed, missing=missing)
-    try:
-        (folder / "taxonomies").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ParameterError(f"{folder}: cannot be written: {error.strerror or error}") from None
-    write_table(people, folder / "people.csv")
-    for name, text in people_taxonomies().items():
-        write_whole(folder / "taxonomies" / name, text)
-    job = folder / "job.toml"
-    write_whole(job, people_job())
-    return job
 
 
 class _Dice:

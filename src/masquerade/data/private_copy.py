@@ -40,8 +40,8 @@ def staged_parquet(
     with tempfile.TemporaryDirectory(prefix="masquerade-") as folder:
         path = Path(folder) / "table.parquet"
         with file.in_batches(columns) as opened:
-            _write(opened.batches, path, opened.origin.name)
             name = opened.origin.name
+            _write(opened.batches, path, name)
         yield replace(partitioned_files(str(path), Path(), columns or ()), name=name, columns=names, copy_of=name)
 
 

@@ -326,7 +326,11 @@ def parse_query_log(text: str, source: str, dialect: str | None = None) -> Query
     import sqlglot
     from sqlglot import exp
 
-    _check_dialect(dialect)
+    known = sorted(each.value for each in sqlglot.Dialects if each.value)
+    if dialect is not None and dialect not in known:
+        raise ParameterError(
+            Problem(parameter="dialect", owner="weights", allowed=f"one of {', '.join(known)}", found=f'"{dialect}"')
+        )
     # It reports commands that it does not know as warnings; they are passed over here.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     queries: list[LoggedQuery] = []
@@ -359,16 +363,6 @@ def require_sqlglot() -> None:
     """Say which extra reads query logs, where it is not installed."""
     if find_spec("sqlglot") is None:
         raise ParameterError('query logs need sqlglot; install it with pip install "masquerade[sql]"')
-
-
-def _check_dialect(dialect: str | None) -> None:
-    import sqlglot
-
-    known = sorted(each.value for each in sqlglot.Dialects if each.value)
-    if dialect is not None and dialect not in known:
-        raise ParameterError(
-            Problem(parameter="dialect", owner="weights", allowed=f"one of {', '.join(known)}", found=f'"{dialect}"')
-        )
 
 
 def _tokens(text: str, source: str, dialect: str | None) -> list[Token]:

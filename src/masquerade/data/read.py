@@ -25,7 +25,7 @@ from masquerade.data.file_kinds import (
     database_scheme,
     is_partitioned,
 )
-from masquerade.data.read_csv import likely_encoding
+from masquerade.data.read_csv import check_separator, likely_encoding, likely_separator, read_csv, rows
 from masquerade.data.reading import EXCEL, RawTable, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
@@ -86,16 +86,16 @@ class TableFile:
         if is_partitioned(self.source, self.base):
             yield Batches(_partitioned(self.source, self.base, columns), Origin(str(path)))
             return
-        streams: dict[str, Callable[[], Iterator[pa.Table]]] = {
-            **dict.fromkeys(CSV_SUFFIXES, lambda: _csv(path, self.separator, self.found_encoding, columns)),
-            **dict.fromkeys(PARQUET_SUFFIXES, partial(_parquet, path, columns)),
-        }
-        rows = _parquet_rows(path) if suffix in PARQUET_SUFFIXES else None
-        if suffix not in streams or not path.is_file() or _is_small(path, rows):
+        is_parquet = suffix in PARQUET_SUFFIXES
+        n_rows = _parquet_rows(path) if is_parquet else None
+        is_known = (is_parquet or suffix in CSV_SUFFIXES) and path.is_file()
+        # A Parquet file may hold many times its bytes, so rows count, too.
+        if not is_known or (path.stat().st_size <= SMALL_FILE and (n_rows or 0) <= FEW_ROWS):
             found = self.read(columns)
             yield Batches(iter([found.table]), found.origin)
             return
-        yield Batches(streams[suffix](), Origin(str(path)), rows)
+        stream = _parquet(path, columns) if is_parquet else _csv(path, self.separator, self.found_encoding, columns)
+        yield Batches(stream, Origin(str(path)), n_rows)
 
     def _reader(self) -> Callable[..., RawTable]:
         """Return the reader of the source, which still takes the columns."""
@@ -115,8 +115,6 @@ class TableFile:
 
             return partial(read_partitioned, source, base)
         if suffix in CSV_SUFFIXES:
-            from masquerade.data.read_csv import read_csv
-
             return partial(read_csv, path, separator=self.separator, encoding=self.found_encoding)
         if suffix in PARQUET_SUFFIXES:
             from masquerade.data.read_parquet import read_parquet
@@ -139,11 +137,6 @@ class Batches:
     batches: Iterator[pa.Table]
     origin: Origin
     rows: int | None = None  # how many will come, if it is known beforehand
-
-
-def _is_small(path: Path, rows: int | None) -> bool:
-    """Return whether a file is read at once; a Parquet file may hold many times its bytes, so rows count, too."""
-    return path.stat().st_size <= SMALL_FILE and (rows or 0) <= FEW_ROWS
 
 
 def _parquet_rows(path: Path) -> int | None:
@@ -184,8 +177,6 @@ def _csv(path: Path, separator: str | None, encoding: str, columns: Sequence[str
 
 def _header(path: Path, separator: str | None, encoding: str) -> tuple[list[str], str]:
     """Return the names of the columns and the separator, by the file's first bytes."""
-    from masquerade.data.read_csv import check_separator, likely_separator, rows
-
     if separator is not None:
         check_separator(separator)
     with path.open("rb") as file:

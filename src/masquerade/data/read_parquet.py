@@ -221,7 +221,7 @@ def _state(path: Path) -> tuple[int, int]:
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:
-    if isinstance(error, OSError) and error.errno is not None:
+    if isinstance(error, OSError) and error.errno is not None:  # else raised by Arrow, about the content
         return why_unreadable(path, error)
     first_line = str(error).strip().partition("\n")[0].rstrip(".")
     return DataError.about(path, f"not a sound Parquet file ({first_line})")
@@ -245,16 +245,10 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None, coded: Con
             texts = [column for column in wanted if column in coded and is_text(schema.field(column).type)]
             opened = pyarrow.parquet.ParquetFile(file, read_dictionary=texts)
             table = opened.read(columns=wanted).select(wanted)  # "a" also reads a column named "a.b"
-    except (pa.ArrowException, UnicodeError) as error:
-        raise DataError.about(path, f"not a sound Parquet file ({_first_line(error)})") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno is None:  # raised by Arrow, about the content
-            raise DataError.about(path, f"not a sound Parquet file ({_first_line(error)})") from None
+    except (OSError, pa.ArrowException, UnicodeError) as error:
+        raise _unreadable(path, error) from None
+    except ValueError as error:  # an impossible path
         raise why_unreadable(path, error) from None
     if table.num_rows == 0:
         raise DataError.about(path, "there is no row of data")
     return RawTable(plain_table(table, name, coded).unify_dictionaries(), tuple(schema.names), Origin(name))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")

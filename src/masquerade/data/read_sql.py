@@ -132,7 +132,11 @@ def read_sql(
     check_query(name, query)
     if scheme in FILE_SCHEMES:
         path = _readable(url, base)
-        table = _from_sqlite(url, query, path) if scheme == "sqlite" else _from_duckdb(url, query, path)
+        if scheme == "sqlite":
+            table = _from_sqlite(url, query, path)
+        else:
+            with _duckdb(url, path) as connection:
+                table = connection.sql(query).to_arrow_table()
     else:
         table = _from_postgresql(url, query)
     check_names(f"{name}: the query's result", table.column_names)
@@ -201,11 +205,6 @@ def _readable(url: str, base: Path) -> Path:
             return path
     except (OSError, ValueError) as error:
         raise why_unreadable(path, error) from None
-
-
-def _from_duckdb(url: str, query: str, path: Path) -> pa.Table:
-    with _duckdb(url, path) as connection:
-        return connection.sql(query).to_arrow_table()
 
 
 @contextmanager

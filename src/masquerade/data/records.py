@@ -119,9 +119,8 @@ class Records:
     whole: Mapping[str, Counts]  # the histogram of each coded column
     wanted: Wanted
     table: Table | None = None  # the rows themselves, where they are in this memory
-    cells: Mapping[str, pa.Array] = field(
-        default_factory=dict
-    )  # the different ones of each column that is released as it is, where chunks have their numbers
+    # The different ones of each column that is released as it is, where chunks have their numbers.
+    cells: Mapping[str, pa.Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table, ranked: Iterable[str], coded: Iterable[str | None] = ()) -> Records:
@@ -282,14 +281,12 @@ def joined_chunks(
         for name in wanted.ranked
     }
     labels = {name: merged_labels([each.labels[name] for each in told]) for name in wanted.coded}
-    changes = [_Renumber.between(each, merged, labels) for each in told]
-    if any(change.tables for change in changes):
-        chunks.change(changes)
-    columns = {name: Column(name, _NOBODY, domain) for name, domain in merged.items()}
-    for name, column in columns.items():
-        if wanted.schema[name].is_bounded:
-            boundary = wanted.schema[name].boundary(column.domain)
-            columns[name] = Column(name, _NOBODY, column.domain, boundary)
+    changes = [_numbers_in_whole(each, merged, labels) for each in told]
+    if any(changes):
+        chunks.change([partial(_renumbered, numbers=each) for each in changes])
+    columns = {
+        name: Column(name, _NOBODY, domain, wanted.schema[name].boundary(domain)) for name, domain in merged.items()
+    }
     coded = {name: Coded(name, _NOBODY, found) for name, found in labels.items()}
     whole = chunks.total(Histograms({name: len(found) for name, found in labels.items()}))
     return Records(
@@ -307,27 +304,22 @@ def joined_chunks(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Renumber:
-    """Gives a chunk's ranks and codes the numbers that they have in the whole table."""
+def _numbers_in_whole(told: Told, domains: Mapping[str, Domain], labels: Mapping[str, Labels]) -> Arrays:
+    """Return which number each rank and code of a chunk has in the whole table, where that is another one."""
+    numbers = {}
+    for name, domain in domains.items():
+        if told.rows and (places := _places(told.domains[name], domain)) is not None:
+            numbers[ranks_of(name)] = _narrow(places, domain.size)
+    for name, known in labels.items():
+        if told.labels[name] != known:
+            place = {label: at for at, label in enumerate(known)}
+            places = np.array([place[label] for label in told.labels[name]], np.int64)
+            numbers[codes_of(name)] = _narrow(places, len(known))
+    return numbers
 
-    tables: dict[str, NDArray[Any]] = field(default_factory=dict)  # by the name of an array
 
-    @classmethod
-    def between(cls, told: Told, domains: Mapping[str, Domain], labels: Mapping[str, Labels]) -> _Renumber:
-        tables = {}
-        for name, domain in domains.items():
-            if told.rows and (table := _places(told.domains[name], domain)) is not None:
-                tables[ranks_of(name)] = _narrow(table, domain.size)
-        for name, known in labels.items():
-            if told.labels[name] != known:
-                place = {label: at for at, label in enumerate(known)}
-                numbers = np.array([place[label] for label in told.labels[name]], np.int64)
-                tables[codes_of(name)] = _narrow(numbers, len(known))
-        return cls(tables)
-
-    def __call__(self, chunk: Chunk) -> Arrays:
-        return {name: table.take(chunk[name]) for name, table in self.tables.items()}
+def _renumbered(chunk: Chunk, *, numbers: Arrays) -> Arrays:
+    return {name: each.take(chunk[name]) for name, each in numbers.items()}
 
 
 @dataclass(frozen=True)
@@ -344,7 +336,9 @@ class Histograms:
 def _merged(attribute: Attribute, domains: Sequence[Domain], apart: set[str]) -> Domain:
     """Return the domain of all values that some chunk has; those `apart` are cells that are missing."""
     if not domains:
-        return Continuum(np.empty(0, np.int64)) if attribute.taxonomy is None else _given(attribute)
+        if attribute.taxonomy is None:
+            return Continuum(np.empty(0, np.int64))
+        return attribute.taxonomy if isinstance(attribute.taxonomy, Taxonomy) else Taxonomy.flat(["*"])
     first = domains[0]
     if isinstance(first, Continuum):
         values = np.concatenate([each.values for each in domains if isinstance(each, Continuum)])
@@ -358,10 +352,6 @@ def _merged(attribute: Attribute, domains: Sequence[Domain], apart: set[str]) ->
         return Taxonomy.flat([MISSING_CELL])
     found = Taxonomy.flat(leaves_in_order(attribute, leaves - apart))
     return found.with_missing(MISSING_CELL) if leaves & apart else found
-
-
-def _given(attribute: Attribute) -> Domain:
-    return attribute.taxonomy if isinstance(attribute.taxonomy, Taxonomy) else Taxonomy.flat(["*"])
 
 
 def merged_labels(several: Sequence[Labels]) -> Labels:

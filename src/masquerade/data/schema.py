@@ -75,9 +75,6 @@ class Attribute:
         if self.max_generalization and isinstance(self.taxonomy, Taxonomy):
             for problem in boundary_problems(self.taxonomy, self.max_generalization):
                 yield problem.at(key=names)
-        yield from self._unknown_nodes()
-
-    def _unknown_nodes(self) -> Iterator[Problem]:
         names, widths = (("attributes", self.name, word) for word in ("min_generalization", "min_width"))
         if self.min_width is not None and (self.kind == "categorical" or self.taxonomy is not None):
             text = "belongs to numbers and dates without a taxonomy; with one, name nodes in min_generalization"

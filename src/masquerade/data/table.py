@@ -140,7 +140,7 @@ class Table:
             self.schema = with_taxonomies(self.schema, taxonomies)
         self.rows_read: int = self.arrow.num_rows
         self.keeps_missing = False  # a missing cell is a value, written as "?"
-        self._source_rows: NDArray[np.intp] | None = None  # of kept rows; None while all are kept
+        self.source_rows: NDArray[np.intp] | None = None  # where kept rows are in the source; None while all are kept
         self._dictionaries: dict[str, pa.ChunkedArray] = {}
         self._columns: dict[str, Column] = {}
         self._taken: dict[str, tuple[Column, NDArray[np.intp]]] = {}  # encoded before these rows were taken
@@ -166,12 +166,7 @@ class Table:
 
     def source_row(self, row: int) -> int:
         """Return the position in the source, from 0, of a row of this table."""
-        return row if self._source_rows is None else int(self._source_rows[row])
-
-    @property
-    def source_rows(self) -> NDArray[np.intp] | None:
-        """The positions in the source of all rows; None while all are kept."""
-        return self._source_rows
+        return row if self.source_rows is None else int(self.source_rows[row])
 
     def cells(self, name: str) -> pa.ChunkedArray:
         """Return a column's raw cells."""
@@ -231,7 +226,7 @@ class Table:
             arrow = arrow.set_column(at, name, mark_missing(arrow.column(at), absent))
         table = type(self)(arrow, self.schema, origin=self.origin)
         table._dictionaries = {name: cells for name, cells in self._dictionaries.items() if name not in holes}
-        table._source_rows, table.rows_read, table.keeps_missing = self._source_rows, self.rows_read, True
+        table.source_rows, table.rows_read, table.keeps_missing = self.source_rows, self.rows_read, True
         return table
 
     def take(self, rows: NDArray[np.intp]) -> Table:
@@ -239,7 +234,7 @@ class Table:
         chosen = pa.array(rows)
         table = type(self)(self.arrow.take(chosen), self.schema, origin=self.origin)
         table._dictionaries = {name: cells.take(chosen) for name, cells in self._dictionaries.items()}
-        table._source_rows = rows if self._source_rows is None else self._source_rows[rows]
+        table.source_rows = rows if self.source_rows is None else self.source_rows[rows]
         table.rows_read, table.keeps_missing = self.rows_read, self.keeps_missing
         table._taken = {name: (column, rows) for name, column in self._columns.items()}
         return table
@@ -248,8 +243,7 @@ class Table:
         """Return the same rows, whose columns mean something else."""
         table = type(self)(self.arrow, schema, origin=self.origin)
         table._dictionaries = dict(self._dictionaries)
-        table._source_rows, table.rows_read = self._source_rows, self.rows_read
-        table.keeps_missing = self.keeps_missing
+        table.source_rows, table.rows_read, table.keeps_missing = self.source_rows, self.rows_read, self.keeps_missing
         return table
 
     def column(self, name: str) -> Column:
@@ -346,6 +340,3 @@ def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
         ]
         return pa.chunked_array(chunks, pa.dictionary(column.type.index_type, pa.large_string()))
     return column
-
-
-__all__ = ["Missing", "Origin", "Table", "infer_schema", "is_text"]

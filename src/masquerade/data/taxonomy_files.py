@@ -97,7 +97,9 @@ def outline(paths: Iterable[PlacePath], source: str, known_problems: Sequence[Pr
     problems = dict.fromkeys(known_problems)  # in order, each once
     marked: dict[str, None] = {}
     for path in paths:
-        path = _without_padding([_unmarked(place, marked) for place in path])
+        path = [_unmarked(place, marked) for place in path]
+        # Repeated names, with which short branches are padded (`Other;Other;*`), are one node.
+        path = [place for at, place in enumerate(path) if at == 0 or place.name != path[at - 1].name]
         if len(path) > MAX_LEVELS:
             text = f"{len(path)} levels; allowed are at most {MAX_LEVELS}"
             problems[Problem(text, line=path[0].line)] = None
@@ -139,11 +141,6 @@ def _unmarked(place: Place, marked: dict[str, None]) -> Place:
         return place
     marked[found[1]] = None
     return Place(found[1], place.line)
-
-
-def _without_padding(path: PlacePath) -> PlacePath:
-    """Merge repeated names, with which short branches are padded (`Other;Other;*`), into one node."""
-    return [place for at, place in enumerate(path) if at == 0 or place.name != path[at - 1].name]
 
 
 def _repetition(path: PlacePath) -> Problem | None:
@@ -215,8 +212,7 @@ def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
         try:
             row = next(reader, None)
         except csv.Error as error:
-            refuse(source, [Problem(str(error), line=line)])
-            raise  # unreachable: refuse has raised
+            raise TaxonomyError.about(source, str(error), line=line) from None
         if row is None:
             return
         cells = [cell.strip(SPACE) for cell in row]
@@ -246,15 +242,11 @@ def read_taxonomy(
         raise TaxonomyError.about(source, f'a taxonomy file ends in {allowed}; got "{path.suffix}"')
     tree = outline_of(_text(path, source) if text is None else text, source)
     if kind == "categorical":
-        return _marked(Taxonomy(tree.branch(), source, allowed=tuple(tree.marked)))
-
-    return _marked(interval_taxonomy(tree, kind, source))
-
-
-def _marked(taxonomy: Taxonomy) -> Taxonomy:
-    """Return the taxonomy, unless a value has no mark above it where others have one."""
-    if taxonomy.allowed:
-        refuse(taxonomy.source, boundary_problems(taxonomy, taxonomy.allowed))
+        taxonomy = Taxonomy(tree.branch(), source, allowed=tuple(tree.marked))
+    else:
+        taxonomy = interval_taxonomy(tree, kind, source)
+    if taxonomy.allowed:  # where some values have a mark above them, all must
+        refuse(source, boundary_problems(taxonomy, taxonomy.allowed))
     return taxonomy
 
 
@@ -538,8 +530,8 @@ def _renamed(branch: Branch, names: dict[str, str]) -> Branch:
 
 def _of_intervals(tree: Outline, leaves: dict[str, Interval], kind: Kind, source: str) -> Taxonomy:
     ordered = sorted(leaves, key=lambda leaf: leaves[leaf])
-    problems = _misfits(tree, leaves, ordered)
-    refuse(source, problems)
+    refuse(source, _misfits(tree, leaves, ordered))
+    problems: list[Problem] = []
 
     def grow(name: str) -> tuple[Branch, Interval]:  # at most MAX_LEVELS deep
         if name in leaves:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -254,21 +255,16 @@ def _labelled(codes: Ints, labels: Sequence[str]) -> pa.ChunkedArray:
     return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), used)])
 
 
-class _whole:  # noqa: N801 # read as a verb
-    """A path to write to, which becomes the given one when the block succeeds."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._unfinished = f"{path}.{os.getpid()}"
-
-    def __enter__(self) -> str:
-        return self._unfinished
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            Path(self._unfinished).replace(self._path)
-        else:
-            Path(self._unfinished).unlink(missing_ok=True)
+@contextmanager
+def _whole(path: str) -> Iterator[str]:
+    """Give a path to write to, which becomes the given one when the block succeeds."""
+    unfinished = f"{path}.{os.getpid()}"
+    try:
+        yield unfinished
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+    Path(unfinished).replace(path)
 
 
 def _without_unused(piece: pa.Table) -> pa.Table:
@@ -434,21 +430,27 @@ _ESCAPED = "^'+[=+\\-@\t\r]"
 
 def count_formulas(table: pa.Table) -> dict[str, int]:
     """Return how many cells of each text column would be run; columns without any are left out."""
-    found = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if (count := sum(map(_count, column.chunks))) > 0:
-            found[name] = count
-    return found
+    counts = {name: sum(map(_count, table.column(name).chunks)) for name in table.column_names}
+    return {name: count for name, count in counts.items() if count}
 
 
 def escape_formulas(table: pa.Table) -> pa.Table:
     """Put an apostrophe before every text cell that a spreadsheet would run."""
-    return _changed(table, _escape)
+
+    def escape(texts: pa.Array) -> pa.Array:
+        apostrophe, nothing = pa.scalar("'", texts.type), pa.scalar("", texts.type)
+        return pc.if_else(_is_formula(texts), pc.binary_join_element_wise(apostrophe, texts, nothing), texts)
+
+    return _changed(table, escape)
 
 
 def unescape_formulas(table: pa.Table) -> pa.Table:
     """Give a table back as it was before `escape_formulas`."""
-    return _changed(table, _unescape)
+
+    def unescape(texts: pa.Array) -> pa.Array:
+        return pc.if_else(pc.match_substring_regex(texts, _ESCAPED), pc.utf8_slice_codeunits(texts, 1), texts)
+
+    return _changed(table, unescape)
 
 
 def _count(array: pa.Array) -> int:
@@ -467,26 +469,15 @@ def _is_formula(texts: pa.Array) -> pa.Array:
     return pc.and_not(pc.match_substring_regex(texts, _FORMULA), pc.match_substring_regex(texts, _NUMBER))
 
 
-def _escape(texts: pa.Array) -> pa.Array:
-    return pc.if_else(_is_formula(texts), _joined("'", texts), texts)
-
-
-def _unescape(texts: pa.Array) -> pa.Array:
-    return pc.if_else(pc.match_substring_regex(texts, _ESCAPED), pc.utf8_slice_codeunits(texts, 1), texts)
-
-
-def _joined(sign: str, texts: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise(pa.scalar(sign, texts.type), texts, pa.scalar("", texts.type))
-
-
 def _changed(table: pa.Table, change: Callable[[pa.Array], pa.Array]) -> pa.Table:
-    columns = [pa.chunked_array([_of(each, change) for each in column.chunks], column.type) for column in table.columns]
-    return pa.table(columns, names=table.column_names) if columns else table
+    """Return the table with its texts changed."""
 
-
-def _of(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    if pa.types.is_dictionary(array.type):
+    def of(array: pa.Array) -> pa.Array:
+        if not pa.types.is_dictionary(array.type):
+            return change(array) if is_text(array.type) else array
         if not is_text(array.type.value_type):
             return array
         return pa.DictionaryArray.from_arrays(array.indices, change(array.dictionary), ordered=array.type.ordered)
-    return change(array) if is_text(array.type) else array
+
+    columns = [pa.chunked_array([of(each) for each in column.chunks], column.type) for column in table.columns]
+    return pa.table(columns, names=table.column_names) if columns else table

@@ -115,8 +115,8 @@ class DaskEngine(Engine):
         """Load the chunks, spread over the workers."""
         with self._explaining():
             loaded = [self._submit(loader, retries=_RETRIES) for loader in loaders]
-            told = self._results([self._submit(_second, each) for each in loaded])
-            chunks = [self._submit(_first, each) for each in loaded]
+            told = self._results([self._submit(getitem, each, 1) for each in loaded])
+            chunks = [self._submit(getitem, each, 0) for each in loaded]
         return DaskChunks(self, chunks), told
 
     def run(self, tasks: Sequence[Callable[[], Result]]) -> list[Result]:
@@ -274,14 +274,6 @@ def _changed(kernel: Kernel[Arrays], chunk: Chunk) -> Arrays:
 
 def _joined(kernel: Callable[[Chunk, Chunk], Arrays], chunk: Chunk, other: Chunk) -> Arrays:
     return {**chunk, **kernel(chunk, other)}
-
-
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
 
 
 def _versions() -> dict[str, str]:

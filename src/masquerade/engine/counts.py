@@ -130,12 +130,6 @@ def first_rows(labels: Ints, n_labels: int) -> Rows:
     return first
 
 
-def distinct_codes(labels: Ints, codes: Ints, n_labels: int, n_codes: int) -> Counts:
-    """Count the different codes among the rows with each label."""
-    pairs, _ = occurring(labels.astype(np.int64) * n_codes + codes, n_labels * n_codes)
-    return np.bincount(pairs // n_codes, minlength=n_labels)
-
-
 def rows_by_rank(ranks: Ints, n_ranks: int) -> Rows:
     """Return the row numbers sorted by rank, then by row, so that a range of ranks is one slice."""
     # numpy sorts 8- and 16-bit keys by radix, in linear time; wider ranks take two such passes.

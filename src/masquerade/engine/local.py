@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -44,11 +44,6 @@ from masquerade.errors import ParameterError, Problem
 # own that keeps even more. Within a pass that is good: the next array takes the place of the last. After
 # many passes it adds a third to the memory of a process that makes and drops large arrays of different
 # sizes.
-
-
-def allocate_plainly() -> None:
-    """Have Arrow ask the C library for memory, as numpy does, from now on."""
-    pa.set_memory_pool(pa.system_memory_pool())
 
 
 def return_free_memory() -> None:
@@ -86,7 +81,7 @@ class LocalEngine(Engine):
         if memory < LEAST_MEMORY:
             text = f"at least {size_text(LEAST_MEMORY)}"
             raise ParameterError(Problem(allowed=text, found=f'"{size_text(memory)}"', key=("engine", "memory")))
-        allocate_plainly()
+        pa.set_memory_pool(pa.system_memory_pool())  # Arrow asks the C library, as numpy does, from now on
         self.memory = memory
         self._rest = memory - _ITSELF
         self.threads = threads or min(os.cpu_count() or 1, self._rest // _LEAST_OF_THREAD)
@@ -101,7 +96,7 @@ class LocalEngine(Engine):
             arrays, told = loader()
             return _LocalChunk(self._spilled, arrays), told
 
-        loaded = self.run([_Bound(load, loader) for loader in loaders])
+        loaded = self.run([partial(load, loader) for loader in loaders])
         return LocalChunks(self, [chunk for chunk, _ in loaded]), [told for _, told in loaded]
 
     def run(self, tasks: Sequence[Callable[[], Result]], *, quietly: bool = False) -> list[Result]:
@@ -129,7 +124,7 @@ class LocalEngine(Engine):
         held = self._spilled.held
         if needed > self._rest - held:
             # More memory would also hold more of what is on the disk: half of it.
-            enough = needed / (1 - _HELD) if self._spilled.has_files else held + needed
+            enough = needed / (1 - _HELD) if self._spilled.folder is not None else held + needed
             self.refuse_memory(enough / self._rest, f"; {what} take about {size_text(needed, whole=True)}")
 
     def refuse_memory(self, times: float, why: str) -> NoReturn:
@@ -161,7 +156,7 @@ class LocalChunks(Chunks):
     def each(self, kernel: Kernel[Result] | Sequence[Kernel[Result]]) -> list[Result]:
         """Run the kernel on every chunk."""
         kernels = one_for_each(kernel, len(self))
-        return self._engine.run([_Bound(each, chunk) for each, chunk in zip(kernels, self._chunks, strict=True)])
+        return self._engine.run([partial(each, chunk) for each, chunk in zip(kernels, self._chunks, strict=True)])
 
     def only(self, at: int, kernel: Kernel[Result]) -> Result:
         """Run the kernel on one chunk."""
@@ -193,11 +188,10 @@ class LocalChunks(Chunks):
         """Run the kernel on every chunk and keep what it makes."""
         kernels = one_for_each(kernel, len(self))
 
-        def change(both: tuple[Kernel[Arrays], _LocalChunk]) -> None:
-            made, chunk = both
-            chunk.update(made(chunk))
+        def change(kernel: Kernel[Arrays], chunk: _LocalChunk) -> None:
+            chunk.update(kernel(chunk))
 
-        self._engine.run([_Bound(change, both) for both in zip(kernels, self._chunks, strict=True)])
+        self._engine.run([partial(change, *both) for both in zip(kernels, self._chunks, strict=True)])
 
     def derive(self, kernel: Kernel[Arrays]) -> Chunks:
         """Run the kernel on every chunk, and keep what it makes beside them."""
@@ -205,17 +199,16 @@ class LocalChunks(Chunks):
         def derive(chunk: _LocalChunk) -> _LocalChunk:
             return _LocalChunk(self._engine._spilled, kernel(chunk))
 
-        return LocalChunks(self._engine, self._engine.run([_Bound(derive, chunk) for chunk in self._chunks]))
+        return LocalChunks(self._engine, self._engine.run([partial(derive, chunk) for chunk in self._chunks]))
 
     def exchange(self, kernels: Sequence[Kernel[list[Arrays]]], n_chunks: int) -> Chunks:
         """Keep all pieces, where they do not fit on the disk, and put those of each new chunk together."""
         spilled = self._engine._spilled
 
-        def scatter(both: tuple[Kernel[list[Arrays]], _LocalChunk]) -> list[_LocalChunk]:
-            kernel, chunk = both
+        def scatter(kernel: Kernel[list[Arrays]], chunk: _LocalChunk) -> list[_LocalChunk]:
             return [_LocalChunk(spilled, piece) for piece in kernel(chunk)]
 
-        pieces = self._engine.run([_Bound(scatter, both) for both in zip(kernels, self._chunks, strict=True)])
+        pieces = self._engine.run([partial(scatter, *both) for both in zip(kernels, self._chunks, strict=True)])
 
         def gather(at: int) -> _LocalChunk:
             own = [each[at] for each in pieces]
@@ -224,17 +217,16 @@ class LocalChunks(Chunks):
                 piece.drop()
             return made
 
-        return LocalChunks(self._engine, self._engine.run([_Bound(gather, at) for at in range(n_chunks)]))
+        return LocalChunks(self._engine, self._engine.run([partial(gather, at) for at in range(n_chunks)]))
 
     def join(self, other: Chunks, kernel: Callable[[Chunk, Chunk], Arrays]) -> None:
         """Run the kernel on the chunks of both."""
         assert isinstance(other, LocalChunks)
 
-        def join(both: tuple[_LocalChunk, _LocalChunk]) -> None:
-            mine, theirs = both
+        def join(mine: _LocalChunk, theirs: _LocalChunk) -> None:
             mine.update(kernel(mine, theirs))
 
-        self._engine.run([_Bound(join, both) for both in zip(self._chunks, other._chunks, strict=True)])
+        self._engine.run([partial(join, *both) for both in zip(self._chunks, other._chunks, strict=True)])
 
     def drop(self) -> None:
         """Let go of all arrays, in memory and on the disk."""
@@ -243,45 +235,26 @@ class LocalChunks(Chunks):
         self._chunks = []
 
 
-class _Bound:
-    """A function with its argument."""
-
-    def __init__(self, function: Callable[[Any], Any], argument: Any) -> None:
-        self._function, self._argument = function, argument
-
-    def __call__(self) -> Any:
-        return self._function(self._argument)
-
-
 class _Spilled:
     """How much is held in memory, and the folder for the rest."""
 
     def __init__(self, most: int, folder: Path | None) -> None:
-        self._most, self._held, self._files = most, 0, 0
+        self.held = 0  # bytes of the arrays in memory
+        self.folder: tempfile.TemporaryDirectory[str] | None = None  # made for the first array that is written
+        self._most, self._files = most, 0
         self._parent = folder
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
-
-    @property
-    def held(self) -> int:
-        """The bytes of the arrays in memory."""
-        return self._held
-
-    @property
-    def has_files(self) -> bool:
-        """Whether arrays were written to the disk."""
-        return self._folder is not None
 
     def put(self, array: NDArray[Any]) -> NDArray[Any] | Path:
         """Keep an array in memory if there is room, else on the disk."""
         with self._lock:
-            if self._held + array.nbytes <= self._most:
-                self._held += array.nbytes
+            if self.held + array.nbytes <= self._most:
+                self.held += array.nbytes
                 return array
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="masquerade-", dir=self._parent)
+            if self.folder is None:
+                self.folder = tempfile.TemporaryDirectory(prefix="masquerade-", dir=self._parent)
             self._files += 1
-            path = Path(self._folder.name) / f"{self._files}.npy"
+            path = Path(self.folder.name) / f"{self._files}.npy"
         np.save(path, array, allow_pickle=False)
         return path
 
@@ -291,12 +264,12 @@ class _Spilled:
             kept.unlink()
             return
         with self._lock:
-            self._held -= kept.nbytes
+            self.held -= kept.nbytes
 
     def remove(self) -> None:
         """Remove the folder."""
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self.folder is not None:
+            self.folder.cleanup()
 
 
 class _LocalChunk(Mapping[str, NDArray[Any]]):

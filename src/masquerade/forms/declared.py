@@ -71,13 +71,11 @@ class Declared:
     def parameters(self) -> dict[str, object]:
         """Return the parameters' values under their names in a job file; those that are None are left out."""
         values = [(each, getattr(self, each.name)) for each in parameters_of(type(self))]
-        return {each.name: _plain(each, value) for each, value in values if value is not None}
-
-
-def _plain(parameter: Parameter, value: Any) -> Any:
-    if parameter.rule.is_file:  # where it lies is nobody's business
-        return Path(value).name
-    return _listed(value)
+        return {  # where a file lies is nobody's business
+            each.name: Path(value).name if each.rule.is_file else _listed(value)
+            for each, value in values
+            if value is not None
+        }
 
 
 def _listed(value: Any) -> Any:

@@ -20,13 +20,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from masquerade.errors import ParameterError, PeerRefused, hint, shown
@@ -70,7 +64,8 @@ class Identity:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", party_of(self.certificate, "the certificate"))
-        if _public_bytes(_private_key(self.key, "the key")) != _certified_bytes(self.certificate):
+        certified = x509.load_pem_x509_certificate(self.certificate).public_key()
+        if _private_key(self.key, "the key").public_key() != certified:
             raise ParameterError(f"the key is not the one of {self.name}'s certificate")
 
     @property
@@ -260,15 +255,6 @@ def _private_key(key: bytes, place: str) -> ec.EllipticCurvePrivateKey:
     if not isinstance(loaded, ec.EllipticCurvePrivateKey) or not isinstance(loaded.curve, ec.SECP256R1):
         raise ParameterError(f"{place}: not an ECDSA key on P-256")
     return loaded
-
-
-def _public_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-
-
-def _certified_bytes(certificate: bytes) -> bytes:
-    public = x509.load_pem_x509_certificate(certificate).public_key()
-    return public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 def _pem(certificate: x509.Certificate) -> bytes:

@@ -195,41 +195,30 @@ def explain(
     peer: PartyAddress, diagnosis: Diagnosis, identity: Identity, trust: TrustStore, seconds: float | None = None
 ) -> PeerError:
     """Return the error for a diagnosis that is final or came after `seconds` of trying (None: a single attempt)."""
-    at = f"at {peer.address}"
     tried = f", tried for {seconds:g} s" if seconds is not None else ""
+    kind: type[PeerError] = PeerRefused
     match diagnosis.finding:
         case ProbeResult.NO_TLS:
-            return PeerRefused(
-                peer.name, f"{at} does not speak TLS; is another program at this address, or one without TLS?"
-            )
+            text = " does not speak TLS; is another program at this address, or one without TLS?"
         case ProbeResult.STRANGER:
-            return PeerRefused(
-                peer.name,
-                f"{at} shows a certificate that is not the one in our trust store; compare the fingerprints"
-                f" with its steward: shown {fingerprint(diagnosis.shown)},"
-                f" trusted {trust.fingerprint(peer.name)}",
+            text = (
+                " shows a certificate that is not the one in our trust store; compare the fingerprints with its"
+                f" steward: shown {fingerprint(diagnosis.shown)}, trusted {trust.fingerprint(peer.name)}"
             )
         case ProbeResult.OUT_OF_DATE:
-            return PeerRefused(
-                peer.name, f"{at} shows a certificate that {out_of_date(diagnosis.shown)}; it must be renewed"
-            )
+            text = f" shows a certificate that {out_of_date(diagnosis.shown)}; it must be renewed"
         case ProbeResult.REFUSES_US:
-            return PeerRefused(
-                peer.name,
-                f"{at} refuses our certificate; its trust store should have the one with the fingerprint"
-                f" {identity.fingerprint}, and its clock should be right",
+            text = (
+                " refuses our certificate; its trust store should have the one with the fingerprint"
+                f" {identity.fingerprint}, and its clock should be right"
             )
         case ProbeResult.NOBODY:
-            return PeerUnreachable(peer.name, f"{at}: nobody answers{tried}; is it running?")
+            kind, text = PeerUnreachable, f": nobody answers{tried}; is it running?"
         case ProbeResult.MUTE | ProbeResult.HANGS_UP:
             does = "says nothing" if diagnosis.finding is ProbeResult.MUTE else "breaks off"
-            return PeerUnreachable(
-                peer.name,
-                f"{at}: accepts the connection, then {does}{tried};"
-                " is it frozen, or is another program at this address?",
-            )
+            program = "is it frozen, or is another program at this address?"
+            kind, text = PeerUnreachable, f": accepts the connection, then {does}{tried}; {program}"
         case ProbeResult.FINE:
             within = f" within {seconds:g} s" if seconds is not None else ""
-            return PeerUnreachable(
-                peer.name, f"{at}: is there, but has not joined the session{within}; its log says why"
-            )
+            kind, text = PeerUnreachable, f": is there, but has not joined the session{within}; its log says why"
+    return kind(peer.name, f"at {peer.address}{text}")

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, TypeVar
 
 import msgspec
@@ -80,15 +82,8 @@ def encode(message: Message) -> bytes:
 def decode(data: bytes, kinds: Sequence[type[Message]]) -> Message:
     """Decode a message; ValueError, not quoting the content, when it is malformed or of none of these kinds."""
     try:
-        message: Message = msgpack_decoder(kinds[0] if len(kinds) == 1 else _union(kinds)).decode(data)
+        message: Message = msgpack_decoder(reduce(or_, kinds)).decode(data)
         return message
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         expected = " or ".join(kind_of(kind) for kind in kinds)
         raise ValueError(f"not a well-formed {expected} message ({type(error).__name__})") from None
-
-
-def _union(kinds: Sequence[type[Message]]) -> Any:
-    union: Any = kinds[0]
-    for kind in kinds[1:]:
-        union |= kind
-    return union

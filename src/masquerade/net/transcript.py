@@ -9,7 +9,6 @@ import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 import msgspec
@@ -78,9 +77,7 @@ class Transcript:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -226,7 +226,8 @@ def _verdict(reading: Reading, part: GroupRequirement, bind: bool) -> Verdict:
     if n_groups == 0:
         return Verdict(part, True, None, 0)
     figures, good = _judge(reading, part, labels, n_groups, coded)
-    value = _json_number(figures.min() if part.worst == "smallest" else figures.max())
+    worst = (figures.min() if part.worst == "smallest" else figures.max()).item()
+    value = worst if math.isfinite(worst) else None  # which JSON can hold
     if good.all():
         return Verdict(part, True, value, n_groups)
     row = int(np.argmin(good[labels]))
@@ -288,11 +289,6 @@ def _told_apart(label: str) -> object:
 def _quoted(cell: str) -> str:
     """A cell as it is; in quotes where its ends could not be seen otherwise."""
     return cell if cell and cell == cell.strip() else f'"{cell}"'
-
-
-def _json_number(value: Any) -> float | int | None:
-    number = value.item()
-    return number if np.isfinite(number) else None
 
 
 # --- boundary check -----------------------------------------------------------------------------------------
@@ -431,20 +427,19 @@ def _boundary(attribute: Attribute, labels: Sequence[str]) -> Boundary:
 
 def with_violations(verdicts: Sequence[Verdict], cells: Mapping[str, int], source: str) -> tuple[Verdict, ...]:
     """Return the verdicts, where a requirement that is about boundaries holds only without cells beyond them."""
-    return tuple(_judged_by_cells(verdict, cells, source) for verdict in verdicts)
 
+    def judged(verdict: Verdict) -> Verdict:
+        part = verdict.requirement
+        if not part.within_boundaries:
+            return verdict
+        beyond = {name: cells[name] for name in part.qid if cells.get(name)}
+        if not beyond:
+            return replace(verdict, violations=0)
+        listed = ", ".join(f"{plural(count, 'cell')} of {name}" for name, count in beyond.items())
+        text = verdict.violation or one_line(f"{source}: {part} does not hold: beyond their boundary are {listed}")
+        return replace(verdict, holds=False, violations=sum(beyond.values()), violation=text)
 
-def _judged_by_cells(verdict: Verdict, cells: Mapping[str, int], source: str) -> Verdict:
-    part = verdict.requirement
-    if not part.within_boundaries:
-        return verdict
-    beyond = {name: cells[name] for name in part.qid if cells.get(name)}
-    total = sum(beyond.values())
-    if not total:
-        return replace(verdict, violations=0)
-    listed = ", ".join(f"{plural(count, 'cell')} of {name}" for name, count in beyond.items())
-    text = verdict.violation or one_line(f"{source}: {part} does not hold: beyond their boundary are {listed}")
-    return replace(verdict, holds=False, violations=total, violation=text)
+    return tuple(map(judged, verdicts))
 
 
 # --- checking -----------------------------------------------------------------------------------------------
@@ -487,7 +482,13 @@ class ReleasedRows:
         self, requirement: Requirement, *, bind: bool = False, complete: Complete | None = None
     ) -> tuple[Verdict, ...]:
         """Return the verdicts on all rows; `bind` as for `verify`. `complete` adds what some models tell besides."""
-        judge = _Judge(self.name, bind, complete)
+
+        def judge(
+            table: Table, requirement: Requirement, times: Counts | None = None, whole: WholeTable | None = None
+        ) -> tuple[Verdict, ...]:
+            verdicts = verify(table, requirement, bind=bind, times=times, whole=whole)
+            return verdicts if complete is None else complete(table, verdicts, times, whole)
+
         if self._table is not None:
             return judge(self._table, requirement)
         assert self._counting is not None
@@ -498,7 +499,7 @@ class ReleasedRows:
         found: dict[int, tuple[Verdict, ...]] = {}
         for (columns, _), places in alike.items():
             own = [requirements[at] for at in places]
-            found |= zip(places, _judged_by_counts(self._counting, columns, own, judge), strict=True)
+            found |= zip(places, _judged_by_counts(self._counting, columns, own, self.name, judge), strict=True)
         return tuple(verdict for at in range(len(requirements)) for verdict in found[at])
 
     def violations(self, schema: Schema, names: Sequence[str]) -> Violations:
@@ -514,13 +515,6 @@ class ReleasedRows:
                 table, times = cells.table((attribute.name,), self.name, schema)
                 found = found.and_those(violations_alone(table, [attribute.name], times))
         return found
-
-
-def count_release(
-    engine: Engine, parts: Sequence[ReleasePart], requirement: Requirement, name: str, *, bind: bool = False
-) -> tuple[Verdict, ...]:
-    """Return the verdicts on all rows of a release in parts; `bind` as for `verify`."""
-    return ReleasedRows(name, (), (engine, parts)).verdicts(requirement, bind=bind)
 
 
 def count_groups(
@@ -545,39 +539,27 @@ def count_groups(
     return sizes, values
 
 
-@dataclass(frozen=True)
-class _Judge:
-    """Judges rows by a requirement."""
-
-    name: str
-    bind: bool
-    complete: Complete | None
-
-    def __call__(
-        self, table: Table, requirement: Requirement, times: Counts | None = None, whole: WholeTable | None = None
-    ) -> tuple[Verdict, ...]:
-        verdicts = verify(table, requirement, bind=self.bind, times=times, whole=whole)
-        return verdicts if self.complete is None else self.complete(table, verdicts, times, whole)
-
-
 def _judged_by_counts(
-    counting: _Counting, columns: tuple[str, ...], parts: Sequence[GroupRequirement], judge: _Judge
+    counting: _Counting,
+    columns: tuple[str, ...],
+    parts: Sequence[GroupRequirement],
+    name: str,
+    judge: Callable[..., tuple[Verdict, ...]],
 ) -> list[tuple[Verdict, ...]]:
     """Return the verdicts on requirements that look at the same columns and groups."""
     most = counting.most_rows(columns)
     rows, seen = counting.some_rows(columns, most)
     if rows.n_rows <= most:
-        table, times = rows.table(columns, judge.name)
+        table, times = rows.table(columns, name)
         return [judge(table, part, times) for part in parts]
     whole = counting.whole(parts)
     shares = math.ceil(rows.n_rows / seen / most)
     judged: list[list[tuple[Verdict, ...]]] = []
     for share in range(shares):
         rows = counting.rows(columns, _Share(tuple(parts[0].qid), share, shares, counting.secret))
-        table, times = rows.table(columns, judge.name)
-        of_share = [judge(table, part, times, whole) for part in parts]
-        judged.append([_located(verdicts, rows.firsts) for verdicts in of_share])
-    return [_put_together(verdicts) for verdicts in zip(*judged, strict=True)]
+        table, times = rows.table(columns, name)
+        judged.append([_located(judge(table, part, times, whole), rows.firsts) for part in parts])
+    return [tuple(map(_of_all, zip(*verdicts, strict=True))) for verdicts in zip(*judged, strict=True)]
 
 
 def _located(verdicts: Sequence[Verdict], firsts: Counts) -> tuple[Verdict, ...]:
@@ -587,12 +569,9 @@ def _located(verdicts: Sequence[Verdict], firsts: Counts) -> tuple[Verdict, ...]
     )
 
 
-def _put_together(several: Sequence[tuple[Verdict, ...]]) -> tuple[Verdict, ...]:
-    """Return one verdict on all groups, of those on each share of them; for each requirement."""
-    return tuple(_of_all([each for each in own if each.groups] or own[:1]) for own in zip(*several, strict=True))
-
-
-def _of_all(verdicts: Sequence[Verdict]) -> Verdict:
+def _of_all(of_shares: Sequence[Verdict]) -> Verdict:
+    """Return the verdict of a requirement on all groups, of those on each share of them."""
+    verdicts = [each for each in of_shares if each.groups] or of_shares[:1]
     first = min(verdicts, key=lambda each: (each.holds, each.row or 0))  # violating, and before all others
     values = [each.value for each in verdicts]
     told = [value for value in values if value is not None]  # None is infinite

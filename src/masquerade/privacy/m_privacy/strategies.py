@@ -148,7 +148,7 @@ def binary(group: ProviderGroup, m: int, most: int = _MOST_COALITIONS) -> MPriva
         upper = group.everybody ^ group.singles[removed]
         if not len(open_):
             break
-        if _any_within(breaching, upper):
+        if within(breaching, upper).any():
             continue
         checks += 1
         if not group.breached(upper)[0]:
@@ -248,10 +248,6 @@ def _all_of_whose_supers(group: ProviderGroup, breaching: Masks, size: int, most
     found, times = distinct_rows(smaller)
     needed: Masks = found[times == group.n - size + 1]
     return needed
-
-
-def _any_within(coalitions: Masks, upper: Masks) -> bool:
-    return bool(within(coalitions, upper).any())
 
 
 def _refuse_too_many(group: ProviderGroup, size: int, most: int | None = None) -> None:
