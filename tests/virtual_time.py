@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
@@ -37,12 +39,16 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._clock.now
 
 
-def run_in_virtual_time(test: Callable[[], Awaitable[Result]]) -> Result:
+def in_virtual_time(test: Callable[Given, Awaitable[Result]]) -> Callable[Given, Result]:
     """Run this in a loop of its own; what still waits after an hour of that loop's time hangs, which is a failure."""
 
-    async def bounded() -> Result:
-        async with asyncio.timeout(3600):
-            return await test()
+    @wraps(test)
+    def run(*given: Given.args, **named: Given.kwargs) -> Result:
+        async def bounded() -> Result:
+            async with asyncio.timeout(3600):
+                return await test(*given, **named)
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(bounded())
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            return runner.run(bounded())
+
+    return run

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from audit.logs import BANK, CONTRACT, SESSION, events, fill, judged, records
-from masquerade.audit import Anchor, AuditLog, verify
+from masquerade.audit import Anchor, AuditLog, last_records, verify
 from masquerade.audit.chained_file import MOST_LINE
 from masquerade.errors import DataError, ParameterError, PeerError, PeerUnreachable
 from masquerade.net import Channel, Message, Receive, Script, Send, read_transcript, run_script
@@ -210,3 +210,19 @@ def test_a_log_that_cannot_be_written_holds_the_message_back(tmp_path: Path) -> 
     assert "the audit log was removed while it is in use" in str(results["bank"])
     assert isinstance(results["loans"], PeerError)
     assert heard == []
+
+
+# --- the end of a log, for a page that shows it ---
+
+
+def test_the_tail_of_the_log_is_its_last_records(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    assert last_records(path) == []
+    with AuditLog(path, BANK, durable=False) as log:
+        for number in range(300):
+            log.append("thing", {"number": number, "text": "x" * 500})
+    tail = last_records(path, 7)
+    assert [each["fields"]["number"] for each in tail] == list(range(293, 300))
+    assert len(last_records(path, 1000)) == len(path.read_text().splitlines())
+    with pytest.raises(ParameterError):
+        last_records(path, 0)

@@ -23,6 +23,7 @@ from masquerade.data import (
     code,
     distinct,
     encode,
+    fingerprints,
     missing_rows,
     read_interval,
     texts,
@@ -414,3 +415,18 @@ def test_a_number_that_is_none_and_a_missing_cell_in_several_chunks() -> None:
     codes, values = distinct(column)
     assert codes.tolist() == [0, 1, 2, 2, 1, 3]
     assert len(values) == 4
+
+
+# --- fingerprints ---
+
+
+@given(st.lists(st.text(max_size=6), min_size=1, max_size=5), st.text(max_size=40))
+def test_a_text_has_the_same_fingerprint_beside_longer_ones(texts: list[str], other: str) -> None:
+    alone = fingerprints(pa.chunked_array([pa.array(texts)]), 7)
+    beside = fingerprints(pa.chunked_array([pa.array([*texts, other])]), 7)
+    assert beside[:-1].tolist() == alone.tolist()
+
+
+def test_different_texts_have_different_ones() -> None:
+    texts = pa.chunked_array([pa.array([f"{number}" for number in range(2000)])])
+    assert len(set(fingerprints(texts, 7).tolist())) == 2000

@@ -58,20 +58,6 @@ FRAMES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_frames_come_in(kind: str) -> None:
-    table = Table(FRAMES[kind]())
-    assert len(table) == 4
-    assert table.arrow.to_pydict() == PEOPLE
-    assert [attribute.kind for attribute in table.schema] == [
-        "continuous",
-        "categorical",
-        "continuous",
-        "date",
-        "categorical",
-    ]
-
-
-@pytest.mark.parametrize("kind", FRAMES)
 def test_frames_work_as_tables(kind: str) -> None:
     schema = Schema([Attribute("age", "continuous"), Attribute("job", taxonomy="flat"), Attribute("born", "date")])
     table = Table(FRAMES[kind](), schema).complete(["age", "job"])
@@ -92,8 +78,10 @@ def test_the_frame_stays_as_it_was(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_tables_go_out(kind: str) -> None:
+def test_frames_come_in_and_go_out(kind: str) -> None:
     table = Table(FRAMES[kind]())
+    kinds = [attribute.kind for attribute in table.schema]
+    assert kinds == ["continuous", "categorical", "continuous", "date", "categorical"]
     assert pl.DataFrame(table).with_columns(pl.col("job").cast(pl.String)).to_dict(as_series=False) == PEOPLE
     assert pa.table(table).to_pydict() == PEOPLE
     assert pa.RecordBatchReader.from_stream(table).read_all().to_pydict() == PEOPLE
@@ -143,8 +131,3 @@ def test_what_is_no_frame(frame: object) -> None:
 def test_frames_that_are_no_table(frame: object) -> None:
     with pytest.raises(DataError, match=rf"^the {type(frame).__name__} cannot become an Arrow table( \(.*\))?$"):
         Table(frame)
-
-
-def test_doubled_columns() -> None:
-    with pytest.raises(DataError, match="column a occurs more than once"):
-        Table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from examples import examples
 from masquerade.data import All, Compared, Condition, Not, Some, read_query_log
 from masquerade.data.query_log import UNKNOWN, LoggedQuery, parse_query_log
 from masquerade.errors import DataError, ParameterError
@@ -167,21 +164,3 @@ def test_files(tmp_path: Path) -> None:
 def test_a_dialect_has_quotation_marks_of_its_own() -> None:
     log = parse_query_log("SELECT `marital-status` FROM p", "q.sql", "mysql")
     assert [each.name for each in log.queries[0].features] == ["marital-status"]
-
-
-WORDS = st.sampled_from(
-    ["SELECT", "FROM", "WHERE", "age", "(", ")", ",", "'", '"', "x", "=", "<", "IN", ";", "\n", "*", "WITH", "AS", "3"]
-)
-
-
-@settings(max_examples=examples(150), deadline=None)
-@given(st.one_of(st.lists(WORDS, max_size=15).map(" ".join), st.text(max_size=60)))
-def test_any_text_is_a_log_or_a_line(text: str) -> None:
-    told = ("q.sql: ",)
-    with suppress(DataError):
-        try:
-            assert parse_query_log(text, "q.sql").queries
-        except DataError as error:
-            told = error.lines
-            raise
-    assert all(line.startswith("q.sql: ") for line in told)

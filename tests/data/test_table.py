@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
 from pathlib import Path
 
-import duckdb
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -22,32 +18,6 @@ from strategies import tables
 PEOPLE = pa.table({"age": ["30", "?", "41", None], "job": ["Baker", "Baker", " ", "Clerk"], "id": [1, 2, 3, 4]})
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pa.table,
-        pd.DataFrame,
-        pl.DataFrame,
-        lambda _: duckdb.sql("SELECT * FROM (VALUES (30, 'Baker'), (41, 'Clerk')) t(age, job)"),
-        lambda columns: Table(pa.table(columns)),
-    ],
-    ids=["pyarrow", "pandas", "polars", "duckdb", "Table"],
-)
-def test_any_frame_comes_in_and_goes_out(make: Callable[[dict[str, list[object]]], object]) -> None:
-    columns: dict[str, list[object]] = {"age": [30, 41], "job": ["Baker", "Clerk"]}
-    schema = Schema([Attribute("age", "continuous"), Attribute("job", taxonomy="flat")])
-    table = Table(make(columns), schema)
-    assert len(table) == 2
-    assert table.column("age").ranks.tolist() == [0, 1]
-    assert table.column("job").domain.label(0, 2) == "*"
-    assert pa.table(table).to_pydict() == columns
-
-
-def test_what_is_no_frame() -> None:
-    with pytest.raises(ParameterError, match="__arrow_c_stream__"):
-        Table({"age": [30]})
-
-
 def test_doubled_columns_are_refused() -> None:
     frame = pa.table([pa.array([1]), pa.array([2])], names=["age", "age"])
     with pytest.raises(DataError, match=r"^people\.csv: column age occurs more than once$"):
@@ -55,25 +25,10 @@ def test_doubled_columns_are_refused() -> None:
 
 
 def test_without_a_schema_types_tell_the_kind() -> None:
-    frame = pa.table(
-        {
-            "n": [1],
-            "x": [1.5],
-            "day": [datetime.date(2000, 1, 1)],
-            "at": [datetime.datetime(2000, 1, 1, 12)],
-            "word": ["a"],
-            "flag": [True],
-        }
-    )
-    kinds = {attribute.name: attribute.kind for attribute in infer_schema(frame)}
-    assert kinds == {
-        "n": "continuous",
-        "x": "continuous",
-        "day": "date",
-        "at": "date",
-        "word": "categorical",
-        "flag": "categorical",
-    }
+    noon = datetime.datetime(2000, 1, 1, 12)
+    frame = pa.table({"n": [1], "x": [1.5], "day": [noon.date()], "at": [noon], "word": ["a"], "flag": [True]})
+    kinds = [attribute.kind for attribute in infer_schema(frame)]
+    assert kinds == ["continuous", "continuous", "date", "date", "categorical", "categorical"]
     encoded = pa.table({"n": pa.chunked_array([[1, 2, 1]]).dictionary_encode()})
     assert infer_schema(encoded)["n"].kind == "continuous"
 
@@ -144,18 +99,14 @@ def test_columns_that_hold_no_values_are_refused_when_used(cells: list[object]) 
         table.complete(["odd"])
 
 
-def test_columns_and_codes_are_computed_once() -> None:
-    table = Table(pa.table({"n": [1, 2]}))
-    assert table.column("n") is table.column("n")
-    assert table.coded("n") is table.coded("n")
-
-
 def test_a_table_without_rows() -> None:
     empty = pa.table({"n": pa.array([], pa.int64()), "w": pa.array([], pa.string())})
     table = Table(empty, Schema([Attribute("n", "continuous"), Attribute("w", taxonomy="flat")]))
     assert table.complete(["n", "w"]) is table
     assert table.column("n").ranks.size == 0
     assert table.column("w").ranks.size == 0
+    assert table.column("n") is table.column("n")  # computed once
+    assert table.coded("n") is table.coded("n")
 
 
 class Compared(str):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
 
-from examples import examples
 from masquerade.net.channel import Cause, LeaveMessage
 from masquerade.net.stream_channel import CHUNK, MOST_FRAME, Arrived, FrameError, Inbound, Outbound, Sign
 
@@ -99,18 +97,3 @@ def test_nothing_may_follow_the_last_word() -> None:
     inbound.take(outbound.leave(LeaveMessage(Cause.DONE)))
     with pytest.raises(FrameError, match="after its last word"):
         inbound.take(outbound.pulse())
-
-
-@given(st.lists(st.binary(max_size=60), max_size=6), st.booleans())
-@example([b"M" + bytes(8) + b"\xff" * 8], False)
-@settings(max_examples=examples(200), deadline=None)
-def test_any_bytes_are_understood_or_refused(bodies: list[bytes], numbered: bool) -> None:
-    inbound, arrived = Inbound(1000), 0
-    for number, body in enumerate(bodies):
-        frame = body[:1] + number.to_bytes(8, "big") + body[1:] if numbered else body
-        try:
-            inbound.take(frame)
-        except FrameError:
-            break
-        arrived += 1
-    assert inbound.number in (arrived, arrived + 1)

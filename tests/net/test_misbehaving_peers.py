@@ -8,9 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from examples import examples
 from homes import home
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
 from masquerade.net import Channel, PartyAddress, Timings, listen, probe
@@ -115,36 +113,6 @@ def test_a_frame_that_is_too_long_to_be_read_at_all(me: str) -> None:
     error = asyncio.run(against(frames_then_wait(me, bytes(5 * 1024 * 1024)), heed))
     assert isinstance(error, PeerError)
     assert error.peer == me
-
-
-some_frames = st.lists(
-    st.one_of(
-        st.binary(max_size=40),
-        st.builds(
-            lambda kind, number, body: kind + number.to_bytes(8, "big") + body,
-            st.sampled_from([b"M", b"C", b"P", b"B", b"H"]),
-            st.integers(0, 3),
-            st.binary(max_size=20),
-        ),
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-@given(st.binary(max_size=60), some_frames, st.booleans())
-@settings(max_examples=examples(20), deadline=None)
-def test_random_greetings_and_frames(greeting: bytes, frames: list[bytes], polite: bool) -> None:
-    async def behave(stream: ClientStream) -> None:
-        await stream.write(HELLO["bank"] if polite else greeting)
-        for frame in frames:
-            await stream.write(frame)
-        while await stream.read() is not None:
-            pass
-
-    error = asyncio.run(against_dialler(behave, heed, Timings(silence=0.5, grace=0.05)))
-    assert isinstance(error, PeerError), error
-    assert error.peer == "bank"
 
 
 @pytest.mark.parametrize(
@@ -271,20 +239,6 @@ def test_a_peer_that_says_nothing_more() -> None:
     assert isinstance(error, PeerUnreachable)
     assert error.peer == "bank"
     assert "fell silent for 0.4 s" in str(error)
-
-
-def test_a_peer_that_does_not_read_does_not_block_for_ever() -> None:
-    async def talk(channels: dict[str, Channel]) -> None:
-        while True:
-            await channels["bank"].send(bytes(8 * CHUNK))
-
-    async def behave(stream: ClientStream) -> None:
-        await _greet(stream)
-        await asyncio.sleep(60)
-
-    error = asyncio.run(against_dialler(behave, talk, Timings(silence=0.4, grace=0.1)))
-    assert isinstance(error, PeerUnreachable)
-    assert "fell silent" in str(error)
 
 
 def test_a_peer_that_lives_and_does_not_read_does_not_block_for_ever() -> None:

@@ -7,15 +7,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from masquerade.errors import BadInput, DataError, PeerBrokeProtocol, PeerError
 from masquerade.net import Channel, Message, Move, Receive, Script, Send, Transcript, read_transcript, run_script
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import encode
-from masquerade.protocol.align.align import align
-from net.nodes import PEOPLE, SESSION, Party, session
+from net.nodes import PEOPLE, Party, session
 
 NAMES = tuple(PEOPLE)
 
@@ -60,20 +58,6 @@ def test_a_script_gives_what_it_gives_in_memory() -> None:
     scripts = {name: add_up(name, number) for number, name in enumerate(NAMES, 1)}
     again = {name: add_up(name, number) for number, name in enumerate(NAMES, 1)}
     assert run(scripts) == run_together(again) == dict.fromkeys(NAMES, 6)
-
-
-def test_aligning_three_parties_over_tls() -> None:
-    people = [
-        [f"{number:03}".encode() for number in range(start, start + 50)]
-        for start in (0, 20, 30)  # 30 to 49 are common
-    ]
-    scripts = {name: align(me, NAMES, people[me], SESSION) for me, name in enumerate(NAMES)}
-    results = run(scripts)
-    found = [[people[me][row] for row in results[name]] for me, name in enumerate(NAMES)]
-    assert found[0] == found[1] == found[2]
-    assert sorted(found[0]) == [b"%03d" % number for number in range(30, 50)]
-    in_memory = run_together({name: align(me, NAMES, people[me], SESSION) for me, name in enumerate(NAMES)})
-    assert np.array_equal(np.sort(in_memory["shop"]), np.sort(results["shop"]))
 
 
 def test_transcripts_of_both_ends_agree_with_each_other_and_with_the_bytes(tmp_path: Path) -> None:

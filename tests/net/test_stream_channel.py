@@ -13,7 +13,7 @@ from masquerade.net import Agreement, PartyAddress, Timings
 from masquerade.net.channel import Cause, LeaveMessage
 from masquerade.net.stream_channel import CHUNK, Inbound, Outbound, StreamChannel
 from net.streams import MemoryStream, stream_pair
-from virtual_time import run_in_virtual_time
+from virtual_time import in_virtual_time
 
 TIMINGS = Timings(silence=900, patience=900, grace=0.2)
 PEERS = ("loans", "shop")
@@ -25,94 +25,82 @@ def channel(stream: MemoryStream, timings: Timings = TIMINGS, most: int = 10 * C
     )
 
 
-def test_messages_both_ways_and_their_sizes() -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        a, b = channel(ours), channel(theirs)
-        large = bytes(3 * CHUNK)
-        await asyncio.gather(a.send(large), b.send(large), a.send(b"small"))
-        assert await b.receive() == large
-        assert await b.receive() == b"small"
-        assert await a.receive() == large
-        assert a.bytes_sent == b.bytes_received == len(large) + 5 + 4 * 9 + 2 * 8
-        assert (a.messages_sent, a.messages_received) == (b.messages_received, b.messages_sent) == (2, 1)
-        await asyncio.gather(a.close(), b.close())
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_messages_both_ways_and_their_sizes() -> None:
+    ours, theirs = stream_pair()
+    a, b = channel(ours), channel(theirs)
+    large = bytes(3 * CHUNK)
+    await asyncio.gather(a.send(large), b.send(large), a.send(b"small"))
+    assert await b.receive() == large
+    assert await b.receive() == b"small"
+    assert await a.receive() == large
+    assert a.bytes_sent == b.bytes_received == len(large) + 5 + 4 * 9 + 2 * 8
+    assert (a.messages_sent, a.messages_received) == (b.messages_received, b.messages_sent) == (2, 1)
+    await asyncio.gather(a.close(), b.close())
 
 
-def test_what_was_sent_before_leaving_is_still_heard() -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        a, b = channel(ours), channel(theirs)
-        await a.send(b"one")
-        await a.send(b"two")
-        await a.close()
-        assert [await b.receive(), await b.receive()] == [b"one", b"two"]
-        with pytest.raises(PeerError, match="party loans: has left the session, and we still waited for it"):
-            await b.receive()
-        with pytest.raises(PeerError, match="has left"):
-            await b.send(b"three")
-        await b.close()
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_what_was_sent_before_leaving_is_still_heard() -> None:
+    ours, theirs = stream_pair()
+    a, b = channel(ours), channel(theirs)
+    await a.send(b"one")
+    await a.send(b"two")
+    await a.close()
+    assert [await b.receive(), await b.receive()] == [b"one", b"two"]
+    with pytest.raises(PeerError, match="party loans: has left the session, and we still waited for it"):
+        await b.receive()
+    with pytest.raises(PeerError, match="has left"):
+        await b.send(b"three")
+    await b.close()
 
 
-def test_a_peer_that_vanishes_is_noticed_by_whoever_waits_or_not() -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        a = channel(ours)
-        waiting = asyncio.create_task(a.receive())
-        await asyncio.sleep(0)
-        theirs.break_off()
-        with pytest.raises(PeerUnreachable, match=r"party loans: at 10.0.0.1:7 vanished in the middle"):
-            await waiting
-        assert isinstance(await a.failure(), PeerUnreachable)
-        with pytest.raises(PeerUnreachable, match="vanished"):
-            await a.send(b"hello?")
-        await a.close()
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_a_peer_that_vanishes_is_noticed_by_whoever_waits_or_not() -> None:
+    ours, theirs = stream_pair()
+    a = channel(ours)
+    waiting = asyncio.create_task(a.receive())
+    await asyncio.sleep(0)
+    theirs.break_off()
+    with pytest.raises(PeerUnreachable, match=r"party loans: at 10.0.0.1:7 vanished in the middle"):
+        await waiting
+    assert isinstance(await a.failure(), PeerUnreachable)
+    with pytest.raises(PeerUnreachable, match="vanished"):
+        await a.send(b"hello?")
+    await a.close()
 
 
-def test_a_silent_peer_is_noticed_also_while_we_send() -> None:
-    async def test() -> None:
-        ours, _theirs = stream_pair()  # nobody is at the other end
-        a = channel(ours, Timings(silence=0.2))
-        with pytest.raises(PeerUnreachable, match=r"at 10.0.0.1:7 fell silent for 0.2 s"):  # noqa: PT012
-            while True:
-                await a.send(b"are you there?")
-                await asyncio.sleep(0.01)
-        await a.close()
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_a_silent_peer_is_noticed_also_while_we_send() -> None:
+    ours, _theirs = stream_pair()  # nobody is at the other end
+    a = channel(ours, Timings(silence=0.2))
+    with pytest.raises(PeerUnreachable, match=r"at 10.0.0.1:7 fell silent for 0.2 s"):  # noqa: PT012
+        while True:
+            await a.send(b"are you there?")
+            await asyncio.sleep(0.01)
+    await a.close()
 
 
-def test_a_peer_that_computes_for_long_is_not_silent() -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        quick = Timings(silence=0.3)
-        a, b = channel(ours, quick), channel(theirs, quick)
-        waiting = asyncio.create_task(a.receive())
-        await asyncio.sleep(1.2)  # four times the silence that is allowed: pulses keep it alive
-        assert not waiting.done()
-        await b.send(b"at last")
-        assert await waiting == b"at last"
-        assert a.bytes_received == 7 + 9 + 8  # pulses do not count
-        await asyncio.gather(a.close(), b.close())
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_a_peer_that_computes_for_long_is_not_silent() -> None:
+    ours, theirs = stream_pair()
+    quick = Timings(silence=0.3)
+    a, b = channel(ours, quick), channel(theirs, quick)
+    waiting = asyncio.create_task(a.receive())
+    await asyncio.sleep(1.2)  # four times the silence that is allowed: pulses keep it alive
+    assert not waiting.done()
+    await b.send(b"at last")
+    assert await waiting == b"at last"
+    assert a.bytes_received == 7 + 9 + 8  # pulses do not count
+    await asyncio.gather(a.close(), b.close())
 
 
-def test_patience_with_a_living_peer_ends() -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        a, b = channel(ours, Timings(patience=0.2)), channel(theirs)
-        with pytest.raises(PeerUnreachable, match=r"is alive, but has said nothing for 0.2 s"):
-            await a.receive()
-        await asyncio.gather(a.close(), b.close())
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_patience_with_a_living_peer_ends() -> None:
+    ours, theirs = stream_pair()
+    a, b = channel(ours, Timings(patience=0.2)), channel(theirs)
+    with pytest.raises(PeerUnreachable, match=r"is alive, but has said nothing for 0.2 s"):
+        await a.receive()
+    await asyncio.gather(a.close(), b.close())
 
 
 @pytest.mark.parametrize(
@@ -137,92 +125,80 @@ def test_patience_with_a_living_peer_ends() -> None:
         (LeaveMessage(Cause.UNREACHABLE, "\x1b[31mEve"), PeerRefused, "loans", r"blames us \(unreachable\)$"),
     ],
 )
-def test_a_last_word_names_the_party_at_fault(leave: LeaveMessage, kind: type, blamed: str, text: str) -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        a, b = channel(ours), channel(theirs)
-        waiting = asyncio.create_task(a.receive())
-        await b.close(leave)
-        with pytest.raises(kind, match=text) as caught:
-            await waiting
-        assert caught.value.peer == blamed
-        await a.close()
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_a_last_word_names_the_party_at_fault(leave: LeaveMessage, kind: type, blamed: str, text: str) -> None:
+    ours, theirs = stream_pair()
+    a, b = channel(ours), channel(theirs)
+    waiting = asyncio.create_task(a.receive())
+    await b.close(leave)
+    with pytest.raises(kind, match=text) as caught:
+        await waiting
+    assert caught.value.peer == blamed
+    await a.close()
 
 
-def test_a_calm_last_word_lets_the_others_go_on() -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        a, b = channel(ours), channel(theirs)
-        await b.send(b"the answer")
-        await b.close(LeaveMessage(Cause.ANSWER_IS_NO))
-        watching = asyncio.create_task(a.failure())
-        await asyncio.sleep(0.05)
-        assert not watching.done()
-        assert await a.receive() == b"the answer"
-        with pytest.raises(PeerError, match="on its side the answer is no"):
-            await a.receive()
-        watching.cancel()
-        await a.close()
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_a_calm_last_word_lets_the_others_go_on() -> None:
+    ours, theirs = stream_pair()
+    a, b = channel(ours), channel(theirs)
+    await b.send(b"the answer")
+    await b.close(LeaveMessage(Cause.ANSWER_IS_NO))
+    watching = asyncio.create_task(a.failure())
+    await asyncio.sleep(0.05)
+    assert not watching.done()
+    assert await a.receive() == b"the answer"
+    with pytest.raises(PeerError, match="on its side the answer is no"):
+        await a.receive()
+    watching.cancel()
+    await a.close()
 
 
-def test_a_last_word_gets_through_in_the_middle_of_a_message() -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        a, b = channel(ours), channel(theirs)
-        sending = asyncio.create_task(a.send(bytes(8 * CHUNK)))
-        await asyncio.sleep(0)
-        await a.close(LeaveMessage(Cause.BAD_INPUT))
-        with pytest.raises(PeerError, match="its own input is wrong"):
-            await b.receive()
-        await asyncio.gather(sending, return_exceptions=True)
-        await b.close()
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_a_last_word_gets_through_in_the_middle_of_a_message() -> None:
+    ours, theirs = stream_pair()
+    a, b = channel(ours), channel(theirs)
+    sending = asyncio.create_task(a.send(bytes(8 * CHUNK)))
+    await asyncio.sleep(0)
+    await a.close(LeaveMessage(Cause.BAD_INPUT))
+    with pytest.raises(PeerError, match="its own input is wrong"):
+        await b.receive()
+    await asyncio.gather(sending, return_exceptions=True)
+    await b.close()
 
 
-def test_a_flood_of_messages_that_nobody_waits_for_is_refused() -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        a, b = channel(ours, most=1000), channel(theirs)
-        for _ in range(9):
-            await b.send(bytes(200))
-        error = await a.failure()
-        assert isinstance(error, PeerBrokeProtocol)
-        assert "sent more than 1000 bytes that nobody waits for" in str(error)
-        assert sum(map(len, a._inbox)) <= 1000
-        await asyncio.gather(a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans")), b.close())
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_a_flood_of_messages_that_nobody_waits_for_is_refused() -> None:
+    ours, theirs = stream_pair()
+    a, b = channel(ours, most=1000), channel(theirs)
+    for _ in range(9):
+        await b.send(bytes(200))
+    error = await a.failure()
+    assert isinstance(error, PeerBrokeProtocol)
+    assert "sent more than 1000 bytes that nobody waits for" in str(error)
+    assert sum(map(len, a._inbox)) <= 1000
+    await asyncio.gather(a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans")), b.close())
 
 
-def test_answering_a_last_word_that_was_not_said_breaks_the_protocol() -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        a = channel(ours)
-        await theirs.write(Outbound().heard())
-        with pytest.raises(PeerBrokeProtocol, match="answered a last word"):
-            await a.receive()
-        await a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans"))
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_answering_a_last_word_that_was_not_said_breaks_the_protocol() -> None:
+    ours, theirs = stream_pair()
+    a = channel(ours)
+    await theirs.write(Outbound().heard())
+    with pytest.raises(PeerBrokeProtocol, match="answered a last word"):
+        await a.receive()
+    await a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans"))
 
 
-def test_a_peer_that_broke_the_protocol_is_told_so() -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        a = channel(ours)
-        await theirs.write(b"garbage")
-        error = await a.failure()
-        assert isinstance(error, PeerBrokeProtocol)
-        await a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans"))
-        inbound = Inbound(0)
-        assert inbound.take(await theirs.read() or b"") == LeaveMessage(Cause.BROKE_PROTOCOL, "loans")
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_a_peer_that_broke_the_protocol_is_told_so() -> None:
+    ours, theirs = stream_pair()
+    a = channel(ours)
+    await theirs.write(b"garbage")
+    error = await a.failure()
+    assert isinstance(error, PeerBrokeProtocol)
+    await a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans"))
+    inbound = Inbound(0)
+    assert inbound.take(await theirs.read() or b"") == LeaveMessage(Cause.BROKE_PROTOCOL, "loans")
 
 
 frames = st.one_of(
@@ -235,17 +211,15 @@ frames = st.one_of(
 
 @given(st.lists(frames, max_size=6))
 @settings(max_examples=examples(150), deadline=None)
-def test_random_frames_end_the_session_and_nothing_worse(sent: list[bytes]) -> None:
-    async def test() -> None:
-        ours, theirs = stream_pair()
-        a = channel(ours, most=1000)
-        for frame in sent:
-            await theirs.write(frame)
-        await theirs.end()
-        with pytest.raises(PeerError) as caught:  # noqa: PT012 # it may first hear well-formed messages
-            while True:
-                await a.receive()
-        assert caught.value.peer == "loans"
-        await a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans"))
-
-    run_in_virtual_time(test)
+@in_virtual_time
+async def test_random_frames_end_the_session_and_nothing_worse(sent: list[bytes]) -> None:
+    ours, theirs = stream_pair()
+    a = channel(ours, most=1000)
+    for frame in sent:
+        await theirs.write(frame)
+    await theirs.end()
+    with pytest.raises(PeerError) as caught:  # noqa: PT012 # it may first hear well-formed messages
+        while True:
+            await a.receive()
+    assert caught.value.peer == "loans"
+    await a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans"))

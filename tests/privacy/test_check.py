@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -159,29 +158,6 @@ def test_insist() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        FRAME,
-        FRAME.to_pandas(),
-        FRAME.to_pandas().astype("category"),
-        pl.from_arrow(FRAME),
-        pl.from_arrow(FRAME).with_columns(pl.all().cast(pl.Categorical)),  # type: ignore[union-attr]
-        pa.concat_tables([FRAME.slice(0, 2), FRAME.slice(2)]),
-        Table(FRAME),
-    ],
-    ids=["arrow", "pandas", "pandas categories", "polars", "polars categories", "chunks", "Table"],
-)
-def test_any_frame(frame: Any) -> None:
-    k, entropy, close = verify(
-        frame,
-        KAnonymity(["age", "job"], 2) & EntropyLDiversity(["age"], 1.5, "disease") & TCloseness("job", 0.2, "disease"),
-    )
-    assert (k.holds, k.value, k.group) == (False, 1, {"age": "[17, 20)", "job": "Manager"})
-    assert (entropy.holds, entropy.value) == (True, pytest.approx(3 / 4 ** (1 / 3)))
-    assert (close.holds, close.value, close.group) == (False, 0.5, {"job": "Manager"})
-
-
 def test_the_input_is_untouched() -> None:
     frame = FRAME.to_pandas()
     before = frame.copy(deep=True)
@@ -278,11 +254,6 @@ def test_missing_columns_are_named_all_at_once() -> None:
 def test_cells_that_cannot_be_compared(cells: pa.Array) -> None:
     with pytest.raises(DataError, match="column q"):
         verify(pa.table({"q": cells}), KAnonymity("q", 2))
-
-
-def test_no_frame() -> None:
-    with pytest.raises(ParameterError, match="__arrow_c_stream__"):
-        verify([1, 2], KAnonymity("q", 2))
 
 
 def test_unknown_listed_values() -> None:

@@ -25,133 +25,79 @@ from masquerade.privacy import (
 )
 from privacy.definitions import EXAMPLES, QID
 
-WHOLE = "must be a whole number of at least 1"
-UNIT = "must be a number above 0 and at most 1"
-WRONG = [
-    (lambda: KAnonymity(QID, 0), f"The k parameter of KAnonymity {WHOLE}. Got 0 instead."),
-    (lambda: KAnonymity(QID, True), f"The k parameter of KAnonymity {WHOLE}. Got True instead."),
-    (lambda: KAnonymity(QID, np.bool_(True)), f"The k parameter of KAnonymity {WHOLE}. Got True instead."),
-    (lambda: KAnonymity(QID, 2.0), f"The k parameter of KAnonymity {WHOLE}. Got 2.0 instead."),
-    (lambda: KAnonymity(QID, "2"), f"The k parameter of KAnonymity {WHOLE}. Got '2' instead."),
-    (lambda: KAnonymity(QID, np.int64(-3)), f"The k parameter of KAnonymity {WHOLE}. Got -3 instead."),
-    (
-        lambda: KAnonymity(QID, 2**53),
-        "The k parameter of KAnonymity must be a whole number of at most 9007199254740991. "
-        "Got 9007199254740992 instead.",
-    ),
-    (
-        lambda: LDiversity(QID, 10**5000, "d"),
-        "The l parameter of LDiversity must be a whole number of at most 9007199254740991. "
-        "Got a number of very many digits instead.",
-    ),
-    (
-        lambda: KAnonymity([], 2),
-        "The qid parameter of KAnonymity must be a list of one or more attribute names. Got [] instead.",
-    ),
-    (
-        lambda: KAnonymity(5, 2),
-        "The qid parameter of KAnonymity must be a list of one or more attribute names. Got 5 instead.",
-    ),
-    (
-        lambda: KAnonymity(["age", ""], 2),
-        "The qid parameter of KAnonymity must be a list of one or more attribute names. Got ['age', ''] instead.",
-    ),
-    (
-        lambda: KAnonymity(["age", "age"], 2),
-        "The qid parameter of KAnonymity must be a list of different attribute names. Got ['age', 'age'] instead.",
-    ),
-    (lambda: LDiversity(QID, 1.5, "d"), f"The l parameter of LDiversity {WHOLE}. Got 1.5 instead."),
-    (
-        lambda: LDiversity(QID, 2, "job"),
-        "The sensitive parameter of LDiversity must be an attribute outside the qid age, job. Got 'job' instead.",
-    ),
-    (
-        lambda: LDiversity(QID, 2, None),
-        "The sensitive parameter of LDiversity must be the name of an attribute. Got None instead.",
-    ),
-    (
-        lambda: EntropyLDiversity(QID, 0.9, "d"),
-        "The l parameter of EntropyLDiversity must be a finite number of at least 1. Got 0.9 instead.",
-    ),
-    (
-        lambda: EntropyLDiversity(QID, False, "d"),
-        "The l parameter of EntropyLDiversity must be a finite number of at least 1. Got False instead.",
-    ),
-    (
-        lambda: RecursiveLDiversity(QID, 0, 2, "d"),
-        "The c parameter of RecursiveLDiversity must be a finite number above 0. Got 0 instead.",
-    ),
-    (
-        lambda: RecursiveLDiversity(QID, math.inf, 2, "d"),
-        "The c parameter of RecursiveLDiversity must be a finite number above 0. Got inf instead.",
-    ),
-    (lambda: RecursiveLDiversity(QID, 2, 0, "d"), f"The l parameter of RecursiveLDiversity {WHOLE}. Got 0 instead."),
-    (
-        lambda: TCloseness(QID, 1.5, "d"),
-        "The t parameter of TCloseness must be a number of at least 0 and at most 1. Got 1.5 instead.",
-    ),
-    (
-        lambda: TCloseness(QID, math.nan, "d"),
-        "The t parameter of TCloseness must be a number of at least 0 and at most 1. Got nan instead.",
-    ),
+WHOLE, UNIT = "a whole number of at least 1", "a number above 0 and at most 1"
+MOST = "a whole number of at most 9007199254740991"
+NAMES, SENSITIVE = "a list of one or more attribute names", "the name of an attribute"
+SHARE, ABOVE = "a number of at least 0 and at most 1", "a finite number above 0"
+LISTED = "a list of one or more different values"
+TREE = ["a;any", "b;any"]
+TWO_ROOTS = 'a taxonomy (taxonomy: two roots: "any" (line 1) and "some" (line 2); all paths must end in one root)'
+WRONG: list[tuple[Callable[[], object], str, str, str]] = [
+    (lambda: KAnonymity(QID, 0), "k", WHOLE, "0"),
+    (lambda: KAnonymity(QID, True), "k", WHOLE, "True"),
+    (lambda: KAnonymity(QID, np.bool_(True)), "k", WHOLE, "True"),
+    (lambda: KAnonymity(QID, 2.0), "k", WHOLE, "2.0"),
+    (lambda: KAnonymity(QID, "2"), "k", WHOLE, "'2'"),
+    (lambda: KAnonymity(QID, np.int64(-3)), "k", WHOLE, "-3"),
+    (lambda: KAnonymity(QID, 2**53), "k", MOST, "9007199254740992"),
+    (lambda: LDiversity(QID, 10**5000, "d"), "l", MOST, "a number of very many digits"),
+    (lambda: KAnonymity([], 2), "qid", NAMES, "[]"),
+    (lambda: KAnonymity(5, 2), "qid", NAMES, "5"),
+    (lambda: KAnonymity(["age", ""], 2), "qid", NAMES, "['age', '']"),
+    (lambda: KAnonymity(["age", "age"], 2), "qid", "a list of different attribute names", "['age', 'age']"),
+    (lambda: LDiversity(QID, 1.5, "d"), "l", WHOLE, "1.5"),
+    (lambda: LDiversity(QID, 2, "job"), "sensitive", "an attribute outside the qid age, job", "'job'"),
+    (lambda: LDiversity(QID, 2, None), "sensitive", SENSITIVE, "None"),
+    (lambda: EntropyLDiversity(QID, 0.9, "d"), "l", "a finite number of at least 1", "0.9"),
+    (lambda: EntropyLDiversity(QID, False, "d"), "l", "a finite number of at least 1", "False"),
+    (lambda: RecursiveLDiversity(QID, 0, 2, "d"), "c", ABOVE, "0"),
+    (lambda: RecursiveLDiversity(QID, math.inf, 2, "d"), "c", ABOVE, "inf"),
+    (lambda: RecursiveLDiversity(QID, 2, 0, "d"), "l", WHOLE, "0"),
+    (lambda: TCloseness(QID, 1.5, "d"), "t", SHARE, "1.5"),
+    (lambda: TCloseness(QID, math.nan, "d"), "t", SHARE, "nan"),
     (
         lambda: TCloseness(QID, 0.1, "d", "euclidean"),
-        'The distance parameter of TCloseness must be one of "equal", "ordered", "hierarchical". '
-        "Got 'euclidean' instead.",
+        *("distance", 'one of "equal", "ordered", "hierarchical"', "'euclidean'"),
     ),
     (
         lambda: TCloseness(QID, 0.1, "d", "hierarchical"),
-        'The taxonomy parameter of TCloseness must be a taxonomy of d for distance = "hierarchical". Got None instead.',
+        *("taxonomy", 'a taxonomy of d for distance = "hierarchical"', "None"),
     ),
     (
-        lambda: TCloseness(QID, 0.1, "d", taxonomy=["a;any", "b;any"]),
-        "The distance parameter of TCloseness must be \"hierarchical\" where a taxonomy is given. Got 'equal' instead.",
+        lambda: TCloseness(QID, 0.1, "d", taxonomy=TREE),
+        *("distance", '"hierarchical" where a taxonomy is given', "'equal'"),
     ),
     (
-        lambda: TCloseness(QID, 0.1, ["d", "e"], "hierarchical", ["a;any", "b;any"]),
-        'The distance parameter of TCloseness must be "equal" for several sensitive attributes. '
-        "Got 'hierarchical' instead.",
+        lambda: TCloseness(QID, 0.1, ["d", "e"], "hierarchical", TREE),
+        *("distance", '"equal" for several sensitive attributes', "'hierarchical'"),
     ),
     (
         lambda: TCloseness(QID, 0.1, "d", "hierarchical", ["a;any", "b;some"]),
-        'The taxonomy parameter of TCloseness must be a taxonomy (taxonomy: two roots: "any" (line 1) and '
-        "\"some\" (line 2); all paths must end in one root). Got ['a;any', 'b;some'] instead.",
+        *("taxonomy", TWO_ROOTS, "['a;any', 'b;some']"),
     ),
     (
         lambda: TCloseness(QID, 0.1, "d", "hierarchical", "disease.csv"),
-        'The taxonomy parameter of TCloseness must be a taxonomy: a list of rows "leaf;parent;…;root". '
-        "Got 'disease.csv' instead.",
+        *("taxonomy", 'a taxonomy: a list of rows "leaf;parent;…;root"', "'disease.csv'"),
     ),
-    (lambda: AlphaKAnonymity(QID, 0, 2, "d"), f"The alpha parameter of AlphaKAnonymity {UNIT}. Got 0 instead."),
-    (lambda: AlphaKAnonymity(QID, 0.5, 0, "d"), f"The k parameter of AlphaKAnonymity {WHOLE}. Got 0 instead."),
-    (
-        lambda: AlphaKAnonymity(QID, 0.5, 2, "d", []),
-        "The values parameter of AlphaKAnonymity must be a list of one or more different values. Got [] instead.",
-    ),
-    (
-        lambda: AlphaKAnonymity(QID, 0.5, 2, "d", ["x", " x"]),
-        "The values parameter of AlphaKAnonymity must be a list of one or more different values. "
-        "Got ['x', ' x'] instead.",
-    ),
-    (
-        lambda: ConfidenceBounding(QID, 1.01, "d"),
-        f"The confidence parameter of ConfidenceBounding {UNIT}. Got 1.01 instead.",
-    ),
-    (
-        lambda: ConfidenceBounding(QID, 0.5, "d", [None]),
-        "The values parameter of ConfidenceBounding must be a list of one or more different values. "
-        "Got [None] instead.",
-    ),
-    (lambda: PSensitiveKAnonymity(QID, 0, 2, "d"), f"The p parameter of PSensitiveKAnonymity {WHOLE}. Got 0 instead."),
-    (lambda: PSensitiveKAnonymity(QID, 2, 0, "d"), f"The k parameter of PSensitiveKAnonymity {WHOLE}. Got 0 instead."),
+    (lambda: AlphaKAnonymity(QID, 0, 2, "d"), "alpha", UNIT, "0"),
+    (lambda: AlphaKAnonymity(QID, 0.5, 0, "d"), "k", WHOLE, "0"),
+    (lambda: AlphaKAnonymity(QID, 0.5, 2, "d", []), "values", LISTED, "[]"),
+    (lambda: AlphaKAnonymity(QID, 0.5, 2, "d", ["x", " x"]), "values", LISTED, "['x', ' x']"),
+    (lambda: ConfidenceBounding(QID, 1.01, "d"), "confidence", UNIT, "1.01"),
+    (lambda: ConfidenceBounding(QID, 0.5, "d", [None]), "values", LISTED, "[None]"),
+    (lambda: PSensitiveKAnonymity(QID, 0, 2, "d"), "p", WHOLE, "0"),
+    (lambda: PSensitiveKAnonymity(QID, 2, 0, "d"), "k", WHOLE, "0"),
 ]
 
 
-@pytest.mark.parametrize(("make", "sentence"), WRONG, ids=[sentence for _, sentence in WRONG])
-def test_wrong_parameters(make: Callable[[], object], sentence: str) -> None:
+@pytest.mark.parametrize(("make", "name", "allowed", "found"), WRONG)
+def test_wrong_parameters(make: Callable[[], object], name: str, allowed: str, found: str) -> None:
     with pytest.raises(ParameterError) as caught:
         make()
-    assert caught.value.lines == (sentence,)
+    (problem,) = caught.value.problems
+    assert (problem.parameter, problem.allowed, problem.found) == (name, allowed, found)
+    owner = next(each for each in make.__code__.co_names if each[0].isupper() and each != "QID")
+    assert str(problem) == f"The {name} parameter of {owner} must be {allowed}. Got {found} instead."
 
 
 def test_numpy_numbers_become_plain() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from masquerade.errors import ParameterError, one_line
+from masquerade.errors import ParameterError
 from masquerade.privacy import Conjunction, KAnonymity, LDiversity, TCloseness, verify, without_redundant
 
 A = KAnonymity(["a", "b"], 2)
@@ -80,8 +80,3 @@ def test_the_order_of_those_that_stay_is_kept() -> None:
 def test_different_models_and_sensitive_attributes_do_not_cover() -> None:
     parts = (LDiversity(["a", "b"], 3, "d"), LDiversity(["a"], 2, "e"), KAnonymity(["a"], 1))
     assert without_redundant(parts) == parts
-
-
-def test_one_line() -> None:
-    assert one_line("Zürich, 東京 (€) \\ plain") == "Zürich, 東京 (€) \\ plain"
-    assert one_line("a\nb\r\tc\x1b[31m\x85\u2028") == "a\\nb\\r\\tc\\x1b[31m\\x85\\u2028"
