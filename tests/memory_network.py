@@ -19,9 +19,9 @@ from typing import Any, Self
 
 from masquerade.errors import ParameterError, PeerRefused, PeerUnreachable
 from masquerade.net import Identity, PartyAddress, ProbeResult, TrustStore, listen
+from masquerade.net.connect import Transport
 from masquerade.net.probing import Diagnosis
-from masquerade.net.stream_channel import StreamBroke
-from masquerade.net.transport import Handler, Transport
+from masquerade.net.stream_channel import Handler, StreamBroke
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.wire import peers as mutual_tls
 from masquerade.service.wire.control import ControlLink, ControlNotes

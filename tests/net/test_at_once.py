@@ -12,7 +12,7 @@ import pytest
 from homes import home
 from masquerade.errors import DataError
 from masquerade.net import Channel, Identity, PartyAddress, Timings, listen
-from masquerade.net.connect import Gathering, Hello, HelloRefused, Reason, connect, decode, encode
+from masquerade.net.connect import Gathering, Hello, HelloRefused, Reason, decode, encode
 from masquerade.net.stream_channel import StreamBroke, StreamChannel
 from masquerade.net.tls_stream import ClientStream, ServerStream, TlsServer, serve
 from net.nodes import AGREED, PEOPLE, TRUST, Party, session
@@ -141,7 +141,7 @@ def test_a_peer_that_we_are_just_greeting_hears_who_failed(monkeypatch: pytest.M
     async def hear_bank(channels: dict[str, Channel]) -> bytes:
         return await channels["bank"].receive()
 
-    monkeypatch.setattr(home(connect), "ClientStream", SlowToShop)
+    monkeypatch.setattr(home(Gathering), "ClientStream", SlowToShop)
     parties = Party("bank", hear_bank), Party("loans", stumble), Party("shop", hear_bank)
     results = asyncio.run(session(*parties))
     assert [results[me].peer for me in ("bank", "shop")] == ["loans", "loans"]

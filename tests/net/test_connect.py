@@ -26,7 +26,7 @@ from masquerade.net import (
     self_signed,
     tls_stream,
 )
-from masquerade.net.connect import Gathering, connect
+from masquerade.net.connect import Gathering
 from masquerade.net.identity import issue
 from net.nodes import AGREED, AUTHORITY, PEOPLE, QUICK, SESSION, TRUST, Party, expired, idle, session, wait_for_all
 
@@ -147,7 +147,7 @@ def test_a_node_may_come_late() -> None:
         async def late(other: str) -> str:
             await asyncio.sleep(0.7)
             peers = [PartyAddress("bank", other)]
-            async with connect(PEOPLE["loans"], TRUST, address, peers, AGREED, QUICK) as channels:
+            async with listen(PEOPLE["loans"], TRUST, address) as node, node.connect(peers, AGREED, QUICK) as channels:
                 return await idle(channels)
 
         async with listen(PEOPLE["bank"], TRUST) as listener:
@@ -343,7 +343,7 @@ def test_addresses_are_checked(address: str) -> None:
 
 async def _alone(me: str, peer: PartyAddress, patience: float = 0.5) -> None:
     timings = Timings(connect=patience)
-    async with connect(PEOPLE[me], TRUST, "127.0.0.1:0", [peer], AGREED, timings):
+    async with listen(PEOPLE[me], TRUST) as listener, listener.connect([peer], AGREED, timings):
         pytest.fail("nobody is there")
 
 

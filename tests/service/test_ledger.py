@@ -148,7 +148,7 @@ def test_a_record_that_is_no_release(path: Path) -> None:
     ):
         write(path, RECORDS[0])
         with ChainedFile(path, "ledger") as file:
-            file.append((event, fields))
+            file.add((event, fields))
         assert re.search(rf"line 2: not a ledger's record: .*{told}", problem(path))
         path.unlink()
         path.with_suffix(".head").unlink()

@@ -304,13 +304,13 @@ class ChainedFile:
             self.close()
             raise
 
-    def last(self) -> Anchor:
+    def anchor(self) -> Anchor:
         """Return the last record's anchor, including records by other processes."""
         with self._locked():
             self._catch_up()
             return self._last
 
-    def append(self, *events: Event) -> Anchor:
+    def add(self, *events: Event) -> Anchor:
         """Write these events, one record each; return the anchor of the last one."""
         with self._locked():
             self._catch_up()

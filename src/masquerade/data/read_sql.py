@@ -303,35 +303,31 @@ _PARTITION = ("data", "partition")
 class QueryPart:
     """The rows of a query's result with keys from `lo` to `hi`. Its text shows no password."""
 
-    url: str
-    query: str
-    base: str
-    key: str
+    whole: PartitionedQuery
     lo: Any
     hi: Any
     first_row: int
     rows: int
-    types: tuple[tuple[str, pa.DataType], ...]  # of the columns, where they are known
 
     def __repr__(self) -> str:
         return f"QueryPart({self.rows} rows)"
 
     def read(self, columns: Sequence[str], coded: Container[str] = ()) -> pa.Table:
         """Read these columns; text columns in `coded` are dictionary-encoded."""
-        key = _quoted(self.key)
+        whole, key = self.whole, _quoted(self.whole.key)
         selected = ", ".join(_quoted(name) for name in columns) or key
         condition = f"{key} >= {_literal(self.lo)} AND {key} <= {_literal(self.hi)}"
-        text = f"SELECT {selected} FROM {_result(self.query)} WHERE {condition} ORDER BY {key}"  # noqa: S608 # see _result
-        table = read_sql(self.url, text, Path(self.base), columns=columns, coded=coded).table
+        text = f"SELECT {selected} FROM {_result(whole.query)} WHERE {condition} ORDER BY {key}"  # noqa: S608 # see _result
+        table = read_sql(whole.url, text, Path(whole.base), columns=columns, coded=coded).table
         if table.num_rows != self.rows:
             raise DataError.about(
-                hide_password(self.url), "rows came or went while the query's result was in use; run the job again"
+                whole.name, "rows came or went while the query's result was in use; run the job again"
             )
         return pa.table({name: self._typed(name, table.column(name)) for name in columns})
 
     def _typed(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return a column in the type that it has in all parts: SQLite types cells, not columns."""
-        wanted = dict(self.types).get(name)
+        wanted = dict(self.whole.types).get(name)
         found = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if wanted is None or found == wanted or (is_text(found) and is_text(wanted)):
             return column
@@ -340,11 +336,11 @@ class QueryPart:
             return plain.cast(wanted)
         except pa.ArrowException:
             text = f"holds cells of type {wanted} and of type {found}; cast it in the query, as in CAST(x AS text)"
-            raise DataError(Problem(text, source=hide_password(self.url), column=name)) from None
+            raise DataError(Problem(text, source=self.whole.name, column=name)) from None
 
     def origin(self, missing_values: Sequence[str]) -> Origin:
         """Return how errors name its rows: by their place in the result, in the order of the key."""
-        return Origin(hide_password(self.url), missing_values=tuple(missing_values), first_row=self.first_row)
+        return Origin(self.whole.name, missing_values=tuple(missing_values), first_row=self.first_row)
 
 
 @dataclass(frozen=True, repr=False)
@@ -356,7 +352,7 @@ class PartitionedQuery:
     base: str
     key: str
     columns: tuple[str, ...]
-    types: tuple[tuple[str, pa.DataType], ...]
+    types: tuple[tuple[str, pa.DataType], ...]  # of the columns, where they are known
     rows: int
 
     @property
@@ -392,17 +388,7 @@ class PartitionedQuery:
             )
         ends = np.cumsum([each["n"] for each in found]).tolist()
         return [
-            QueryPart(
-                self.url,
-                self.query,
-                self.base,
-                self.key,
-                each["lo"],
-                each["hi"],
-                end - each["n"],
-                each["n"],
-                self.types,
-            )
+            QueryPart(self, each["lo"], each["hi"], end - each["n"], each["n"])
             for each, end in zip(found, ends, strict=True)
         ]
 

@@ -7,6 +7,8 @@ from .chunks import (
     Here as Here,
     Kernel as Kernel,
     SparseCounts as SparseCounts,
+    counted_keys as counted_keys,
+    counted_shares as counted_shares,
     read_size as read_size,
     size_text as size_text,
     summed as summed,
@@ -31,4 +33,3 @@ from .counts import (
     which_occur as which_occur,
 )
 from .local import LocalEngine as LocalEngine
-from .shares import counted_keys as counted_keys, counted_shares as counted_shares

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -24,9 +25,8 @@ from masquerade.forms import msgpack_decoder
 from masquerade.net.channel import Agreement, Channel, LeaveMessage, PartyAddress, Timings, blame, leave_message
 from masquerade.net.identity import Identity, TrustStore, out_of_date
 from masquerade.net.probing import Diagnosis, ProbeResult, explain, probe
-from masquerade.net.stream_channel import FrameStream, StreamBroke, StreamChannel
+from masquerade.net.stream_channel import AcceptedStream, FrameStream, Handler, Server, StreamBroke, StreamChannel
 from masquerade.net.tls_stream import ClientStream, serve
-from masquerade.net.transport import AcceptedStream, Transport
 
 # --- handshake ----------------------------------------------------------------------------------------------
 # The handshake on a new stream: each node's name, protocol version and contract.
@@ -134,6 +134,18 @@ LOOK_EVERY = 0.3
 """How often a node that waits to be dialled looks at who does not come."""
 GREETING = 5.0
 """Seconds for the hello of a node that dialled us: whoever says nothing must not keep a place that others need."""
+
+
+@dataclass(frozen=True)
+class Transport:
+    """Dial a peer; probe why it cannot be dialled; serve at an address and return the actual port (or OSError).
+
+    TLS in production, memory in single-process tests.
+    """
+
+    dial: Callable[[PartyAddress, Identity, TrustStore], FrameStream]
+    probe: Callable[[PartyAddress, Identity, TrustStore], Awaitable[Diagnosis]]
+    serve: Callable[[str, Identity, TrustStore, Handler], Awaitable[tuple[Server, int]]]
 
 
 class Gathering:
@@ -408,20 +420,6 @@ async def listen(
         yield listener
     finally:
         await server.stop(None)
-
-
-@asynccontextmanager
-async def connect(
-    identity: Identity,
-    trust: TrustStore,
-    address: str,
-    peers: Sequence[PartyAddress],
-    agreement: Agreement,
-    timings: Timings | None = None,
-) -> AsyncIterator[dict[str, Channel]]:
-    """Listen on our address, connect to all peers, and yield the channels by peer name."""
-    async with listen(identity, trust, address) as listener, listener.connect(peers, agreement, timings) as channels:
-        yield channels
 
 
 async def _close(gathering: Gathering, leave: LeaveMessage) -> None:

@@ -12,7 +12,7 @@ import queue
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -20,9 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from masquerade.errors import PeerBrokeProtocol, PeerError
-from masquerade.net.channel import Agreement, Channel, PartyAddress, Timings
-from masquerade.net.connect import connect
-from masquerade.net.identity import Identity, TrustStore
+from masquerade.net.channel import Channel
 from masquerade.net.script import (
     Message,
     Move,
@@ -486,7 +484,11 @@ async def run_script(
     move was tolerant. The caller closes the channels (`Listener.connect` does), which informs the peers how it ended.
     """
     losses = Losses()
-    watches = [asyncio.create_task(_watch(channel, losses)) for channel in channels.values()]
+
+    async def watch(channel: Channel) -> None:
+        losses.note(await channel.failure())
+
+    watches = [asyncio.create_task(watch(channel)) for channel in channels.values()]
     thread = ScriptThread(script, channels, losses, transcript, on_move)
     thread.ended.add_done_callback(forget)
     try:
@@ -500,29 +502,3 @@ async def run_script(
         for task in watches:
             task.cancel()
         await asyncio.gather(*watches, return_exceptions=True)
-
-
-def run(
-    script: Script[Result],
-    identity: Identity,
-    trust: TrustStore,
-    address: str,
-    peers: Sequence[PartyAddress],
-    agreement: Agreement,
-    *,
-    timings: Timings | None = None,
-    transcript: Transcript | None = None,
-    on_move: OnMove | None = None,
-) -> Result:
-    """Connect to all peers, run the script, and leave: the whole session of one party."""
-
-    async def session() -> Result:
-        async with connect(identity, trust, address, peers, agreement, timings) as channels:
-            return await run_script(script, channels, transcript=transcript, on_move=on_move)
-
-    return run_async(session())
-
-
-async def _watch(channel: Channel, losses: Losses) -> None:
-    """Note the failure of a channel."""
-    losses.note(await channel.failure())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -186,6 +186,32 @@ class FrameStream(Protocol):
 
     async def end(self) -> None:
         """Disconnect at once."""
+
+
+class AcceptedStream(FrameStream, Protocol):
+    """The accepting end of a stream."""
+
+    @property
+    def ended(self) -> asyncio.Event:
+        """Set once the stream is over, so that its handler may return."""
+
+    @property
+    def certificate(self) -> bytes:
+        """The certificate (PEM or DER) that the dialling node presented and whose key it has proved to hold."""
+
+    @property
+    def caller(self) -> str:
+        """The address of the dialling node, `host:port`."""
+
+
+class Server(Protocol):
+    """A running server that accepts streams."""
+
+    async def stop(self, grace: float | None) -> object:
+        """Accept no more streams, and end those that are open."""
+
+
+Handler = Callable[[AcceptedStream], Awaitable[None]]
 
 
 class StreamChannel:

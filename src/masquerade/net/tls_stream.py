@@ -16,9 +16,8 @@ from collections import deque
 from contextlib import suppress
 
 from masquerade.net.identity import Identity, TrustStore
-from masquerade.net.stream_channel import MOST_FRAME, StreamBroke
+from masquerade.net.stream_channel import MOST_FRAME, Handler, Server, StreamBroke
 from masquerade.net.tls import accepting, dialling
-from masquerade.net.transport import Handler, Server
 
 HANDSHAKE = 5.0  # seconds; whoever connects and says nothing does not stay
 MOST_CONNECTIONS = 256  # far more than a session has peers

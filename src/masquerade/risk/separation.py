@@ -16,7 +16,7 @@ for good, so it is left out from then on: after two or three good columns most r
 
 **Several chunks** never meet, so none of them knows which of its rows are alone. There a row's label is made of the
 fingerprints of its cells in all chosen columns; how many rows have each label adds up over chunks, share by share
-where there are too many labels to hold (`engine/shares.py`). Nothing is kept from one question to the next but answers.
+where there are too many labels to hold (`engine/chunks.py`). Nothing is kept from one question to the next but answers.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ def record_of(deal: Deal, party: str, time: int, session: str = "", contract: st
 
 def _write(path: Path, event: str, told: ReleaseRecord | Declined) -> None:
     with ChainedFile(path, "ledger") as file:
-        file.append((event, msgspec.to_builtins(told)))
+        file.add((event, msgspec.to_builtins(told)))
 
 
 def _key(record: ReleaseRecord) -> _Key:

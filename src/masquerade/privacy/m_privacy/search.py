@@ -85,10 +85,7 @@ def members(mask: Masks, n: int) -> tuple[int, ...]:
 
 def joined(singles: Masks, providers: Sequence[int]) -> Masks:
     """The mask of these providers, as a single row."""
-    mask = np.zeros((1, singles.shape[1]), np.uint64)
-    for provider in providers:
-        mask |= singles[provider]
-    return mask
+    return np.bitwise_or.reduce(singles[np.asarray(providers, np.intp)], axis=0, keepdims=True)
 
 
 class Sums:

@@ -119,7 +119,7 @@ def top_down(group: ProviderGroup, m: int, most: int = _MOST_COALITIONS) -> MPri
     size, checks, least = max(group.n - 1, 0), 0, group.power(m)
     most = min(most, affordable(group))
     order = _by_power(group)
-    open_ = group.everybody ^ group.singles[order[::-1]] if group.n > 1 else of_nobody(group)
+    open_ = group.everybody ^ group.singles[order[::-1]] if group.n > 1 else joined(group.singles, ())
     while size > least:
         breaching = open_[group.breached(open_)]
         checks += len(open_)
@@ -208,11 +208,6 @@ def strategy_named(name: str) -> Strategy:
         known = ", ".join(f'"{each}"' for each in STRATEGIES)
         raise ParameterError(f"verification: must be one of {known}; got {name!r}{hint(str(name), STRATEGIES)}")
     return STRATEGIES[name]
-
-
-def of_nobody(group: ProviderGroup) -> Masks:
-    """The mask of no provider at all: outsiders."""
-    return np.zeros((1, group.singles.shape[1]), np.uint64)
 
 
 def _check_in_order(group: ProviderGroup, blocks: Iterable[Masks], checks: int) -> MPrivacyOutcome:
