@@ -57,9 +57,7 @@ def _address(contact: Path, scheduler: subprocess.Popen[bytes]) -> str:
     import json
     import time
 
-    for _ in range(600):
-        if scheduler.poll() is not None:
-            break
+    while scheduler.poll() is None:
         try:
             return str(json.loads(contact.read_text())["address"])
         except (OSError, ValueError, KeyError):

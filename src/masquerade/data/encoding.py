@@ -120,24 +120,23 @@ def _exact(decimal: Any) -> str:
 
 def encode(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong, *, keep_missing: bool = False) -> Column:
     """Encode an attribute's cells as ranks. With `keep_missing` a missing cell is a value of its own, else an error."""
-    encoded = _encode_all(attribute, column, wrong, keep_missing)
-    encoded = _coarsened(encoded, attribute)
+    encoded = _coarsened(_encode_all(attribute, column, wrong, keep_missing), attribute)
     return replace(encoded, boundary=attribute.boundary(encoded.domain)) if attribute.is_bounded else encoded
 
 
 def _coarsened(column: Column, attribute: Attribute) -> Column:
     """Return the column without what must not be told apart: leaves below nodes, or numbers within a cell of a grid."""
     domain, width = column.domain, attribute.min_width
-    if isinstance(domain, Taxonomy):
-        if not attribute.min_generalization:
-            return column
+    coarse: Taxonomy | Continuum
+    if isinstance(domain, Taxonomy) and attribute.min_generalization:
         coarse, of_rank = pruned(domain, attribute.min_generalization)
-        return Column(column.name, of_rank.astype(np.int32).take(column.ranks), coarse)
-    if width is None:
+    elif isinstance(domain, Continuum) and width is not None:
+        starts, of_value = distinct_values(np.floor_divide(domain.values, width) * width)
+        of_rank = np.concatenate([np.arange(domain.first), of_value + domain.first])
+        coarse = replace(domain, values=starts)
+    else:
         return column
-    starts, of_value = distinct_values(np.floor_divide(domain.values, width) * width)
-    of_rank = np.concatenate([np.arange(domain.first), of_value + domain.first])
-    return Column(column.name, of_rank.astype(np.int32).take(column.ranks), replace(domain, values=starts))
+    return Column(column.name, of_rank.astype(np.int32).take(column.ranks), coarse)
 
 
 def encoded_rows(attribute: Attribute, column: Column, rows: NDArray[np.intp]) -> Column | None:
@@ -384,19 +383,14 @@ def _dates(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong) -
         example = datetime.datetime(1980, 12, 31, tzinfo=datetime.UTC).strftime(form)
         text = f"{shown(labels[code_].as_py())} is not a date; allowed are dates such as {example}"
         if attribute.format == ISO_DATE:
-            other = "iso" if _is_iso_time(labels[code_].as_py()) else "%d/%m/%Y"
-            text += f'; for another way of writing them set format = "{other}"'
-            text += " or the like" if other != "iso" else ""
+            try:
+                read_date(labels[code_].as_py(), ISO_TIMES)
+                other = '"iso"'
+            except ValueError:
+                other = '"%d/%m/%Y" or the like'
+            text += f"; for another way of writing them set format = {other}"
         raise DataError(wrong(text, row, attribute.name))
     return numbers
-
-
-def _is_iso_time(cell: str) -> bool:
-    try:
-        read_date(cell, ISO_TIMES)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_bounds(attribute: Attribute, codes: Codes, numbers: Numbers, wrong: Wrong) -> None:

@@ -58,8 +58,11 @@ class SelectNames:
 
         for node in part.walk(prune=lambda each: isinstance(each, exp.Query)):
             if is_column(node):
-                for name in self._origins(node, sees_given):
-                    yield name, node
+                where, made_of = self._made_of(node)
+                if sees_given and not node.text("table"):
+                    made_of = self._given.get(node.name.casefold(), made_of)
+                names = [node.name] if made_of is None else [name for name, _ in where.columns(made_of)]
+                yield from ((name, node) for name in names)
 
     def reads_a_table(self, star: exp.Expr) -> bool:
         """Return whether `*` or `t.*` is about a table, and not just about a query inside."""
@@ -71,12 +74,6 @@ class SelectNames:
             for name, (_, source) in self._scope.selected_sources.items()
             if table in ("", name.casefold())
         )
-
-    def _origins(self, column: Any, sees_given: bool) -> list[str]:
-        where, made_of = self._made_of(column)
-        if sees_given and not column.table:
-            made_of = self._given.get(column.name.casefold(), made_of)
-        return [column.name] if made_of is None else [name for name, _ in where.columns(made_of)]
 
     def _made_of(self, column: Any) -> tuple[SelectNames, exp.Expr | None]:
         """Return what a query inside makes a column of, with the SELECT that says so; None for a table's own."""

@@ -147,7 +147,10 @@ def read_csv(
     names = [cell.decode().strip() for cell in header.cells]
     check_names(str(path), names)
     if len(names) == 1 and columns is not None and names[0] not in columns:
-        _refuse_other_separator(path, text, start, separator)
+        likely = likely_separator(text, start)
+        if likely not in (separator, ","):
+            advice = 'set separator = "{}", or leave it out'.format(likely.replace("\t", "\\t"))
+            raise DataError.about(path, f"the header is one column with that separator; {advice}")
     wanted = chosen(str(path), names, columns)
     if not text[header.end : header.end + 4096].strip(b"\r\n") and not text[header.end :].strip(b"\r\n"):
         raise DataError.about(path, "there is a header but no row of data")
@@ -165,14 +168,6 @@ def likely_separator(text: bytes, start: int = 0) -> str:
         if header is not None and len(header.cells) > 1:
             return sign
     return ","
-
-
-def _refuse_other_separator(path: Path, text: bytes, start: int, separator: str) -> None:
-    likely = likely_separator(text, start)
-    if likely not in (separator, ","):
-        written = likely.replace("\t", "\\t")
-        advice = f'set separator = "{written}", or leave it out'
-        raise DataError.about(path, f"the header is one column with that separator; {advice}")
 
 
 def check_separator(separator: str) -> None:

@@ -188,14 +188,11 @@ def _check_same(path: Path, schema: pa.Schema, first_path: Path, first: pa.Schem
     for name in columns or first.names:
         if name not in schema.names:
             raise DataError.about(path, f'no column "{name}", which {first_path.name} has')
-        mine, theirs = (_plain_type(each.field(name).type) for each in (schema, first))
+        kinds = (each.field(name).type for each in (schema, first))
+        plain = (kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds)
+        mine, theirs = (pa.string() if is_text(kind) else kind for kind in plain)
         if mine != theirs:
             raise DataError.about(path, f"column {name} is of type {mine}, and in {first_path.name} {theirs}")
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.string() if is_text(plain) else plain
 
 
 def _parts(path: Path, most_rows: int) -> list[Part]:

@@ -124,8 +124,11 @@ def outline(paths: Iterable[PlacePath], source: str, known_problems: Sequence[Pr
     for cycle in _cycles(parents):
         text = f"{shown(cycle[0])} is its own ancestor: {' under '.join(map(shown, cycle))}"
         problems[Problem(text)] = None
-    if problem := _several_roots(list(roots.values())):
-        problems[problem] = None
+    if len(roots) > 1:
+        first, *others = roots.values()
+        named = ", ".join(map(str, others[:4])) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
+        count = "two" if len(roots) == 2 else str(len(roots))
+        problems[Problem(f"{count} roots: {first} and {named}; all paths must end in one root")] = None
     if not problems and not roots:
         problems[Problem("the file is empty; expected is one row a leaf: leaf;parent;…;root")] = None
     refuse(source, list(problems))
@@ -169,15 +172,6 @@ def _cycles(parents: Mapping[str, Place]) -> list[list[str]]:
             cycles.append([*circle, name])
         settled.update(trail)
     return cycles
-
-
-def _several_roots(roots: Sequence[Place]) -> Problem | None:
-    if len(roots) < 2:
-        return None
-    first, others = roots[0], roots[1:]
-    named = ", ".join(map(str, others[:4])) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
-    count = "two" if len(roots) == 2 else str(len(roots))
-    return Problem(f"{count} roots: {first} and {named}; all paths must end in one root")
 
 
 # --- taxonomy csv -------------------------------------------------------------------------------------------

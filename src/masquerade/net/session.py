@@ -146,7 +146,10 @@ def run_async(session: Coroutine[Any, Any, Result]) -> Result:
 
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
-        return _runner().run(stoppable())
+        if not _runners:
+            _runners.append(asyncio.Runner())
+            atexit.register(_runners[0].close)
+        return _runners[0].run(stoppable())
     except asyncio.CancelledError:
         if stopped:
             raise KeyboardInterrupt from None
@@ -191,13 +194,6 @@ def _run_in_a_thread(session: Coroutine[Any, Any, Result]) -> Result:
                 with suppress(RuntimeError):  # it has ended by itself
                     loop.call_soon_threadsafe(task.cancel)
             raise
-
-
-def _runner() -> asyncio.Runner:
-    if not _runners:
-        _runners.append(asyncio.Runner())
-        atexit.register(_runners[0].close)
-    return _runners[0]
 
 
 async def _end_all_others(task: asyncio.Task[Any]) -> None:

@@ -184,7 +184,7 @@ class SqlTable:
     def release(self, qid: Sequence[str], special: Sequence[str], *, numbered: bool = False) -> str:
         """Return the view of the columns that a requirement asks for, with each row's number if asked."""
         columns = [f"{self.cells[name]} AS q{at}" for at, name in enumerate(qid, 1)]
-        columns += [f"{_stripped(self.cells[name])} AS s{at}" for at, name in enumerate(special, 1)]
+        columns += [f"trim({self.cells[name]}, E' \\t\\r\\n') AS s{at}" for at, name in enumerate(special, 1)]
         columns += ["row_number() OVER () AS row"] * numbered
         listed = ",\n         ".join(columns)
         return f"release AS (\n  SELECT {listed}\n  FROM {self.relation})"
@@ -391,10 +391,6 @@ def _cell(column: str, kind: str, unescape: bool) -> str:
         return f"coalesce({text}, '')"
     text = f"coalesce({column if kind == 'VARCHAR' else text}, '')"
     return f"regexp_replace({text}, '^''(''*[-=+@\\t\\r])', '\\1')" if unescape else text
-
-
-def _stripped(cell: str) -> str:
-    return f"trim({cell}, E' \\t\\r\\n')"
 
 
 def _text(value: str) -> str:
