@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
+
+from masquerade.forms import parameters_of
+from masquerade.methods.registry import methods
+from masquerade.privacy import REQUIREMENTS
+from masquerade.risk.attacks import ATTACKS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -57,3 +64,85 @@ def test_every_page_is_in_the_menu_once() -> None:
     menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
     listed = re.findall(r"[\w/-]+\.md", str(menu))
     assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+# --- the reference pages are made from the declarations, and the committed ones are up to date ---
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pages_are_what_the_declarations_say(generate: ModuleType) -> None:
+    for path, text in generate.pages().items():
+        assert path.read_text("utf-8") == text, "run `make docs`, or .venv/bin/python docs/generate.py"
+
+
+def test_every_declaration_is_on_its_page(generate: ModuleType) -> None:
+    told = {path.name: text for path, text in generate.pages().items()}
+    for method in methods():
+        assert f"### `{method.name}` " in told["methods.md"]
+        for each in parameters_of(method):
+            assert f"- `{each.name}`" in told["methods.md"]
+            assert each.help.split()[0] in told["methods.md"]
+    assert all(f"## `{attack.name}`\n" in told["attacks.md"] for attack in ATTACKS)
+    for name, model in REQUIREMENTS.items():
+        assert f"## `{name}`\n" in told["requirements.md"]
+        for each in parameters_of(model):
+            assert f"- `{each.name}`" in told["requirements.md"]
+
+
+def test_every_declaration_says_what_people_read() -> None:
+    """Words of a parameter go on after a colon, and a method says what it does in a sentence."""
+    for declared in (*methods(), *REQUIREMENTS.values()):
+        for each in parameters_of(declared):
+            assert each.help, (declared, each.name)
+            assert each.help[0] == each.help[0].lower()
+            assert not each.help.endswith(".")
+    for method in methods():
+        assert method.summary[0] == method.summary[0].lower()
+    for model in REQUIREMENTS.values():
+        assert model.promise
+
+
+# --- the glossary ---
+
+
+TEXT = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+ENTRIES = [" ".join(each.split()) for each in TEXT.split("\n\n") if each.startswith("**")]
+
+NEEDED = (
+    *("alignment", "assembler", "audit log", "card", "coalition", "contract", "cut", "deal", "group"),
+    *("joint histogram", "kind", "ledger", "m-privacy", "method", "offer", "party", "policy", "provider"),
+    *("quasi-identifier", "rank", "release", "requirement", "snapshot", "taxonomy", "terms"),
+)
+
+
+def test_every_word_has_a_home() -> None:
+    for entry in ENTRIES:
+        homes = re.findall(r"`([\w/]+(?:/|\.py))`", entry)
+        assert homes, entry
+        assert all((ROOMS / home).exists() for home in homes), entry
+
+
+def test_no_entry_is_long() -> None:
+    for entry in ENTRIES:
+        explained = re.sub(r"^\*\*.+?\*\*|`[^`]*`", "", entry)
+        assert len(re.findall(r"[.!?](?= |$)", explained)) <= 4, entry
+
+
+def test_the_words_are_in_their_order() -> None:
+    for part in TEXT.split("\n## ")[1:]:
+        words = [word.lower() for word in re.findall(r"^\*\*(.+?)\.\*\*", part, re.MULTILINE)]
+        assert words == sorted(words)
+
+
+def test_no_word_is_lacking() -> None:
+    words = " ".join(entry.split("**")[1] for entry in ENTRIES).lower()
+    assert [word for word in NEEDED if word not in words] == []

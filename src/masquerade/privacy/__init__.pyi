@@ -21,13 +21,14 @@ from .m_privacy.constraint import (
     can_wrap as can_wrap,
     constraint_of as constraint_of,
 )
-from .m_privacy.group_verdicts import (
+from .m_privacy.groups import GroupCheck as GroupCheck, ProviderCounts as ProviderCounts
+from .m_privacy.requirement import (
     GroupVerdict as GroupVerdict,
+    MPrivacy as MPrivacy,
+    MPrivateGroups as MPrivateGroups,
     verify_m_privacy as verify_m_privacy,
     with_coalitions as with_coalitions,
 )
-from .m_privacy.groups import GroupCheck as GroupCheck, ProviderCounts as ProviderCounts
-from .m_privacy.requirement import MPrivacy as MPrivacy, MPrivateGroups as MPrivateGroups
 from .recursive_l_diversity import RecursiveLDiversity as RecursiveLDiversity
 from .registry import M_PRIVACY as M_PRIVACY, REQUIREMENTS as REQUIREMENTS, requirement_named as requirement_named
 from .requirement import (
