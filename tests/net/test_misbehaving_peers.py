@@ -14,8 +14,7 @@ from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnr
 from masquerade.net import Channel, PartyAddress, Timings, listen, probe
 from masquerade.net.connect import Hello, encode
 from masquerade.net.stream_channel import CHUNK, Outbound, StreamBroke
-from masquerade.net.tls import accepting
-from masquerade.net.tls_stream import ClientStream, ServerStream, serve
+from masquerade.net.tls_stream import ClientStream, ServerStream, accepting, serve
 from net.nodes import AGREED, PEOPLE, TRUST, idle, wait_for_all
 
 QUICK = Timings(connect=900, silence=900, patience=900, grace=0.1)
@@ -150,26 +149,20 @@ def test_one_that_hangs_up_before_it_hears_why_it_is_refused(monkeypatch: pytest
     assert "agreed to another contract than we did" in str(error)
 
 
-def test_a_listener_that_greets_badly() -> None:
+@pytest.mark.parametrize(
+    ("greeting", "problem"),
+    [(b"who?", "does not greet as a Masquerade node"), (HELLO["shop"], "greets with the name of another party")],
+)
+def test_a_listener_that_greets_badly(greeting: bytes, problem: str) -> None:
     async def behave(stream: Any) -> None:
         await stream.read()
-        await stream.write(b"who?")
+        await stream.write(greeting)
         await stream.read()
 
     error = asyncio.run(against_listener(behave))
     assert isinstance(error, PeerBrokeProtocol)
     assert error.peer == "loans"
-
-
-def test_a_listener_that_greets_under_another_name() -> None:
-    async def behave(stream: Any) -> None:
-        await stream.read()
-        await stream.write(HELLO["shop"])
-        await stream.read()
-
-    error = asyncio.run(against_listener(behave))
-    assert isinstance(error, PeerBrokeProtocol)
-    assert "greets with the name of another party" in str(error)
+    assert problem in str(error)
 
 
 def test_who_should_be_dialled_may_not_dial() -> None:

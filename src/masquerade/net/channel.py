@@ -57,6 +57,17 @@ OWN_REASONS = {
 }
 
 
+_CAUSES: tuple[tuple[type[Exception], Cause], ...] = (  # the first that fits
+    (PeerUnreachable, Cause.UNREACHABLE),
+    (PeerRefused, Cause.REFUSED),
+    (PeerBrokeProtocol, Cause.BROKE_PROTOCOL),
+    (PeerError, Cause.GAVE_UP),
+    (AnswerIsNo, Cause.ANSWER_IS_NO),
+    (BadInput, Cause.BAD_INPUT),
+    (Exception, Cause.BUG),
+)
+
+
 class LeaveMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     """Why a party leaves, and the party at fault if that is another one."""
 
@@ -77,25 +88,11 @@ DONE = LeaveMessage(Cause.DONE)
 
 def leave_message(error: BaseException | None) -> LeaveMessage:
     """Return the message of a party whose session ended with this error (None: with success)."""
-    match error:
-        case None:
-            return DONE
-        case PeerUnreachable():
-            return LeaveMessage(Cause.UNREACHABLE, error.peer)
-        case PeerRefused():
-            return LeaveMessage(Cause.REFUSED, error.peer)
-        case PeerBrokeProtocol():
-            return LeaveMessage(Cause.BROKE_PROTOCOL, error.peer)
-        case PeerError():
-            return LeaveMessage(Cause.GAVE_UP, error.peer)
-        case AnswerIsNo():
-            return LeaveMessage(Cause.ANSWER_IS_NO)
-        case BadInput():
-            return LeaveMessage(Cause.BAD_INPUT)
-        case Exception():
-            return LeaveMessage(Cause.BUG)
-        case _:  # an interrupt, or a task that was cancelled
-            return LeaveMessage(Cause.STOPPED)
+    if error is None:
+        return DONE
+    # Others than these are an interrupt, or a task that was cancelled.
+    cause = next((cause for kind, cause in _CAUSES if isinstance(error, kind)), Cause.STOPPED)
+    return LeaveMessage(cause, error.peer if isinstance(error, PeerError) else "")
 
 
 def blame(messenger: str, leave: LeaveMessage, peers: Collection[str]) -> PeerError:

@@ -112,7 +112,7 @@ def make_authority(name: str = "masquerade-trials", days: int = 30) -> Authority
     subject = _subject(check_name(name))
     builder = _builder(subject, key, subject, days).add_extension(x509.BasicConstraints(True, 0), critical=True)
     builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
-    return Authority(_pem(builder.sign(key, hashes.SHA256())), _key_pem(key))
+    return Authority(builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM), _key_pem(key))
 
 
 def issue(authority: Authority, name: str, days: int = 30) -> Identity:
@@ -208,7 +208,8 @@ def _identity(
             critical=False,
         )
     )
-    return Identity(_pem(builder.sign(signer if signer is not None else key, hashes.SHA256())), _key_pem(key))
+    signed = builder.sign(signer if signer is not None else key, hashes.SHA256())
+    return Identity(signed.public_bytes(Encoding.PEM), _key_pem(key))
 
 
 def _builder(
@@ -255,10 +256,6 @@ def _private_key(key: bytes, place: str) -> ec.EllipticCurvePrivateKey:
     if not isinstance(loaded, ec.EllipticCurvePrivateKey) or not isinstance(loaded.curve, ec.SECP256R1):
         raise ParameterError(f"{place}: not an ECDSA key on P-256")
     return loaded
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(Encoding.PEM)
 
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -29,7 +29,7 @@ from masquerade.errors import (
 )
 from masquerade.net.channel import PartyAddress
 from masquerade.net.identity import Identity, TrustStore, fingerprint, out_of_date
-from masquerade.net.tls import looking
+from masquerade.net.tls_stream import looking
 
 # --- first cause --------------------------------------------------------------------------------------------
 # Find why a session failed, from how each party ended and what we saw ourselves. No I/O here.

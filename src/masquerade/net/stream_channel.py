@@ -312,9 +312,10 @@ class StreamChannel:
 
     def impatience(self) -> PeerUnreachable:
         """Return the error for a peer that is waited for in vain."""
-        return PeerUnreachable(
-            self.peer, f"at {self._node.address} is alive, but has said nothing for {self._timings.patience:g} s"
-        )
+        return self._lost(f"is alive, but has said nothing for {self.patience:g} s")
+
+    def _lost(self, how: str) -> PeerUnreachable:
+        return PeerUnreachable(self.peer, f"at {self._node.address} {how}")
 
     async def failure(self) -> PeerError:
         """Wait until the channel fails and return the error."""
@@ -369,11 +370,7 @@ class StreamChannel:
                 await self._stream.write(frame)
             self._wrote = True
         except TimeoutError:
-            self._fail(
-                PeerUnreachable(
-                    self.peer, f"at {self._node.address} is alive, but has read nothing for {self.patience:g} s"
-                )
-            )
+            self._fail(self._lost(f"is alive, but has read nothing for {self.patience:g} s"))
             self._check_open()
         except StreamBroke:
             # The reader knows the cause better: it may still have a leave message to read.
@@ -448,13 +445,7 @@ class StreamChannel:
             await asyncio.sleep(tick)
             self._quiet_ticks += 1
             if self._quiet_ticks * tick > self._timings.silence and not self._over.is_set():
-                self._fail(
-                    PeerUnreachable(
-                        self.peer,
-                        f"at {self._node.address} fell silent for {self._timings.silence:g} s;"
-                        " is it or its network frozen?",
-                    )
-                )
+                self._fail(self._lost(f"fell silent for {self._timings.silence:g} s; is it or its network frozen?"))
                 self._over.set()
                 with suppress(StreamBroke):
                     await self._stream.end()
@@ -470,12 +461,7 @@ class StreamChannel:
 
     def _vanished(self) -> None:
         if self._peer_left is None:
-            self._fail(
-                PeerUnreachable(
-                    self.peer,
-                    f"at {self._node.address} vanished in the middle of the session; was it stopped or killed?",
-                )
-            )
+            self._fail(self._lost("vanished in the middle of the session; was it stopped or killed?"))
 
     def _fail(self, error: PeerError) -> None:
         """Record a failure; only the first one counts."""
