@@ -40,19 +40,8 @@ _SESSIONS = (
         f"service/test_{name}"
         for name in (
             *("account", "answer_sessions", "api", "comeback", "coordinator", "dka", "horizontal", "lockout"),
-            *(
-                "migrations",
-                "model_sessions",
-                "mutual",
-                "node",
-                "one_column",
-                "roll_ups",
-                "second",
-                "service",
-                "signed",
-                "store",
-                "waiting",
-            ),
+            *("migrations", "model_sessions", "mutual", "node", "one_column", "roll_ups", "second"),
+            *("service", "signed", "store", "waiting"),
         )
     ),
 )

@@ -47,20 +47,9 @@ def test_a_seed_gives_the_same_people_for_ever() -> None:
 def test_columns_and_types() -> None:
     people = generate_people(1000)
     kinds = {field.name: str(field.type) for field in people.schema}
-    assert kinds == {
-        "ssn": "string",
-        "name": "string",
-        "birth_date": "date32[day]",
-        "sex": "string",
-        "town": "string",
-        "job": "string",
-        "education": "string",
-        "hours": "int64",
-        "salary": "double",
-        "children": "int64",
-        "disease": "string",
-        "approved": "string",
-    }
+    texts = dict.fromkeys(("ssn", "name", "sex", "town", "job", "education", "disease", "approved"), "string")
+    assert kinds == texts | {"birth_date": "date32[day]", "hours": "int64", "salary": "double", "children": "int64"}
+    assert list(kinds)[:4] == ["ssn", "name", "birth_date", "sex"]
     assert set(people["approved"].unique().to_pylist()) == {"no", "yes"}
     assert len(people["disease"].unique()) == 10
     assert all(column.null_count == 0 for column in people.columns)

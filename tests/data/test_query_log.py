@@ -108,17 +108,7 @@ def test_statements_end_with_a_semicolon_or_where_the_next_begins_a_line() -> No
         ("SELECT * FROM p, p", "q.sql: line 1: cannot be read as SQL"),
         ("SELECT LATERAL .", "q.sql: line 1: cannot be read as SQL"),
     ],
-    ids=[
-        "empty",
-        "comment",
-        "no query",
-        "no condition",
-        "words",
-        "open quotation",
-        "too deep",
-        "one name twice",
-        "half a name",
-    ],
+    ids=lambda value: repr(value)[:30],
 )
 def test_what_is_no_log_is_told_in_one_line(text: str, message: str) -> None:
     with pytest.raises(DataError) as error:

@@ -26,7 +26,7 @@ from masquerade.data.file_kinds import (
     is_partitioned,
 )
 from masquerade.data.read_csv import check_separator, likely_encoding, likely_separator, read_csv, rows
-from masquerade.data.reading import EXCEL, RawTable, check_names, chosen, why_unreadable
+from masquerade.data.reading import EXCEL, RawTable, check_names, chosen, plain_table, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
 
@@ -203,8 +203,6 @@ def _partitioned(source: str, base: Path, columns: Sequence[str] | None) -> Iter
 
 def _parquet(path: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
     import pyarrow.parquet
-
-    from masquerade.data.reading import plain_table
 
     name = str(path)
     try:

@@ -98,19 +98,17 @@ class PostgresUrl:
 
     def scrub(self, message: str) -> str:
         """Remove this URL's passwords from the message, percent-encoded or not."""
-        for secret in sorted(set(self._secrets()), key=len, reverse=True):
-            message = message.replace(secret, "***")
-        return message
-
-    def _secrets(self) -> Iterator[str]:
-        written = [self.password or ""]
-        written += [match["value"] for match in _SECRET_PARAMETER.finditer(self.parameters or "")]
-        for secret in filter(None, written):
+        found: set[str] = set()
+        for secret in (
+            self.password or "",
+            *(each["value"] for each in _SECRET_PARAMETER.finditer(self.parameters or "")),
+        ):
             if (match := _VARIABLE.fullmatch(secret)) is not None:
                 secret = quote(os.environ.get(match[1], ""), safe="")
-            if secret:
-                yield secret
-                yield unquote(secret)
+            found |= {secret, unquote(secret)} - {""}
+        for secret in sorted(found, key=len, reverse=True):
+            message = message.replace(secret, "***")
+        return message
 
 
 # --- read sql -----------------------------------------------------------------------------------------------

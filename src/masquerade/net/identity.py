@@ -106,10 +106,10 @@ class Identity:
             raise ParameterError(f"{folder}: {error}") from None
 
 
-def make_authority(name: str = "masquerade-trials", days: int = 30) -> Authority:
+def make_authority(days: int = 30) -> Authority:
     """Make an authority with a fresh key, valid for `days` days."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = _subject(check_name(name))
+    subject = _subject("masquerade-trials")
     builder = _builder(subject, key, subject, days).add_extension(x509.BasicConstraints(True, 0), critical=True)
     builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
     return Authority(builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM), _key_pem(key))
@@ -324,9 +324,7 @@ class TrustStore:
             raise ParameterError(f"{folder}: there is no such folder; a trust store has one .pem file a peer")
         store = cls({})
         store._folder, store._look = folder, look_at(folder, SUFFIX)
-        for path in sorted(folder.glob(f"*{SUFFIX}")):
-            name, pem = _read(path)
-            store._read[name] = pem
+        store._read = dict(map(_read, sorted(folder.glob(f"*{SUFFIX}"))))
         return store
 
     @property
@@ -404,7 +402,7 @@ def trial_identities(names: Sequence[str], days: int = 30) -> tuple[bytes, dict[
     _check_names(names)
     if len(names) < 2:
         raise ParameterError("at least two parties are needed")
-    authority = make_authority(days=days)
+    authority = make_authority(days)
     return authority.certificate, {name: issue(authority, name, days) for name in names}
 
 

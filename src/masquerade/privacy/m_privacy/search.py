@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine import Counts
 from masquerade.errors import ParameterError
 
 Masks = NDArray[np.uint64]  # one row a coalition, one column for each 64 providers
@@ -91,44 +91,34 @@ def joined(singles: Masks, providers: Sequence[int]) -> Masks:
 class Sums:
     """The sum of the members' rows (numbers, or arrays of them), for many coalitions at once."""
 
-    def __init__(self, rows: Counts) -> None:
-        n = len(rows)
+    _join: ClassVar[np.ufunc] = np.add
+    _kind: ClassVar[type[np.int64 | np.uint64]] = np.int64
+
+    def __init__(self, rows: NDArray[Any]) -> None:
         self._tables = []
-        for first in range(0, n, 8):
-            table = np.zeros((256, *rows.shape[1:]), np.int64)
+        for first in range(0, len(rows), 8):
+            table = np.zeros((256, *rows.shape[1:]), self._kind)
             for bit, row in enumerate(rows[first : first + 8]):
-                table[1 << bit : 2 << bit] = table[: 1 << bit] + row
+                table[1 << bit : 2 << bit] = self._join(table[: 1 << bit], row)
             self._tables.append(table)
 
-    def of(self, coalitions: Masks) -> Counts:
+    def of(self, coalitions: Masks) -> NDArray[Any]:
         """One row a coalition."""
         columns = octets(coalitions).T
-        total: Counts = self._tables[0].take(columns[0], axis=0)
+        total: NDArray[Any] = self._tables[0].take(columns[0], axis=0)
         for table, column in zip(self._tables[1:], columns[1:], strict=False):
-            total += table.take(column, axis=0)
+            self._join(total, table.take(column, axis=0), out=total)
         return total
 
 
-class Unions:
-    """The union of the members' sets of values (at most 64), for many coalitions at once."""
+class Unions(Sums):
+    """The union of the members' sets of values (at most 64), as bits."""
+
+    _join, _kind = np.bitwise_or, np.uint64
 
     def __init__(self, present: NDArray[np.bool_]) -> None:
-        self._tables = []
         weights = np.uint64(1) << np.arange(present.shape[1], dtype=np.uint64)
-        sets = np.where(present, weights, np.uint64(0)).sum(axis=1, dtype=np.uint64)
-        for first in range(0, len(sets), 8):
-            table = np.zeros(256, np.uint64)
-            for bit, each in enumerate(sets[first : first + 8]):
-                table[1 << bit : 2 << bit] = table[: 1 << bit] | each
-            self._tables.append(table)
-
-    def of(self, coalitions: Masks) -> NDArray[np.uint64]:
-        """One set, as bits, a coalition."""
-        columns = octets(coalitions).T
-        union: NDArray[np.uint64] = self._tables[0].take(columns[0])
-        for table, column in zip(self._tables[1:], columns[1:], strict=False):
-            union |= table.take(column)
-        return union
+        super().__init__(np.where(present, weights, np.uint64(0)).sum(axis=1, dtype=np.uint64))
 
 
 def popcount(sets: NDArray[np.uint64]) -> NDArray[np.uint8]:
