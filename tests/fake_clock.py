@@ -6,10 +6,12 @@ import asyncio
 import threading
 from datetime import UTC, datetime, timedelta
 
+from masquerade.service.clock import Clock
+
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-class FakeClock:
+class FakeClock(Clock):
     """Who sleeps wakes when the clock is moved past the end of the sleep."""
 
     def __init__(self, start: datetime = START) -> None:

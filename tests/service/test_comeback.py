@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from masquerade.service import Coordinator, NodeSettings, SessionRecord, Status, running
-from masquerade.service.clock import SYSTEM_CLOCK
+from masquerade.service.clock import Clock
 from masquerade.service.coordinator.party_links import PartyLinks
 from service.coordinators import started
 from service_house import House, NodeInMemory, wait_until
@@ -95,17 +95,14 @@ def test_nobody_is_waited_for_when_another_one_refuses(
 # --- clocks ---
 
 
-class WrongClock:
+class WrongClock(Clock):
     """The system's clock, so many seconds ahead."""
 
     def __init__(self, ahead: float) -> None:
         self.ahead = ahead
 
     def now(self) -> datetime:
-        return SYSTEM_CLOCK.now() + timedelta(seconds=self.ahead)
-
-    monotonic = staticmethod(SYSTEM_CLOCK.monotonic)
-    sleep = staticmethod(SYSTEM_CLOCK.sleep)
+        return super().now() + timedelta(seconds=self.ahead)
 
 
 def set_wrong(house: House, party: str, ahead: float) -> WrongClock:

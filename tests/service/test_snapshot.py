@@ -130,11 +130,11 @@ def test_an_auditor_checks_the_table_and_single_columns() -> None:
     assert check_table(root, table, snapshot.key)
     assert not check_table(root, Table(pa.table({"age": [30, 41], "disease": ["Flu", "HIV"]})), snapshot.key)
     assert not check_table(root, table, KEY)
-    key = snapshot.column_key("disease")
+    key = column_key(snapshot.key, "disease")
     assert check_column(root, snapshot.commitment, "disease", ["Flu", "HIV"], key)
     assert check_column(root, snapshot.commitment, "disease", table.arrow["disease"], key)
     assert not check_column(root, snapshot.commitment, "disease", ["Flu", "Flu"], key)
-    assert not check_column(root, snapshot.commitment, "disease", ["Flu", "HIV"], snapshot.column_key("age"))
+    assert not check_column(root, snapshot.commitment, "disease", ["Flu", "HIV"], column_key(snapshot.key, "age"))
     with pytest.raises(ParameterError, match=r'no column "diseas" \(did you mean "disease"\?\); it has age'):
         check_column(root, snapshot.commitment, "diseas", ["Flu", "HIV"], key)
 
@@ -144,7 +144,9 @@ def test_a_party_cannot_show_the_auditor_other_columns_than_it_committed_to() ->
     forged = commit(Table(pa.table({"age": [30], "disease": ["Flu"]})), snapshot.key)
     mixed = Commitment(snapshot.commitment.root, forged.columns)
     for shown in (forged, mixed):
-        assert not check_column(snapshot.commitment.root, shown, "disease", ["Flu"], snapshot.column_key("disease"))
+        assert not check_column(
+            snapshot.commitment.root, shown, "disease", ["Flu"], column_key(snapshot.key, "disease")
+        )
 
 
 def test_the_commitment_is_the_same_for_the_same_table_and_hides_it_otherwise() -> None:

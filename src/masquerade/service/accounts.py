@@ -26,6 +26,7 @@ from masquerade.errors import Conflict, MasqueradeError, NotAllowed, ParameterEr
 from masquerade.service.resources import Role, Scope, TokenKind, User
 from masquerade.service.store import ApiToken, SignInFailures, Store
 from masquerade.service.store.database import user_name
+from masquerade.service.store.users import Judged
 
 # --- account log --------------------------------------------------------------------------------------------
 # Logging of sign-ins and account changes: all go to the process log, changes and lock-outs to the audit log
@@ -48,11 +49,7 @@ class AccountLog:
     """
 
     def __init__(self, log: Any = None, append: Append | None = None, by: str | None = None) -> None:
-        self._log, self._append, self._by = log, append, by
-
-    def acting_as(self, by: str) -> AccountLog:
-        """Return the same log with changes attributed to this user."""
-        return AccountLog(self._log, self._append, by)
+        self._log, self._append, self.by = log, append, by
 
     def note(self, event: str, user: str | None, **more: Any) -> None:
         """Write an event to the process log only."""
@@ -61,21 +58,11 @@ class AccountLog:
 
     def record(self, what: str, user: str | None, **more: Any) -> None:
         """Write a change to both logs."""
-        by = self._by or user
+        by = self.by or user
         self.note(what, user, by=by, **more)
         if self._append is not None:
             fields = {"what": what, "user": user, "by": by, "address": client_address.get(), **more}
             self._append(ACCOUNT, fields)
-
-    def record_lockout(self, user: str | None) -> None:
-        """Record that a source has to wait for its next guess at a name.
-
-        A failure to write the audit log is not shown to the client that guesses.
-        """
-        try:
-            self.record("locked out", user)
-        except (MasqueradeError, OSError) as error:
-            self.note("audit log not written", user, problem=type(error).__name__)
 
 
 # --- lockout ------------------------------------------------------------------------------------------------
@@ -118,7 +105,7 @@ class Lockout:
 
     def judge(
         self, own: SignInFailures, crowd: SignInFailures, right: bool, now: datetime, *, known: bool = False
-    ) -> tuple[SignInFailures | None, SignInFailures | None, bool]:
+    ) -> Judged:
         """Return the guards of the source and of all addresses after a guess, and whether the guess succeeds.
 
         No guess of a source that has to wait succeeds, and none counts.
@@ -181,7 +168,8 @@ class Accounts:
     def by(self, name: str) -> Accounts:
         """Return the same accounts with changes logged as made by this user (or "command line")."""
         changing = copy(self)
-        changing._log = self._log.acting_as(name)
+        changing._log = copy(self._log)
+        changing._log.by = name
         return changing
 
     # --- users ---
@@ -249,7 +237,10 @@ class Accounts:
             )
         except Conflict:
             raise NotAllowed(_WRONG) from None
-        self._forget_old_sign_ins(user)
+        # For programs that sign in repeatedly and never out, only the newest sign-ins are kept
+        own = [each for each in self.tokens(user) if each.kind is not TokenKind.PROGRAM]
+        for old in own[: max(0, len(own) - _MOST_SIGN_INS)]:
+            self.revoke(user, old.id, for_sign_out=True)
         return user, token, made
 
     def _proved(self, name: str, password: str, source: SignInSource) -> tuple[User, str]:
@@ -261,9 +252,7 @@ class Accounts:
         slowed = False
 
         # Judged after the hash was verified: of concurrent guesses, those that finish after the lock fail.
-        def judged(
-            own: SignInFailures, crowd: SignInFailures
-        ) -> tuple[SignInFailures | None, SignInFailures | None, bool]:
+        def judged(own: SignInFailures, crowd: SignInFailures) -> Judged:
             nonlocal slowed
             after, everybody, opened = self._lockout.judge(own, crowd, right, now, known=source.known)
             slowed = after is not None and after.lockouts > own.lockouts
@@ -272,7 +261,10 @@ class Accounts:
         opened = self._store.users.guarded(name, source.name, judged)
         known = found[0].name if found is not None else None
         if slowed:
-            self._log.record_lockout(known)
+            try:
+                self._log.record("locked out", known)
+            except (MasqueradeError, OSError) as error:  # whoever guesses is not told that the audit log is not written
+                self._log.note("audit log not written", known, problem=type(error).__name__)
         if not opened or found is None:
             self._log.note("sign-in refused", known)
             raise NotAllowed(_WRONG)
@@ -282,12 +274,6 @@ class Accounts:
             self._store.users.set_hash(name, renewed, instead_of=stored)
             stored = renewed
         return found[0], stored
-
-    def _forget_old_sign_ins(self, user: User) -> None:
-        """Revoke all but a user's newest sign-ins, for programs that sign in repeatedly and never out."""
-        own = [each for each in self.tokens(user) if each.kind is not TokenKind.PROGRAM]
-        for old in own[: max(0, len(own) - _MOST_SIGN_INS)]:
-            self.revoke(user, old.id, for_sign_out=True)
 
     # --- API tokens ---
 

@@ -6,26 +6,13 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 Now = Callable[[], datetime]  # the time of day alone, in UTC
 
 
-class Clock(Protocol):
-    """The time of day, a stopwatch, and a way to wait."""
-
-    def now(self) -> datetime:
-        """The time of day, in UTC."""
-
-    def monotonic(self) -> float:
-        """Return seconds since an arbitrary moment; never goes backwards."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait for this many seconds."""
-
-
-class SystemClock:
-    """The machine's own clock."""
+class Clock:
+    """The time of day, a stopwatch, and a way to wait: the machine's own."""
 
     def now(self) -> datetime:
         """The time of day, in UTC."""
@@ -40,7 +27,7 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-SYSTEM_CLOCK: Clock = SystemClock()
+SYSTEM_CLOCK = Clock()
 
 
 async def wait(clock: Clock, futures: Iterable[asyncio.Future[Any]], seconds: float) -> bool:

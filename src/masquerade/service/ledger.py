@@ -76,19 +76,16 @@ class Ledger:
 
     def of_snapshot(self, dataset: str, snapshot: str) -> tuple[ReleaseRecord, ...]:
         """Return the releases from this snapshot."""
-        return _of_snapshot(self.records, dataset, snapshot)
+        return tuple(each for each in self.records if (each.dataset, each.snapshot) == (dataset, snapshot))
 
     def declined_of(self, dataset: str, snapshot: str) -> tuple[ReleaseRecord, ...]:
         """Return what was shown of this snapshot and then declined."""
-        return _of_snapshot(self.declined, dataset, snapshot)
+        return tuple(each for each in self.declined if (each.dataset, each.snapshot) == (dataset, snapshot))
 
     def last_of_others(self, dataset: str, snapshot: str) -> ReleaseRecord | None:
         """Return what was shown last of another snapshot of the dataset; a roll-up shows nothing of it anew."""
-        others = [
-            each
-            for each in self.shown
-            if each.dataset == dataset and each.snapshot != snapshot and each.terms.source is None
-        ]
+        of_dataset = (each for each in self.shown if each.dataset == dataset)
+        others = [each for each in of_dataset if each.snapshot != snapshot and each.terms.source is None]
         return max(others, key=lambda each: each.time, default=None)
 
     def releases(self, dataset: str) -> int:
@@ -184,10 +181,6 @@ def _key(record: ReleaseRecord) -> _Key:
 
 def _by(record: ReleaseRecord) -> str:
     return record.session or record.contract
-
-
-def _of_snapshot(records: Iterable[ReleaseRecord], dataset: str, snapshot: str) -> tuple[ReleaseRecord, ...]:
-    return tuple(each for each in records if (each.dataset, each.snapshot) == (dataset, snapshot))
 
 
 @lru_cache(maxsize=1 << 14)  # the ledger is read for every answer, and hardly changes

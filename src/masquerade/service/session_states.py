@@ -64,11 +64,8 @@ _FORWARD: Mapping[Status, frozenset[Status]] = {
 }
 
 
-def _followers(status: Status) -> frozenset[Status]:
-    if status in FINAL:
-        return frozenset()
-    ends = {Status.FAILED, Status.CANCELLED} | ({Status.EXPIRED} if status in WAITING else set())
-    return _FORWARD[status] | ends
-
-
-ALLOWED: Mapping[Status, frozenset[Status]] = {status: _followers(status) for status in Status}
+_ENDS = frozenset({Status.FAILED, Status.CANCELLED})
+ALLOWED: Mapping[Status, frozenset[Status]] = {
+    **dict.fromkeys(FINAL, frozenset[Status]()),
+    **{each: then | _ENDS | ({Status.EXPIRED} if each in WAITING else set()) for each, then in _FORWARD.items()},
+}

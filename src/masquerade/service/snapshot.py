@@ -58,10 +58,6 @@ class Snapshot:
     commitment: Commitment
     key: bytes = field(repr=False)
 
-    def column_key(self, name: str) -> bytes:
-        """Return the key that an auditor needs to check one column."""
-        return column_key(self.key, name)
-
 
 def make_secret() -> bytes:
     """Make a secret for a dataset from the system's randomness."""
@@ -84,7 +80,7 @@ def commit(table: Table, key: bytes) -> Commitment:
 
 
 def column_key(key: bytes, name: str) -> bytes:
-    """Derive the key that opens one column of a snapshot."""
+    """Derive the key that opens one column of a snapshot, which an auditor needs to check it."""
     return _keyed(key, "column", name.encode())
 
 
@@ -277,7 +273,7 @@ def key_of(
         raise ParameterError(
             f'{dataset}: no column "{column}" is committed to{hint(column, known)}; there are {", ".join(known)}'
         )
-    key = snapshot.key if column is None else snapshot.column_key(column)
+    key = snapshot.key if column is None else column_key(snapshot.key, column)
     return SnapshotKey(party, dataset, commitment.root, commitment.columns, key.hex(), column, separator, encoding)
 
 

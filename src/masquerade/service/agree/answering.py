@@ -150,8 +150,12 @@ def answer(
     reasons += second
     if not reasons:
         return _offered(party, draft, source)
-    if unfit := _unfit(party):
-        instead["attributes"] = [name for name in request.attributes if name not in unfit]
+    if request.algorithm is not None:  # where the method is left open, it can take every column
+        unfit = {name for name, _ in unfit_columns(request, card)}
+        own = (column for column in party.mine if column.role == "attribute")
+        unfit |= {each.name for each in own if any(against_schema(request.method, [each], schema))}
+        if unfit:
+            instead["attributes"] = [name for name in request.attributes if name not in unfit]
     return Refusal(card.party, tuple(dict.fromkeys(reasons)), earlier=earlier, instead=instead)
 
 
@@ -265,7 +269,11 @@ def _drafted(party: _Party, source: str | None) -> _Draft:
     if party.has_groups:  # otherwise nothing shows a value of a column, however general
         m = party.rules.least_m(policy, asked)
         limits, contradictions = offered_terms(party.mine, party.schema, policy.boundaries, asked.terms)
-    method, wrong = _permitted(party), tuple(contradictions)
+    method, wrong = asked.method, tuple(contradictions)
+    left = method.restricted(
+        lambda each: not any(against_method(policy, each)) and not any(against_schema(each, party.mine, party.schema))
+    )
+    method = left if left.possible else method  # a party that refuses all of them says why
     terms = _terms(party, method, _insisted(party), m, limits)
     before = party.earlier
     if source is not None:
@@ -301,18 +309,11 @@ def _offered(party: _Party, draft: _Draft, source: str | None) -> Offer:
         joint_k=rules.joint_k(policy, asked) if party.has_groups else 0,
         service=policy.service,
         methods=tuple(map(written_method, draft.method.possible)) if asked.algorithm is None else (),
-        declines=_declines(party) if source is None else None,
+        # So many releases of this snapshot may still be declined; None where no release binds a later one
+        declines=max(policy.max_declined - len(party.shown()[1]), 0)
+        if source is None and party.has_groups and not policy.allow_rerelease
+        else None,
     )
-
-
-def _unfit(party: _Party) -> set[str]:
-    """Return the columns that the method asked for cannot take; where it is left open, every one can."""
-    asked, schema = party.asked, party.schema
-    if asked.algorithm is None:
-        return set()
-    found = {name for name, _ in unfit_columns(asked, party.card)}
-    attributes = (column for column in party.mine if column.role == "attribute")
-    return found | {each.name for each in attributes if any(against_schema(asked.method, [each], schema))}
 
 
 def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]:
@@ -332,23 +333,6 @@ def priced_columns(request: Request, card: SchemaCard) -> list[str]:
     name = request.class_name
     holds_class = name is not None and card.column(name) is not None
     return [column.name for column in _contributed(request, card)] + ([name] if holds_class and name else [])
-
-
-def _declines(party: _Party) -> int | None:
-    """Return how many releases of this snapshot may still be declined; None where no release binds a later one."""
-    if party.policy.allow_rerelease or not party.has_groups:
-        return None
-    return max(party.policy.max_declined - len(party.shown()[1]), 0)
-
-
-def _permitted(party: _Party) -> AskedMethod:
-    """Return what is asked for, without the methods that this party would refuse; if it refuses all, all of them."""
-    left = party.asked.method.restricted(
-        lambda each: (
-            not any(against_method(party.policy, each)) and not any(against_schema(each, party.mine, party.schema))
-        )
-    )
-    return left if left.possible else party.asked.method
 
 
 def _follows(choice: MethodChoice, terms: Terms, proposal: Proposal) -> bool:

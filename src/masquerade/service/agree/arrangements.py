@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from masquerade.arrangement import Arrangement
-from masquerade.data import Attribute, Schema, Taxonomy, write_number
+from masquerade.data import Schema, Taxonomy, write_number
 from masquerade.errors import Problem, hint
 from masquerade.privacy import GroupRequirement
 from masquerade.protocol import EVERYBODY, Proposal
@@ -130,13 +130,8 @@ def refused(request: Request, known: Proposal) -> Iterator[Problem]:
 
 def holders_of(name: str, available: Available) -> tuple[str, ...]:
     """The parties that have a column."""
-    return tuple(
-        sorted(
-            party
-            for party, datasets in available.items()
-            if any(each.card.column(name) is not None for each in datasets)
-        )
-    )
+    holding = (party for party, offered in available.items() if any(name in each.card.names for each in offered))
+    return tuple(sorted(holding))
 
 
 def not_offered(key: str, name: str, available: Available) -> Problem:
@@ -174,7 +169,8 @@ class Horizontal(SessionRules):
                 text = f'there is no provider "{party}"{hint(party, known)}; there are {there}'
                 problems.append(Problem(text, key=("parties",)))
                 continue
-            card = _able(request, available[party])
+            cards_of_party = (each.card for each in available[party] if each.card.horizontal)
+            card = next((each for each in cards_of_party if {*request.released} <= {*each.names}), None)
             if card is not None:
                 cards[party] = card
             elif request.parties:
@@ -225,17 +221,17 @@ class Horizontal(SessionRules):
     def conflicts(self, request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
         """Yield the columns on which the providers differ."""
         for name in request.contributed:
-            roles = {
-                offer.party: next((column.role for column in offer.columns if column.name == name), "none")
-                for offer in offers
-            }
+            roles: dict[str, str] = dict.fromkeys((offer.party for offer in offers), "none")
+            roles |= {offer.party: each.role for offer in offers for each in offer.columns if each.name == name}
             if len(set(roles.values())) > 1:
                 each = ", ".join(f"{party} {role}" for party, role in roles.items())
                 yield THE_REQUEST, f'"{name}" does not have the same role everywhere: {each}'
                 continue
             axes = [(offer.party, offer.axis(name)) for offer in offers]
             if len({axis for _, axis in axes}) > 1:
-                yield THE_REQUEST, _unlike_axes(name, axes)
+                ways = ", ".join(f"{party} {_way(axis)}" for party, axis in axes)
+                text = f'"{name}" is not generalised alike: {ways}; agree on one taxonomy and the same bounds'
+                yield THE_REQUEST, text
         if request.class_name is not None:
             for offer in offers:
                 if not offer.holds_class:
@@ -262,15 +258,12 @@ def against(m: int) -> tuple[str, ...]:
 
 def axes_of(schema: Schema) -> tuple[AttributeDomain, ...]:
     """How each attribute of a dataset is generalised."""
-    return tuple(_axis(attribute) for attribute in schema)
-
-
-def _able(request: Request, datasets: Sequence[PublishedDataset]) -> SchemaCard | None:
-    """Return a party's first dataset that has all columns and may be published together with others."""
-    for each in datasets:
-        if each.card.horizontal and all(each.card.column(name) is not None for name in request.released):
-            return each.card
-    return None
+    found = []
+    for each in schema:
+        tree: str | None = fingerprint_of(each.taxonomy) if isinstance(each.taxonomy, Taxonomy) else each.taxonomy
+        lower, upper = (None if bound is None else write_number(bound) for bound in (each.lower, each.upper))
+        found.append(AttributeDomain(each.name, each.kind, tree, lower, upper))
+    return tuple(found)
 
 
 def _lacking(party: str, request: Request, datasets: Sequence[PublishedDataset]) -> str:
@@ -304,19 +297,6 @@ def _column_way(column: ColumnCard | None) -> str:
         return f"as {column.role}"
     tree = column.taxonomy
     return f"as {column.kind}{f' with taxonomy {tree.fingerprint[:8]}' if tree is not None else ''}"
-
-
-def _unlike_axes(name: str, axes: Iterable[tuple[str, AttributeDomain | None]]) -> str:
-    """Describe for a person how each party generalises an attribute."""
-    ways = ", ".join(f"{party} {_way(axis)}" for party, axis in axes)
-    return f'"{name}" is not generalised alike: {ways}; agree on one taxonomy and the same bounds'
-
-
-def _axis(attribute: Attribute) -> AttributeDomain:
-    taxonomy = attribute.taxonomy
-    tree: str | None = taxonomy if not isinstance(taxonomy, Taxonomy) else fingerprint_of(taxonomy)
-    lower, upper = (None if bound is None else write_number(bound) for bound in (attribute.lower, attribute.upper))
-    return AttributeDomain(attribute.name, attribute.kind, tree, lower, upper)
 
 
 def _way(axis: AttributeDomain | None) -> str:
@@ -354,15 +334,22 @@ class Vertical(SessionRules):
             chosen = _chosen(name, holders[name], request, problems, alike=alike)
             if chosen is not None:
                 wanted.setdefault(chosen, []).append(name)
-        sharer = _sharer(request, holders, wanted, problems)
-        if sharer is not None:
-            wanted.setdefault(sharer, [])
+        # The party that takes part to share the class: the named one, or the holder if no other party has it
+        shared = request.class_name
+        if shared is not None and (shared in request.providers or not {*holders[shared]} & {*wanted}):
+            sharer = _chosen(shared, holders[shared], request, problems, alike=False)
+            if sharer is not None:
+                wanted.setdefault(sharer, [])
         datasets = {
             party: dataset
             for party, names in wanted.items()
             if (dataset := _dataset(party, names, request.class_name, available[party], problems)) is not None
         }
-        problems += _about_all(request, holders, wanted, available)
+        lacking = [name for name in request.released if not holders[name]]
+        problems += [not_offered(request.key_of(name), name, available) for name in lacking]
+        if not lacking and len(wanted) == 1:
+            text = f"all are {next(iter(wanted))}'s; a mashup needs columns of at least two parties"
+            problems.append(Problem(text, key=("attributes",)))
         for party, dataset in datasets.items():
             card = next(each.card for each in available[party] if each.card.dataset == dataset)
             problems += unfit_problems(request, card)
@@ -387,8 +374,15 @@ class Vertical(SessionRules):
 
     def conflicts(self, request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
         """Yield columns that no party or several contribute, and a class that not all parties know."""
-        yield from _about_holders(request, offers, complete=complete)
-        yield from _about_class(request, offers, complete=complete)
+        for name in request.contributed:
+            holders = [offer.party for offer in offers if any(column.name == name for column in offer.columns)]
+            if len(holders) > 1:
+                for holder in holders:
+                    yield holder, f'"{name}": {" and ".join(holders)} have it; name one contributor in providers'
+            elif not holders and complete:
+                yield THE_REQUEST, f'no party contributes "{name}"'
+        if request.class_name is not None and complete:
+            yield from _about_class(request.class_name, request, offers)
 
     def records(self, offers: Sequence[Offer | SchemaCard]) -> int | None:
         """Return the smallest stated number: no more records are common than any party has."""
@@ -415,29 +409,18 @@ class Vertical(SessionRules):
 
 def _chosen(name: str, holders: Sequence[str], request: Request, problems: list[Problem], *, alike: bool) -> str | None:
     named = request.providers.get(name)
-    if named is not None:
-        if named not in holders:
-            others = f"; it is held by {', '.join(holders)}" if holders else ""
-            text = f'"{named}" does not offer "{name}"{others}'
-            problems.append(Problem(text, key=("providers", name)))
-            return None
+    if named in holders:
         return named
+    if named is not None:
+        others = f"; it is held by {', '.join(holders)}" if holders else ""
+        problems.append(Problem(f'"{named}" does not offer "{name}"{others}', key=("providers", name)))
+        return None
     if len(holders) > 1:
         text = f'"{name}" is held by {" and ".join(holders)}; name one of them in providers'
         text += ', or ask for the people of all with kind = "horizontal"' if alike else ""
         problems.append(Problem(text, key=("attributes",)))
         return None
     return holders[0] if holders else None
-
-
-def _sharer(
-    request: Request, holders: Mapping[str, Sequence[str]], wanted: Mapping[str, Sequence[str]], problems: list[Problem]
-) -> str | None:
-    """Return the party that takes part to share the class: the named one, or the holder if no other party has it."""
-    name = request.class_name
-    if name is None or (name not in request.providers and set(holders[name]) & set(wanted)):
-        return None
-    return _chosen(name, holders[name], request, problems, alike=False)
 
 
 def _dataset(
@@ -459,34 +442,7 @@ def _dataset(
     return (with_class or able)[0].dataset
 
 
-def _about_all(
-    request: Request, holders: Mapping[str, Sequence[str]], wanted: Mapping[str, Sequence[str]], available: Available
-) -> list[Problem]:
-    problems = [not_offered(request.key_of(name), name, available) for name in request.contributed if not holders[name]]
-    if request.class_name is not None:
-        held = holders[request.class_name]
-        if not held:
-            problems.append(not_offered("class", request.class_name, available))
-    if not problems and len(wanted) == 1:
-        text = f"all are {next(iter(wanted))}'s; a mashup needs columns of at least two parties"
-        problems.append(Problem(text, key=("attributes",)))
-    return problems
-
-
-def _about_holders(request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
-    for name in request.contributed:
-        holders = [offer.party for offer in offers if any(column.name == name for column in offer.columns)]
-        if len(holders) > 1:
-            for holder in holders:
-                yield holder, f'"{name}": {" and ".join(holders)} have it; name one contributor in providers'
-        elif not holders and complete:
-            yield THE_REQUEST, f'no party contributes "{name}"'
-
-
-def _about_class(request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
-    name = request.class_name
-    if name is None or not complete:
-        return
+def _about_class(name: str, request: Request, offers: Sequence[Offer]) -> Iterator[Reason]:
     holding = [offer.party for offer in offers if offer.holds_class]
     named = request.providers.get(name)
     if not holding:
@@ -496,10 +452,8 @@ def _about_class(request: Request, offers: Sequence[Offer], *, complete: bool) -
     elif named is None and len(holding) == len(offers):
         return
     elif named is None and len(holding) > 1:
-        yield (
-            THE_REQUEST,
-            f'the class "{name}" is held by {" and ".join(holding)} only; name the one who shares it in providers',
-        )
+        text = f'the class "{name}" is held by {" and ".join(holding)} only; name the one who shares it in providers'
+        yield THE_REQUEST, text
     else:
         sharer = named or holding[0]
         if not any(offer.party == sharer and offer.shares_class for offer in offers):

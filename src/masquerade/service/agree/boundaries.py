@@ -8,6 +8,7 @@ alone has its taxonomy, puts them together in its offer; what contradicts itself
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -23,24 +24,18 @@ Text = Annotated[str, Field(min_length=1, max_length=200)]
 Nodes = Annotated[tuple[Text, ...], Field(strict=False, min_length=1, max_length=1000)]
 
 
-def _decimal(value: object, *, above: bool) -> str:
+def decimal_between(value: object, *, high: float = MOST_WHOLE, positive: bool = False) -> str:
+    """Check a number from 0 (or above it) to `high`; return it as text, because contracts have no fractions."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError
-    number = float(value)
-    if not (number > 0 if above else number >= 0) or number > MOST_WHOLE:
+    if not isinstance(value, str) and abs(value) > MOST_WHOLE:  # some whole numbers are too large for a float
+        raise ValueError
+    if not 0 <= float(value) <= high or (positive and float(value) == 0):
         raise ValueError
     return decimal_text(value)
 
 
-def _width(value: object) -> str:
-    return _decimal(value, above=True)
-
-
-def _weight(value: object) -> str:
-    return _decimal(value, above=False)
-
-
-Width = Annotated[str, PlainValidator(_width)]  # as text: contracts have no fractions
+Width = Annotated[str, PlainValidator(partial(decimal_between, positive=True))]
 
 _NODES = 'a list of values of its taxonomy, such as ["Europe", "Asia"]'
 _LIMIT = f"{_NODES}, or for numbers and dates (in days) a width"
@@ -88,7 +83,7 @@ class RequestedTerms(BaseModel):
     max_width: Width | None = key(None, description="a number above 0; for dates, days")
     min_generalization: Nodes | None = key(None, description=_NODES)
     min_width: Width | None = key(None, description="a number above 0; for dates, days")
-    weight: Annotated[str, PlainValidator(_weight)] | None = key(None, description="a number of at least 0")
+    weight: Annotated[str, PlainValidator(decimal_between)] | None = key(None, description="a number of at least 0")
 
     def terms(self, name: str) -> AttributeTerms:
         """Return the same as a contract has it."""

@@ -11,8 +11,7 @@ which the holders of the others' columns are left empty.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from masquerade.arrangement import ARRANGEMENTS
 from masquerade.privacy import GroupRequirement
@@ -21,8 +20,7 @@ from masquerade.service.agree.boundaries import written_terms
 from masquerade.service.agree.terms import Terms
 
 
-@dataclass(frozen=True)
-class TermsDifference:
+class TermsDifference(NamedTuple):
     """What makes terms another release than an earlier one: how the earlier one was made, and what is asked for."""
 
     aspect: str

@@ -110,7 +110,11 @@ def negotiate(
     `answers` are to the last of the `earlier` counter-offers, or to the request if there are none.
     With `source` the parties were asked for a roll-up of the release of those terms.
     """
-    by_party = [_readable(each) for each in _by_party(answers)]
+    found = sorted(answers, key=lambda each: each.party)
+    for first, second in pairwise(found):
+        if first.party == second.party:
+            raise ParameterError(f"party {first.party} answered twice")
+    by_party = [_readable(each) for each in found]
     offers = [each for each in by_party if isinstance(each, Offer)]
     asked = earlier[-1].request.privacy if earlier else request.privacy
     columns = [column for offer in offers for column in offer.columns]
@@ -121,7 +125,9 @@ def negotiate(
     m = max([request.colluding, *(offer.m for offer in offers)])
     refusals = [each for each in by_party if isinstance(each, Refusal)]
     reasons: dict[str, list[str]] = {each.party: list(each.reasons) for each in refusals}
-    method = _open_to_all(request.method, offers)
+    method = request.method.restricted(  # without the methods that some party does not take
+        lambda each: all(written_method(each) in offer.methods for offer in offers if offer.methods)
+    )
     for who, reason in _conflicts(request, method, offers, offered, joint, m, complete=not refusals):
         reasons.setdefault(who, []).append(reason)
     if reasons:
@@ -138,24 +144,11 @@ def negotiate(
     if all(offered[offer.party] == joint and offer.m == m for offer in offers):
         return _deal(request, method, offers, joint, m, source)
     if len(earlier) >= MOST_ROUNDS:
-        return Refused(
-            {
-                offer.party: (f"still asks for more after {MOST_ROUNDS} rounds: {_listed(insisted[offer.party])}",)
-                for offer in offers
-                if insisted[offer.party]
-            }
-            or {THE_REQUEST: (f"no agreement after {MOST_ROUNDS} rounds",)}
-        )
+        more = {party: " & ".join(map(str, parts)) for party, parts in insisted.items() if parts}
+        told = {party: (f"still asks for more after {MOST_ROUNDS} rounds: {parts}",) for party, parts in more.items()}
+        return Refused(told or {THE_REQUEST: (f"no agreement after {MOST_ROUNDS} rounds",)})
     price = cost((offer.price for offer in offers), RULES[request.arrangement].records(offers))
     return CounterOffer(request.wishing(joint, m), price, insisted)
-
-
-def _by_party(answers: Iterable[Offer | Refusal]) -> list[Offer | Refusal]:
-    found = sorted(answers, key=lambda each: each.party)
-    for first, second in pairwise(found):
-        if first.party == second.party:
-            raise ParameterError(f"party {first.party} answered twice")
-    return found
 
 
 def _readable(given: Offer | Refusal) -> Offer | Refusal:
@@ -166,13 +159,6 @@ def _readable(given: Offer | Refusal) -> Offer | Refusal:
         except ParameterError as error:
             return Refusal(given.party, error.lines)
     return given
-
-
-def _open_to_all(method: AskedMethod, offers: Sequence[Offer]) -> AskedMethod:
-    """Return what is asked for, without the methods that some party does not take."""
-    return method.restricted(
-        lambda each: all(written_method(each) in offer.methods for offer in offers if offer.methods)
-    )
 
 
 def _conflicts(
@@ -199,47 +185,32 @@ def _conflicts(
         foreign = [column.name for column in offer.columns if column.holder != holder]
         unasked = [column.name for column in offer.columns if column.name not in request.contributed]
         if foreign or unasked:
-            yield (offer.party, f"offers columns that are not its own or not wanted: {names_of([*foreign, *unasked])}")
+            yield offer.party, f"offers columns that are not its own or not wanted: {names_of([*foreign, *unasked])}"
         unknown = {name for part in offer.parts for name in part.qid} - set(request.attributes)
         unknown |= {part.sensitive for part in offer.parts if part.sensitive is not None} - set(request.released)
         if unknown:
             yield offer.party, f"asks for a requirement over {names_of(unknown)}, which is not wanted"
-    yield from _about_roles(request, offers, offered, joint)
+    # Requirements that conflict with who holds what, for every party that asks for them
+    raw = {column.name for offer in offers for column in offer.columns if column.role == "sensitive"}
+    raw |= {part.sensitive for part in joint if part.sensitive is not None}
+    for part in joint:
+        for name in (each for each in part.qid if each in raw):
+            for who in _asking(part, request, offered):
+                yield who, f'{part}: "{name}" is sensitive and released as it is; it cannot be in a QID'
     yield from rules.conflicts(request, offers, complete=complete)
     if joint or not has_groups:
         yield from _about_method(request, method, offers, offered, joint, m, complete=complete)
     records = rules.records(offers)
     if records is not None and (complete or rules.each_bounds_records):
-        yield from _about_size(request, offers, offered, joint, records)
+        # A group of k records needs k records, and the parties state how many they have
+        have = rules.few_records(offers, records)
+        for part in (each for each in joint if (each.required_size or 1) > records):
+            for who in _asking(part, request, offered):
+                yield who, f"{part} cannot be reached: {have}"
     price = cost((offer.price for offer in offers), records)
     if price > request.budget:
         each = ", ".join(f"{offer.party} {cost([offer.price], records)}" for offer in offers)
         yield THE_REQUEST, f"costs up to {price} cents ({each}); the budget is {request.budget}"
-
-
-def _about_roles(
-    request: Request, offers: Sequence[Offer], offered: Offered, joint: Sequence[GroupRequirement]
-) -> Iterator[Reason]:
-    """Yield requirements that conflict with each other or with who holds what, for every party that asks for them."""
-    columns = [column for offer in offers for column in offer.columns]
-    raw = {column.name for column in columns if column.role == "sensitive"}
-    raw |= {part.sensitive for part in joint if part.sensitive is not None}
-    for part in joint:
-        for name in part.qid:
-            if name in raw:
-                for who in _asking(part, request, offered):
-                    yield who, f'{part}: "{name}" is sensitive and released as it is; it cannot be in a QID'
-
-
-def _about_size(
-    request: Request, offers: Sequence[Offer], offered: Offered, joint: Sequence[GroupRequirement], records: int
-) -> Iterator[Reason]:
-    """Report a k that exceeds the records the parties state they have: a group of k records needs k records."""
-    have = RULES[request.arrangement].few_records(offers, records)
-    for part in joint:
-        if (part.required_size or 1) > records:
-            for who in _asking(part, request, offered):
-                yield who, f"{part} cannot be reached: {have}"
 
 
 def _asking(part: GroupRequirement, request: Request, offered: Offered) -> list[str]:
@@ -336,7 +307,3 @@ def _deal(
         choice=agreed.choice,
         estimate=request.estimate,
     )
-
-
-def _listed(parts: Iterable[GroupRequirement]) -> str:
-    return " & ".join(map(str, parts))

@@ -15,10 +15,10 @@ the coordinator's word, unless its policy takes signed requests only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from masquerade.arrangement import ANSWER, ARRANGEMENTS, MODEL, TABLE, Product
+from masquerade.arrangement import ANSWER, ARRANGEMENTS, MODEL
 from masquerade.data import Schema
 from masquerade.errors import ParameterError, Problem, hint
 from masquerade.methods import product_of, written_method
@@ -39,23 +39,12 @@ from masquerade.service.agree.policy import ANY, Policy
 from masquerade.service.agree.request import ClientSignature, Request, read_request
 from masquerade.service.agree.signing import ClientCertificates
 from masquerade.service.agree.terms import Deal, Terms
-from masquerade.service.cards import ColumnCard, SchemaCard, unknown_column
+from masquerade.service.cards import SchemaCard, unknown_column
 from masquerade.service.ledger import Ledger
 
 _STAY = (
-    *(
-        "user",
-        "purpose",
-        "arrangement",
-        "class_name",
-        "duration",
-        "event",
-        "budget",
-        "deadline",
-        "attempts",
-        "normalize",
-    ),
-    *("most_error", "most_ncp", "most_query_error", "estimate"),
+    *("user", "purpose", "arrangement", "class_name", "duration", "event", "budget", "deadline", "attempts"),
+    *("normalize", "most_error", "most_ncp", "most_query_error", "estimate"),
 )
 
 
@@ -110,13 +99,9 @@ def departures(request: Request, signed: ClientSignature) -> Iterator[str]:
     }
     for name, same in unchanged.items():
         if not same:
-            yield f'{_as_written(name)}: not what "{own.user}" has signed'
-
-
-def _as_written(name: str) -> str:
-    """Return the key that a request has for a field."""
-    field = Request.model_fields.get(name)
-    return name if field is None else field.alias or name
+            field = Request.model_fields.get(name)
+            word = name if field is None else field.alias or name  # as a request has it
+            yield f'{word}: not what "{own.user}" has signed'
 
 
 def unfit_columns(request: Request, card: SchemaCard) -> Iterator[tuple[str, str]]:
@@ -125,25 +110,19 @@ def unfit_columns(request: Request, card: SchemaCard) -> Iterator[tuple[str, str
         column = card.column(name)
         if column is None or request.providers.get(name, card.party) != card.party:
             continue
-        if why := _objection(request, column):
-            yield name, why
+        role = request.outcomes.get(name)
+        if role == "duration" and column.kind != "continuous":
+            yield name, f"is {column.kind}; a duration is a number"
+        elif role is None and column.role in OUTCOMES:
+            yield name, f"is the {column.role} of models of survival; it is nothing else, and never released"
+        elif role is None and column.role != "attribute" and request.method.makes is MODEL:
+            yield name, f"is declared as {column.role}; a model takes attributes alone"
 
 
 def unfit_problems(request: Request, card: SchemaCard) -> Iterator[Problem]:
     """Yield the same as problems with the keys of the request."""
     for name, why in unfit_columns(request, card):
         yield Problem(f'"{name}" of {card.party} {why}', key=(request.key_of(name),))
-
-
-def _objection(request: Request, column: ColumnCard) -> str | None:
-    role = request.outcomes.get(column.name)
-    if role == "duration" and column.kind != "continuous":
-        return f"is {column.kind}; a duration is a number"
-    if role is None and column.role in OUTCOMES:
-        return f"is the {column.role} of models of survival; it is nothing else, and never released"
-    if role is None and column.role != "attribute" and request.method.makes is MODEL:
-        return f"is declared as {column.role}; a model takes attributes alone"
-    return None
 
 
 # --- questions ----------------------------------------------------------------------------------------------
@@ -177,23 +156,14 @@ def against_question(policy: Policy, method: AskedMethod) -> Iterator[str]:
         )
 
 
-def against_columns(policy: Policy, mine: Sequence[Contribution]) -> Iterator[str]:
-    """Yield the party's columns that may not be in a joint key: those not granted, or else all but attributes."""
-    allowed = policy.joint_keys.columns
-    for column in mine:
-        if allowed and column.name not in allowed:
-            yield f'"{column.name}" may not be in a joint key; allowed: {", ".join(allowed)}'
-        if not allowed and column.role != "attribute":
-            yield f'"{column.name}" is sensitive; it may be in a joint key only where the policy names it'
-
-
 def against_number(policy: Policy, asked: Terms, card: SchemaCard, ledger: Ledger, *, runs: bool) -> Iterator[str]:
     """Yield that too many ratios of this snapshot would have been revealed.
 
     Unless it `runs` now, a question that was answered before may be asked again: a coordinator may still have the
     answer. `asked` may be a draft (`further_releases.py`), and then be such a question as far as this party knows.
     """
-    told = _told(card, ledger)
+    of_snapshot = [] if card.snapshot is None else ledger.of_snapshot(card.dataset, card.snapshot)
+    told = [each.terms for each in of_snapshot if product_of(each.terms) is ANSWER]  # as often as it was answered
     if not runs and any(not differences(each, asked) for each in told):
         return
     before, more, most = sum(map(_ratios, told)), _ratios(asked), policy.joint_keys.ratios
@@ -202,14 +172,6 @@ def against_number(policy: Policy, asked: Terms, card: SchemaCard, ledger: Ledge
             f"{before} ratios of this snapshot of {card.dataset} were told before; "
             f"{more} more would exceed the {most} that the policy grants"
         )
-
-
-def _told(card: SchemaCard, ledger: Ledger) -> list[Terms]:
-    """Return the questions about this snapshot that were answered, or begun to be, as often as they were."""
-    if card.snapshot is None:
-        return []
-    terms = (each.terms for each in ledger.of_snapshot(card.dataset, card.snapshot))
-    return [each for each in terms if product_of(each) is ANSWER]
 
 
 def _ratios(terms: Terms) -> int:
@@ -222,7 +184,11 @@ def against_request(
 ) -> Iterator[str]:
     """Yield the policy's objections to the user, purpose, method and columns of a request."""
     yield from _about_people(policy, request)
-    yield from _about_protocol(policy, request, now)
+    objections = [[*against_method(policy, method)] for method in request.method.possible]
+    if all(objections):  # where there is a choice, one way is enough
+        yield from dict.fromkeys(chain(*objections))
+    if request.deadline is not None and request.deadline <= now:
+        yield "the request's deadline has passed"
     yield from _about_columns(policy, request, card, mine)
 
 
@@ -242,30 +208,20 @@ def against_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, now: int)
 
 def against_method(policy: Policy, method: SessionMethod) -> Iterator[str]:
     """Yield the policy's objections to a method and its parameters, by what it makes."""
-    yield from _GRANTS[method.makes](policy, method)
+    granted = ", ".join(policy.learn) or "none"
+    if method.makes is ANSWER:
+        yield from against_question(policy, method)
+    elif method.makes is MODEL:
+        if not {ANY, method.name} & {*policy.learn}:
+            yield f'models by "{method.name}" are not allowed; allowed: {granted}'
+    else:
+        if not policy.tables:
+            yield f"tables are not published; models that may be learned: {granted}"
+        if policy.methods and method.name not in policy.methods:
+            yield f'method "{method.name}" is not allowed; allowed: {", ".join(policy.methods)}'
     for name, asked, allowed in policy.allowed(method):
         if asked not in allowed:
             yield f'{name} "{asked}" is not allowed; allowed: {", ".join(allowed)}'
-
-
-def _against_model(policy: Policy, method: SessionMethod) -> Iterator[str]:
-    if not policy.allows_model(method.name):
-        granted = ", ".join(policy.learn) or "none"
-        yield f'models by "{method.name}" are not allowed; allowed: {granted}'
-
-
-def _against_table(policy: Policy, method: SessionMethod) -> Iterator[str]:
-    if not policy.tables:
-        yield f"tables are not published; models that may be learned: {', '.join(policy.learn) or 'none'}"
-    if policy.methods and method.name not in policy.methods:
-        yield f'method "{method.name}" is not allowed; allowed: {", ".join(policy.methods)}'
-
-
-_GRANTS: Mapping[Product, Callable[[Policy, SessionMethod], Iterator[str]]] = {
-    TABLE: _against_table,
-    MODEL: _against_model,
-    ANSWER: against_question,
-}
 
 
 def against_schema(method: AskedMethod, mine: Sequence[Contribution], schema: Schema | None) -> Iterator[str]:
@@ -296,18 +252,10 @@ def _about_people(policy: Policy, request: Request) -> Iterator[str]:
     for name in request.receivers:
         if name != request.user and not policy.allows_user(name):
             yield f'recipient "{name}" may not be given a release'
-    if not policy.allows_purpose(request.purpose or ""):
+    if not {ANY, request.purpose or ""} & {*policy.purposes}:
         advice = hint(request.purpose or "", policy.purposes)
         allowed = ", ".join(policy.purposes) or "none"
         yield f'purpose "{request.purpose}" is not allowed{advice}; allowed: {allowed}'
-
-
-def _about_protocol(policy: Policy, request: Request, now: int) -> Iterator[str]:
-    objections = [[*against_method(policy, method)] for method in request.method.possible]
-    if all(objections):  # where there is a choice, one way is enough
-        yield from dict.fromkeys(chain(*objections))
-    if request.deadline is not None and request.deadline <= now:
-        yield "the request's deadline has passed"
 
 
 def _about_columns(policy: Policy, request: Request, card: SchemaCard, mine: Sequence[Contribution]) -> Iterator[str]:
@@ -332,8 +280,12 @@ def _about_columns(policy: Policy, request: Request, card: SchemaCard, mine: Seq
         column = card.column(named)
         if column is not None and column.role == "attribute" and request.method.makes.has_groups:
             yield f'"{named}" is an attribute and generalised; it cannot be the class, which is released as it is'
-    if request.method.makes is ANSWER:
-        yield from against_columns(policy, mine)
+    granted = policy.joint_keys.columns
+    for each in mine if request.method.makes is ANSWER else ():
+        if granted and each.name not in granted:
+            yield f'"{each.name}" may not be in a joint key; allowed: {", ".join(granted)}'
+        if not granted and each.role != "attribute":
+            yield f'"{each.name}" is sensitive; it may be in a joint key only where the policy names it'
     for part, model in triggered(policy, request, own) if request.method.makes.has_groups else ():
         if part is None:
             yield f"{model.model} on {model.sensitive} is required, and no attribute of its QID is wanted"

@@ -16,8 +16,8 @@ from masquerade.forms import Form, Problems, key, parameters_of, quoted, read_fo
 from masquerade.methods import full_name, learning_methods, methods_between_parties, parameters_by_method
 from masquerade.privacy import GroupRequirement
 from masquerade.protocol import LEAST_RECORDS, SessionMethod
-from masquerade.service.agree.boundaries import PolicyBoundary
-from masquerade.service.agree.request import MOST_COLLUDING, Cents, Share, Text, Texts, read_privacy
+from masquerade.service.agree.boundaries import PolicyBoundary, Text
+from masquerade.service.agree.request import MOST_COLLUDING, Cents, Share, Texts, read_privacy
 from masquerade.service.agree.terms import PriceList, ServiceLevel
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.cards import SchemaCard, unknown_column
@@ -130,11 +130,10 @@ class Policy(Form):
         if not self.publish_records and self.price.per_record:
             yield (("price", "per_record"), "needs publish_records = true: it tells what a release costs at most")
         yield from self._about_methods()
-        known_models = learning_methods()
+        known = learning_methods()
         for name in self.learn:
-            if name != ANY and name not in known_models:
-                text = f'no method "{name}" for models{hint(name, known_models)}; there are {", ".join(known_models)}'
-                yield ("learn",), text
+            if name != ANY and name not in known:
+                yield ("learn",), f'no method "{name}" for models{hint(name, known)}; there are {", ".join(known)}'
         for position, part in enumerate(self.privacy):
             if part.only_sizes and ANY in part.qid:
                 yield ("privacy", position, "qid"), "missing; for a k over all attributes write least_k"
@@ -146,10 +145,8 @@ class Policy(Form):
         known = parameters_by_method(methods_between_parties())
         for name, limits in self.methods.items():
             if name not in known:
-                yield (
-                    ("methods", name),
-                    f'no method "{name}" for parties{hint(name, known)}; there are {", ".join(known)}',
-                )
+                text = f'no method "{name}" for parties{hint(name, known)}; there are {", ".join(known)}'
+                yield ("methods", name), text
                 continue
             worded: dict[str, tuple[str, ...]] = {}
             for each in known[name]:
@@ -173,17 +170,9 @@ class Policy(Form):
             if allowed:
                 yield each.name, str(getattr(method, each.name)), allowed
 
-    def allows_model(self, name: str) -> bool:
-        """Return whether parties may learn a model by this method."""
-        return ANY in self.learn or name in self.learn
-
     def allows_user(self, user: str) -> bool:
         """Return whether this user may make requests and receive a release."""
         return self.access == "public" or user in self.users
-
-    def allows_purpose(self, purpose: str) -> bool:
-        """Return whether a release may be made for this purpose."""
-        return ANY in self.purposes or purpose in self.purposes
 
     def least(self, qid: Sequence[str]) -> int:
         """Return the least k over a QID: the maximum of `least_k` and every pattern whose attributes are all in it."""
@@ -237,15 +226,13 @@ def check_policy(policy: Policy, card: SchemaCard, source: str = "policy", schem
         elif schema is not None and name in schema:
             for word, problem in boundary.problems(schema[name]):
                 problems.add(("boundaries", name, word), problem)
-    for name in policy.joint_keys.columns:
+    named: list[tuple[Key, str]] = [(("joint_keys", "columns"), name) for name in policy.joint_keys.columns]
+    named += [(("price", "attributes"), name) for name in policy.price.attributes]
+    sensitive = [(position, part.sensitive) for position, part in enumerate(policy.privacy)]
+    named += [(("privacy", position, "sensitive"), name) for position, name in sensitive if name is not None]
+    for key_of_name, name in named:
         if card.column(name) is None:
-            problems.add(("joint_keys", "columns"), unknown_column(card, name))
-    for name in policy.price.attributes:
-        if card.column(name) is None:
-            problems.add(("price", "attributes"), unknown_column(card, name))
-    for position, part in enumerate(policy.privacy):
-        if part.sensitive is not None and card.column(part.sensitive) is None:
-            problems.add(("privacy", position, "sensitive"), unknown_column(card, part.sensitive))
+            problems.add(key_of_name, unknown_column(card, name))
     problems.settle(ParameterError)
 
 

@@ -11,12 +11,13 @@ The request is sent to every party, and each party's policy answers it. The coor
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
-from pydantic import BeforeValidator, Field, PlainValidator
+from pydantic import Field, PlainValidator
 
 from masquerade.arrangement import ARRANGEMENTS, Arrangement
 from masquerade.errors import Key, ParameterError, Problem, nearest
@@ -45,8 +46,8 @@ from masquerade.protocol import (
     SessionMethod,
     written_requirement,
 )
-from masquerade.service.agree.boundaries import RequestedTerms, written_terms
-from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text, insist_on_plain
+from masquerade.service.agree.boundaries import RequestedTerms, Text as Text, decimal_between, written_terms
+from masquerade.service.canonical import MOST_WHOLE, canonical, insist_on_plain
 
 # --- client's signature -------------------------------------------------------------------------------------
 # A client's signature over its request, by which parties need not take user, purpose and recipients on trust.
@@ -86,12 +87,6 @@ class ClientSignature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
 
-def signed_by(identity: Identity, request: dict[str, Any], now: int) -> ClientSignature:
-    """Sign the content of a request, which names its user."""
-    nonce = secrets.token_hex(16)
-    return ClientSignature(request, now, nonce, identity.sign(_covered(request, now, nonce)).hex())
-
-
 def _covered(request: dict[str, Any], time: int, nonce: str) -> bytes:
     return _CONTEXT + canonical({"request": request, "time": time, "nonce": nonce})
 
@@ -100,13 +95,7 @@ def _covered(request: dict[str, Any], time: int, nonce: str) -> bytes:
 # Values shared by the service's forms: durations, and requirements in the format of a job file.
 
 
-def _real_number(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int | float):  # neither true nor "5" is a number
-        raise ValueError
-    return value
-
-
-Duration = Annotated[float, BeforeValidator(_real_number), Field(gt=0, le=86_400, strict=False)]  # in seconds
+Duration = Annotated[float, Field(gt=0, le=86_400, strict=True)]  # in seconds
 
 
 def read_privacy(entries: Any, problems: Problems) -> tuple[GroupRequirement, ...]:
@@ -114,8 +103,18 @@ def read_privacy(entries: Any, problems: Problems) -> tuple[GroupRequirement, ..
     if isinstance(entries, list | tuple):
         if all(isinstance(each, GroupRequirement) for each in entries):
             return tuple(entries)
-        entries = [each for at, each in enumerate(entries) if not _tell_m(each, at, problems)]
-        _tell_immense(entries, problems)
+        plain: list[Any] = []
+        for at, each in enumerate(entries):
+            given = each if isinstance(each, Mapping) else {}
+            if given.get("model") == M_PRIVACY:  # it wraps all entries of a job, and here it is a key of its own
+                text = f"{M_PRIVACY} is no entry here; a horizontal request has m, and a policy least_m"
+                problems.add(("privacy", at), text)
+                continue
+            for name, value in given.items():
+                if isinstance(value, int) and abs(value) > MOST_WHOLE:  # a contract cannot hold it
+                    problems.broken(("privacy", len(plain), name), "must be at most 2^53 − 1")
+            plain.append(each)
+        entries = plain
     job = fill(Job, {"privacy": entries}, problems)
     for position, entry in enumerate(job.privacy):
         model = REQUIREMENTS.get(entry.model)
@@ -126,30 +125,11 @@ def read_privacy(entries: Any, problems: Problems) -> tuple[GroupRequirement, ..
     return requirement_of(job, problems).parts if job.privacy else ()
 
 
-def _tell_m(entry: Any, position: int, problems: Problems) -> bool:
-    """Report m-privacy among the entries: it wraps all entries of a job, and here it is a key of its own."""
-    if not isinstance(entry, Mapping) or entry.get("model") != M_PRIVACY:
-        return False
-    problems.add(
-        ("privacy", position), f"{M_PRIVACY} is no entry here; a horizontal request has m, and a policy least_m"
-    )
-    return True
-
-
-def _tell_immense(entries: Sequence[Any], problems: Problems) -> None:
-    """Report numbers that are too large for a contract."""
-    for position, entry in enumerate(entries):
-        for name, value in entry.items() if isinstance(entry, Mapping) else ():
-            if isinstance(value, int) and abs(value) > MOST_WHOLE:
-                problems.broken(("privacy", position, name), "must be at most 2^53 − 1")
-
-
 # --- request ------------------------------------------------------------------------------------------------
 
 MOST_ATTEMPTS = 10
 MOST_RATIO = 1000  # of a query error: no query is wrong by more (utility/queries.py)
 
-Text = Annotated[str, Field(min_length=1, max_length=200)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False, max_length=1000)]
 
 MOST_COLLUDING = 1_000
@@ -170,27 +150,9 @@ def _seconds(value: object) -> int:
     raise ValueError
 
 
-def _decimal(value: object, high: float) -> str:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise ValueError
-    if not isinstance(value, str) and value > MOST_WHOLE:  # some whole numbers are too large for a float
-        raise ValueError
-    if not 0 <= float(value) <= high:
-        raise ValueError
-    return decimal_text(value)
-
-
-def _share(value: object) -> str:
-    return _decimal(value, 1)
-
-
-def _ratio(value: object) -> str:
-    return _decimal(value, MOST_RATIO)
-
-
 Cents = Annotated[int, Field(ge=0, le=MOST_WHOLE)]
 Seconds = Annotated[int, PlainValidator(_seconds)]
-Share = Annotated[str, PlainValidator(_share)]  # of 1, as text: contracts have no fractions
+Share = Annotated[str, PlainValidator(partial(decimal_between, high=1))]  # of 1, as text: contracts have no fractions
 
 
 class Request(Form):
@@ -213,7 +175,7 @@ class Request(Form):
         description="a number of at least 0 and at most 1: the largest normalised certainty penalty, 0 for nothing"
         " lost",
     )
-    most_query_error: Annotated[str, PlainValidator(_ratio)] | None = key(
+    most_query_error: Annotated[str, PlainValidator(partial(decimal_between, high=MOST_RATIO))] | None = key(
         None,
         description=f"a number of at least 0 and at most {MOST_RATIO}: the largest mean relative error of counting"
         " queries",
@@ -265,13 +227,8 @@ class Request(Form):
             except msgspec.ValidationError as error:
                 problems.broken(("signed",), str(error))
                 del content["signed"]
-        homes = {
-            each.name: name
-            for name, own in parameters_by_method(
-                (*learning_methods().values(), *questions().values(), *methods_between_parties())
-            ).items()
-            for each in own
-        }
+        methods = (*learning_methods().values(), *questions().values(), *methods_between_parties())
+        homes = {each.name: name for name, own in parameters_by_method(methods).items() for each in own}
         for word in [each for each in content if each in homes and each not in known_keys(cls)]:
             problems.broken((word,), f"belongs to [algorithm], as a key of {homes[word]}")
             del content[word]
@@ -309,7 +266,9 @@ class Request(Form):
         for name in self.providers:
             if name not in self.released:
                 yield ("providers", name), _unlisted(name, self.released)
-        yield from self._of_another_arrangement()
+        for name, only in kinds_of_keys(Request).items():
+            if only != self.arrangement and getattr(self, name) != Request.model_fields[name].default:
+                yield (name,), f'belongs to a {only} request; this one has kind = "{self.arrangement}"'
         for name in dict.fromkeys(self.parties):
             if self.parties.count(name) > 1:
                 yield ("parties",), f'"{name}" is listed twice'
@@ -323,12 +282,6 @@ class Request(Form):
             )
         yield from self._about_method()
 
-    def _of_another_arrangement(self) -> Iterator[tuple[Key, str]]:
-        """Yield keys that have no meaning in this arrangement."""
-        for name, only in kinds_of_keys(Request).items():
-            if only != self.arrangement and getattr(self, name) != Request.model_fields[name].default:
-                yield (name,), f'belongs to a {only} request; this one has kind = "{self.arrangement}"'
-
     def _about_method(self) -> Iterator[tuple[Key, Problem]]:
         """Yield what the method cannot do with any parties; its objections to requirements depend on who takes part."""
         for problem in self.method.refused_roles(self.roles):
@@ -337,7 +290,9 @@ class Request(Form):
         for name in () if made.has_groups else _OF_TABLES:
             if getattr(self, name):
                 yield (name,), Problem(f"belongs to requests for tables; {self.method.name} {made.comes}")
-        known = self._known()
+        known = Proposal(self.privacy, self.colluding)  # what the request itself tells of a session
+        if not made.has_groups:
+            known = LearningProposal(self.privacy, arrangement=self.arrangement, tries_again=True)
         try:
             self.method.agreed(known, self.class_name)
         except ParameterError as error:
@@ -349,16 +304,10 @@ class Request(Form):
                 yield ("algorithm",), Problem(_unlisted(name, self.attributes))
         for problem in self.method.refusals(known):
             if problem.key[:1] == ("privacy",):
-                if not self.method.makes.has_groups:  # whoever takes part
+                if not made.has_groups:  # whoever takes part
                     yield problem.key, problem
             else:
                 yield ("algorithm", *problem.key), problem
-
-    def _known(self) -> Proposal:
-        """Return what the request itself tells of a session."""
-        if self.method.makes.has_groups:
-            return Proposal(self.privacy, self.colluding)
-        return LearningProposal(self.privacy, arrangement=self.arrangement, tries_again=True)
 
     @property
     def roles(self) -> dict[RoleName, str]:
@@ -413,8 +362,9 @@ class Request(Form):
 
     def signed_by(self, identity: Identity, now: int) -> Request:
         """Return the same request, signed by its client; it names its user."""
-        unsigned = self.model_copy(update={"signed": None})
-        return self.model_copy(update={"signed": signed_by(identity, unsigned.content(), now)})
+        content, nonce = self.model_copy(update={"signed": None}).content(), secrets.token_hex(16)
+        signed = ClientSignature(content, now, nonce, identity.sign(_covered(content, now, nonce)).hex())
+        return self.model_copy(update={"signed": signed})
 
     def wishing(self, parts: Iterable[GroupRequirement], m: int = 0) -> Request:
         """Return the same request with other wished requirements, against `m` colluding providers."""
@@ -423,15 +373,12 @@ class Request(Form):
     def content(self) -> dict[str, Any]:
         """Return the request as canonical JSON can hold it; `read_request` reads it back."""
         plain = self.model_dump(by_alias=True, exclude={"privacy", "algorithm", "signed", "boundaries"})
+        boundaries = {name: written_terms(each) for name, each in self.terms.items()}
         written = {key: list(each) if isinstance(each, tuple) else each for key, each in plain.items()}
         return written | {
             "privacy": [written_requirement(part) for part in self.privacy],
             "algorithm": written_method(self.algorithm) if self.algorithm is not None else None,
-            **(
-                {"boundaries": {name: written_terms(each) for name, each in self.terms.items()}}
-                if self.boundaries
-                else {}
-            ),
+            **({"boundaries": boundaries} if boundaries else {}),
             **({"signed": msgspec.to_builtins(self.signed)} if self.signed is not None else {}),
         }
 
@@ -471,8 +418,7 @@ def _method(table: Mapping[str, Any], arrangement: Arrangement, problems: Proble
 
 def read_request(content: Any, source: str = "request") -> Request:
     """Read a request from TOML or JSON; raise ParameterError with every problem at once."""
-    problems = Problems(source)
-    request = fill_request(content, problems)
+    request = fill_request(content, problems := Problems(source))
     problems.settle(ParameterError)
     return request
 

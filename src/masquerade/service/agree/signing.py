@@ -151,11 +151,6 @@ class TokenIssuer:
 
     identity: Identity
     clock: Now = SYSTEM_CLOCK.now
-    lifetime: timedelta = LIFETIME
-
-    def __post_init__(self) -> None:
-        if not timedelta(seconds=1) <= self.lifetime <= LONGEST_LIFETIME:
-            raise ParameterError(f"a session token lives from 1 second to 1 hour; got {self.lifetime}")
 
     def issue(self, party: str, contract_hash: str) -> str:
         """Make a token for one party and one contract."""
@@ -167,10 +162,12 @@ class TokenIssuer:
             contract=contract_hash,
             nonce=secrets.token_hex(16),
             issued=int(now.timestamp()),
-            expires=int((now + self.lifetime).timestamp()),
+            expires=int((now + LIFETIME).timestamp()),
         )
         written = _encoded(msgspec.json.encode(claims, order="sorted"))
-        return f"{_VERSION}.{written}.{_encoded(_signed(self.identity, written))}"
+        r, s = decode_dss_signature(self.identity.sign(_LABEL + written.encode()))
+        signature = b"".join(part.to_bytes(_HALF, "big") for part in (r, min(s, _ORDER - s)))
+        return f"{_VERSION}.{written}.{_encoded(signature)}"
 
 
 @dataclass(frozen=True)
@@ -205,24 +202,16 @@ class TokenVerifier:
         if len(parts) != 3 or parts[0] != _VERSION:
             raise NotAllowed("session token: not of a form that is known here")
         try:
-            if _is_signed(self.certificate(), parts[1], _decoded(parts[2])):
-                return json_decoder(Claims).decode(_decoded(parts[1]))
+            signature = _decoded(parts[2])
+            r, s = int.from_bytes(signature[:_HALF], "big"), int.from_bytes(signature[_HALF:], "big")
+            # Though −s is valid too, a signature must have only one encoding
+            if len(signature) == 2 * _HALF and s <= _ORDER // 2:
+                der, covered = encode_dss_signature(r, s), _LABEL + parts[1].encode()
+                if is_signed(self.certificate(), der, covered):
+                    return json_decoder(Claims).decode(_decoded(parts[1]))
         except (binascii.Error, ValueError, msgspec.MsgspecError):
             pass
         raise NotAllowed("session token: the coordinator did not sign it")
-
-
-def _signed(identity: Identity, written: str) -> bytes:
-    r, s = decode_dss_signature(identity.sign(_LABEL + written.encode()))
-    return b"".join(part.to_bytes(_HALF, "big") for part in (r, min(s, _ORDER - s)))
-
-
-def _is_signed(certificate: bytes, written: str, signature: bytes) -> bool:
-    r, s = int.from_bytes(signature[:_HALF], "big"), int.from_bytes(signature[_HALF:], "big")
-    # Though −s is valid too, a signature must have only one encoding
-    if len(signature) != 2 * _HALF or s > _ORDER // 2:
-        return False
-    return is_signed(certificate, encode_dss_signature(r, s), _LABEL + written.encode())
 
 
 def _encoded(data: bytes) -> str:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import anyio
 import anyio.to_thread
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from masquerade.errors import Conflict, NotAllowed, ParameterError, shown
+from masquerade.errors import Conflict, NotAllowed, ParameterError, hint, shown
 from masquerade.service.accounts import (
     LONGEST_LIFETIME,
     LONGEST_PASSWORD,
@@ -30,8 +30,7 @@ from masquerade.service.accounts import (
     require,
 )
 from masquerade.service.api.middleware import RateLimit, address_key
-from masquerade.service.api.problems import Unauthenticated, error_responses, known_parameters, unknown_parameter
-from masquerade.service.api.shapes import Body, Limit, page
+from masquerade.service.api.problems import Unauthenticated, error_responses, operations
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import (
     Account,
@@ -70,9 +69,11 @@ async def _coordinator(request: Request) -> Coordinator:
 
 async def no_unknown_parameters(request: Request) -> None:
     """Refuse unknown and repeated parameters: a typo must not be silently ignored."""
-    known = known_parameters(request)
+    known = operations(request).get(request.method, [])
+    there = f"; known here: {', '.join(known)}" if known else "; nothing can be asked here"
     asked = [name for name, _value in request.query_params.multi_items()]
-    problems = [unknown_parameter(name, known) for name in dict.fromkeys(asked) if name not in known]
+    strange = [name for name in dict.fromkeys(asked) if name not in known]
+    problems = [f"query {name}: unknown{hint(name, known)}{there}" for name in strange]
     problems += [f"query {name}: given twice" for name in known if asked.count(name) > 1]
     problems += _given_twice(await request.body())
     if problems:
@@ -146,6 +147,19 @@ Recipient = Annotated[User, Depends(scoped(Scope.DOWNLOAD))]
 TokenOwner = Annotated[User, Depends(to_manage_tokens)]
 Admin = Annotated[User, Depends(_admin)]
 SessionId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="a session's identifier", examples=["0f" * 16])]
+Limit = Annotated[int, Query(ge=1, le=200, description="the largest number of items")]
+Item = TypeVar("Item")
+
+
+class Body(BaseModel):
+    """Anything that the API is sent. Unknown keys are errors, and nothing is converted in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def page(found: Sequence[Item], limit: int) -> tuple[tuple[Item, ...], bool]:
+    """Split off the extra item that was fetched: return the page's items, and whether there are more."""
+    return tuple(found[:limit]), len(found) > limit
 
 
 # --- admin --------------------------------------------------------------------------------------------------

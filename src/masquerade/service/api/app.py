@@ -14,8 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from masquerade.service.api import access, docs_page, events, health, sessions
 from masquerade.service.api.access import no_unknown_parameters
 from masquerade.service.api.events import Streams
-from masquerade.service.api.health import CachedHealth
-from masquerade.service.api.measure import Measure, Measures
+from masquerade.service.api.health import CachedHealth, Measure, Measures
 from masquerade.service.api.middleware import BodyLimit, Headers, RateLimit
 from masquerade.service.api.problems import LastResort, handle_errors
 from masquerade.service.coordinator.coordinator import Coordinator
@@ -45,16 +44,6 @@ def create_app(coordinator: Coordinator) -> FastAPI:
     app.state.measures = Measures(streams)
     app.state.health = CachedHealth(coordinator)
     app.include_router(health.router)
-    app.mount(PREFIX, _api(coordinator, streams, app.state.measures))
-    return app
-
-
-def document() -> dict[str, Any]:
-    """Return the API's OpenAPI document, which is the same for every coordinator."""
-    return _routes().openapi()
-
-
-def _api(coordinator: Coordinator, streams: Streams, measures: Measures) -> FastAPI:
     api = _routes()
     api.state.coordinator = coordinator
     api.state.streams = streams
@@ -62,9 +51,15 @@ def _api(coordinator: Coordinator, streams: Streams, measures: Measures) -> Fast
     # The last one added sees a request first.
     api.add_middleware(BodyLimit)
     api.add_middleware(LastResort)
-    api.add_middleware(Measure, measures=measures)
+    api.add_middleware(Measure, measures=app.state.measures)
     api.add_middleware(Headers)
-    return api
+    app.mount(PREFIX, api)
+    return app
+
+
+def document() -> dict[str, Any]:
+    """Return the API's OpenAPI document, which is the same for every coordinator."""
+    return _routes().openapi()
 
 
 def _routes() -> FastAPI:

@@ -84,14 +84,9 @@ def _operation(path: str, method: str, operation: dict[str, Any]) -> dict[str, A
         "parameters": [{**each, "kind": _kind(each.get("schema", {}))} for each in operation.get("parameters", ())],
         "body": _kind(body) if body is not None else None,
         "keys": _shape(body)["keys"] if body is not None and "properties" in body else [],
-        "example": _example(body),
+        "example": json.dumps(body["examples"][0], indent=2) if body is not None and body.get("examples") else None,
         "responses": responses,
     }
-
-
-def _example(body: dict[str, Any] | None) -> str | None:
-    examples = (body or {}).get("examples")
-    return json.dumps(examples[0], indent=2) if examples else None
 
 
 def _shape(schema: dict[str, Any]) -> dict[str, Any]:

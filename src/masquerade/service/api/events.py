@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.exceptions import HTTPException
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from masquerade.errors import MasqueradeError
@@ -98,7 +98,8 @@ class Streams:
             found = await self._look(coordinator.events, user, session_id, after, MOST_EVENTS)
             for event in found:
                 after = event.number
-                yield _written(event)
+                data = json.dumps(event.content())  # ASCII on one line, whatever is in it
+                yield f"id: {event.number}\nevent: {event.kind}\ndata: {data}\n\n"
                 if event.final:
                     return
             if over and not found:
@@ -150,26 +151,13 @@ async def events(
     """What happened in a session, and with `Accept: text/event-stream` what happens now."""
     start = max(after, last_event_id or 0)
     if "text/event-stream" in request.headers.get("accept", ""):
-        return await _stream(request.app.state.streams, coordinator, caller, id, start)
+        streams: Streams = request.app.state.streams
+        await anyio.to_thread.run_sync(coordinator.session, caller.user, id)  # NotFound before the stream begins
+        if streams.open[caller.user.name] >= _MOST_OF_ONE:
+            told = f"at most {_MOST_OF_ONE} streams at once are open to a user"
+            raise HTTPException(429, told, {"Retry-After": "10"})
+        unbuffered = {"X-Accel-Buffering": "no"}  # for proxies
+        return EventStream(streams.follow(coordinator, caller, id, start), headers=unbuffered)
     found = await anyio.to_thread.run_sync(coordinator.events, caller.user, id, start, limit)
     full = len(found) >= limit
     return Page[Event](items=tuple(found), next=found[-1].number if full else None)
-
-
-async def _stream(
-    streams: Streams, coordinator: Coordinator, caller: ApiCaller, session_id: str, after: int
-) -> Response:
-    await anyio.to_thread.run_sync(
-        coordinator.session, caller.user, session_id
-    )  # NotFound is answered before the stream begins
-    if streams.open[caller.user.name] >= _MOST_OF_ONE:
-        raise HTTPException(429, f"at most {_MOST_OF_ONE} streams at once are open to a user", {"Retry-After": "10"})
-    return EventStream(
-        streams.follow(coordinator, caller, session_id, after),
-        headers={"X-Accel-Buffering": "no"},  # proxies must not buffer it
-    )
-
-
-def _written(event: Event) -> str:
-    data = json.dumps(event.content())  # ASCII on one line, whatever is in it
-    return f"id: {event.number}\nevent: {event.kind}\ndata: {data}\n\n"

@@ -11,34 +11,24 @@ import time
 from typing import Any
 
 from fastapi import APIRouter, Request
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import Field
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from masquerade.errors import NotAllowed
 from masquerade.service.accounts import require
-from masquerade.service.api.measure import Measures
+from masquerade.service.api.events import Streams
 from masquerade.service.api.middleware import HEADERS
 from masquerade.service.api.problems import NEEDED, problem
 from masquerade.service.coordinator import metrics as coordinator_metrics
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.resources import Resource, Role
+from masquerade.service.resources import Role
 
 _FRESH = 1.0  # seconds: within this time the database is asked only once
 
 router = APIRouter()
-
-
-class Ready(Resource):
-    """Whether work can be done."""
-
-    status: str = Field(description="ready, or not ready")
-    database: str = Field(description="ok, does not answer, or cannot be written")
-    files: str = Field(description="those of the state folder: ok, or cannot be written")
-    parties: int = Field(description="how many parties there are")
-    reachable: int = Field(description="how many of them answered when they were last asked")
-    queue: int | None = Field(description="how many sessions wait for their turn; null: not known")
-    running: int | None = Field(description="how many are computed now; null: not known")
 
 
 class CachedHealth:
@@ -68,16 +58,15 @@ def ready(request: Request) -> Response:
     """Whether database and files can be used, and how much waits; 503 when no work can be done."""
     seen = request.app.state.health.look()
     parties = seen["parties"].values()
-    told = Ready(
-        status="ready" if seen["ready"] else "not ready",
-        database=seen["database"],
-        files=seen["files"],
-        parties=len(parties),
-        reachable=sum(1 for each in parties if each["reachable"]),
-        queue=seen["queue"],
-        running=seen["running"],
-    )
-    return JSONResponse(told.model_dump(), 200 if seen["ready"] else 503, headers=HEADERS)
+    told = {
+        "status": "ready" if seen["ready"] else "not ready",
+        "database": seen["database"],  # ok, does not answer, or cannot be written
+        "files": seen["files"],  # those of the state folder: ok, or cannot be written
+        "parties": len(parties),
+        "reachable": sum(1 for each in parties if each["reachable"]),
+        **{key: seen[key] for key in ("queue", "running")},  # how many sessions; null: not known
+    }
+    return JSONResponse(told, 200 if seen["ready"] else 503, headers=HEADERS)
 
 
 @router.get("/metrics")
@@ -107,3 +96,65 @@ def _from_here(request: Request) -> bool:
         return ipaddress.ip_address(request.client.host if request.client else "").is_loopback
     except ValueError:
         return False
+
+
+# --- measures -----------------------------------------------------------------------------------------------
+# Metrics of the API. A route is labelled by its pattern, never by an identifier.
+
+_STREAM = b"text/event-stream"
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+class Measures:
+    """Requests, their durations, and open streams of one app."""
+
+    def __init__(self, streams: Streams) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "masquerade_http_requests", "Requests to the API.", ["method", "route", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "masquerade_http_seconds", "How long an answer took, streams apart.", ["route"], registry=self.registry
+        )
+        self.registry.register(_OpenStreams(streams))
+
+
+class _OpenStreams(Collector):
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        open_now = self._streams.open.total()
+        return [GaugeMetricFamily("masquerade_http_streams", "Streams of events that are open.", open_now)]
+
+
+class Measure:
+    """Count each request once it is answered."""
+
+    def __init__(self, app: ASGIApp, measures: Measures) -> None:
+        self.app = app
+        self.measures = measures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; count it and measure its duration."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status, stream = 500, False
+
+        async def sent(message: Message) -> None:
+            nonlocal status, stream
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                stream = any(name == b"content-type" and _STREAM in value for name, value in message["headers"])
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sent)
+        finally:
+            route = getattr(scope.get("route"), "path", "none")
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            self.measures.requests.labels(method, route, str(status)).inc()
+            if not stream:
+                self.measures.seconds.labels(route).observe(time.perf_counter() - began)

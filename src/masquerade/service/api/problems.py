@@ -6,9 +6,8 @@ part of a statement. The log has its class and location, which suffice to find i
 
 from __future__ import annotations
 
-import re
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -22,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from masquerade.errors import MasqueradeError, Problem, hint
+from masquerade.errors import MasqueradeError, Problem
 from masquerade.forms import must_be
 from masquerade.service.store import is_outage
 from masquerade.service.wire.problems import DATABASE_AWAY, MEDIA_TYPE, ProblemType, rendered, status_of, usual_type
@@ -33,45 +32,24 @@ from masquerade.service.wire.problems import DATABASE_AWAY, MEDIA_TYPE, ProblemT
 _METHODS = ("get", "put", "post", "delete", "patch")
 
 
-class Surface:
-    """The paths of an app, according to its OpenAPI document."""
-
-    def __init__(self, document: dict[str, Any]) -> None:
-        self._paths: list[tuple[re.Pattern[str], dict[str, list[str]]]] = []
-        for path, item in document["paths"].items():
-            operations = {
-                method.upper(): [each["name"] for each in item[method].get("parameters", ()) if each["in"] == "query"]
-                for method in _METHODS
-                if method in item
-            }
-            self._paths.append((compile_path(path)[0], operations))
-
-    def operations(self, path: str) -> dict[str, list[str]]:
-        """Return the methods of a path, and the query parameters of each."""
-        found: dict[str, list[str]] = {}
-        for pattern, operations in self._paths:
-            if pattern.match(path):
-                found |= operations
-        return found
-
-
-def allowed_methods(request: Request) -> str:
-    """Return the value of the Allow header for a path; empty for a path that is not in the document."""
-    return ", ".join(sorted(_operations(request)))
-
-
-def known_parameters(request: Request) -> list[str]:
-    """Return the query parameters of this operation."""
-    return _operations(request).get(request.method, [])
-
-
-def _operations(request: Request) -> dict[str, list[str]]:
+def operations(request: Request) -> dict[str, list[str]]:
+    """Return the methods of a request's path, and the query parameters of each; empty if no document has the path."""
     app: FastAPI = request.app
-    surface = getattr(app.state, "surface", None)
-    if surface is None:
-        surface = app.state.surface = Surface(app.openapi())
-    path: str = request.scope["path"]
-    return surface.operations(path.removeprefix(request.scope.get("root_path", "")))
+    if not hasattr(app.state, "surface"):
+        app.state.surface = [
+            (compile_path(path)[0], {each.upper(): _parameters(item[each]) for each in _METHODS if each in item})
+            for path, item in app.openapi()["paths"].items()
+        ]
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    found: dict[str, list[str]] = {}
+    for pattern, of_path in app.state.surface:
+        if pattern.match(path):
+            found |= of_path
+    return found
+
+
+def _parameters(operation: dict[str, Any]) -> list[str]:
+    return [each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"]
 
 
 # --- problems -----------------------------------------------------------------------------------------------
@@ -142,16 +120,9 @@ class LastResort:
         except ClientDisconnect:
             return  # the client is gone
         except Exception as error:
-            if is_outage(error):
-                answer = _away(error)
-            else:
-                _note(error)
-                answer = problem(500, [_BUG])
+            answer = _unforeseen(error)
             if not started:  # otherwise the connection is cut: the client sees an incomplete answer
                 await answer(scope, receive, send)
-
-
-_BUG = "this is a mistake of ours; the log of the coordinator says where"
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
@@ -163,7 +134,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     if status == 404:
         return problem(404, ["there is nothing at this address" if error.detail == "Not Found" else error.detail])
     if status == 405:
-        allowed = allowed_methods(request) or headers.get("Allow", "GET")
+        allowed = ", ".join(sorted(operations(request))) or headers.get("Allow", "GET")
         return problem(405, [f"{request.method} is not allowed here; allowed: {allowed}"], {"Allow": allowed})
     return problem(status, [str(error.detail)], headers)
 
@@ -176,22 +147,23 @@ async def _invalid(_request: Request, error: Exception) -> Response:
 async def _explained(_request: Request, error: Exception) -> Response:
     assert isinstance(error, MasqueradeError)
     status = status_of(error)
-    if status == 500:
-        _note(error)
-        return problem(500, [_BUG])
-    return problem(status, error.problems)
+    return _unforeseen(error) if status == 500 else problem(status, error.problems)
 
 
 async def _no_database(_request: Request, error: Exception) -> Response:
+    return _unforeseen(error)
+
+
+def _unforeseen(error: Exception) -> Response:
+    """Answer an outage of the database, or a mistake of ours; log its class and location, but not its text."""
     if is_outage(error):
-        return _away(error)
-    _note(error)  # a statement that is wrong
-    return problem(500, [_BUG])
-
-
-def _away(error: Exception) -> Response:
-    _log.error("no database", error=type(error).__name__)  # the background work logs its text, once
-    return problem(503, ["the database does not answer; try again"], {"Retry-After": "5"}, DATABASE_AWAY)
+        _log.error("no database", error=type(error).__name__)  # the background work logs its text, once
+        return problem(503, ["the database does not answer; try again"], {"Retry-After": "5"}, DATABASE_AWAY)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "masquerade" in frame.filename] or list(frames)
+    where = f"{own[-1].filename.rpartition('/')[2]}:{own[-1].lineno}" if own else "?"
+    _log.error("unforeseen", error=type(error).__name__, where=where)
+    return problem(500, ["this is a mistake of ours; the log of the coordinator says where"])
 
 
 def _problem(fault: Mapping[str, Any]) -> Problem:
@@ -209,18 +181,3 @@ def _problem(fault: Mapping[str, Any]) -> Problem:
         return Problem("must be a JSON object, sent with Content-Type: application/json", source="body")
     known = {"extra_forbidden": "unknown key", "missing": "missing"}
     return where.at(text=known.get(fault["type"]) or must_be(fault))
-
-
-def unknown_parameter(name: str, known: Sequence[str]) -> str:
-    """Return the message for an unknown query parameter."""
-    if not known:
-        return f"query {name}: unknown; nothing can be asked here"
-    return f"query {name}: unknown{hint(name, known)}; known here: {', '.join(known)}"
-
-
-def _note(error: Exception) -> None:
-    """Log an error's class and location, but not its text."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "masquerade" in frame.filename] or list(frames)
-    where = f"{own[-1].filename.rpartition('/')[2]}:{own[-1].lineno}" if own else "?"
-    _log.error("unforeseen", error=type(error).__name__, where=where)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
@@ -11,11 +10,10 @@ from starlette.responses import FileResponse
 from starlette.types import Receive, Scope, Send
 
 from masquerade.errors import NotAllowed, NotFound, ParameterError
-from masquerade.service.api.access import Reader, Recipient, Requester, Service, SessionId
+from masquerade.service.api.access import Body, Limit, Reader, Recipient, Requester, Service, SessionId, page
 from masquerade.service.api.middleware import REPORT
 from masquerade.service.api.problems import error_responses
 from masquerade.service.api.request_body import DraftBody, RequestBody, RequestChange
-from masquerade.service.api.shapes import Body, Limit, page
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import (
     LedgerPage,
@@ -55,9 +53,8 @@ def ledger(
         raise NotAllowed("query user: others' lines are for admins")
     found = coordinator.ledger(user, of_user=of_user, party=party, limit=limit + 1, after=after)
     items, more = page(found, limit)
-    return LedgerPage(
-        items=items, next=items[-1].id if more else None, owed=coordinator.owed(user, of_user=of_user, party=party)
-    )
+    owed = coordinator.owed(user, of_user=of_user, party=party)
+    return LedgerPage(items=items, next=items[-1].id if more else None, owed=owed)
 
 
 # --- providers ----------------------------------------------------------------------------------------------
@@ -145,7 +142,8 @@ def table(
     ] = "csv",
 ) -> Download:
     """The table itself, or the model."""
-    return _download(coordinator.table(user, id, format), _TYPES[format], f"release-{id}.{format}")
+    path = coordinator.table(user, id, format)
+    return Download(path, media_type=_TYPES[format], filename=f"release-{id}.{format}")
 
 
 @releases_router.get(
@@ -158,13 +156,10 @@ def table(
 )
 def report(id: SessionId, user: Recipient, coordinator: Service) -> Download:
     """The report: one HTML file without script, which needs no network."""
-    made = _download(coordinator.report(user, id), "text/html; charset=utf-8", f"report-{id}.html")
+    path = coordinator.report(user, id)
+    made = Download(path, media_type="text/html; charset=utf-8", filename=f"report-{id}.html")
     made.headers["Content-Security-Policy"] = REPORT
     return made
-
-
-def _download(path: FilePath, media_type: str, name: str) -> Download:
-    return Download(path, media_type=media_type, filename=name, content_disposition_type="attachment")
 
 
 # --- sessions -----------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -217,25 +217,15 @@ class Database:
         self.clock = clock
         self.lock = lock  # for exclusive use by one coordinator
         self._scrub = scrub
-        self._writing = sessionmaker(engine, expire_on_commit=False)
-        self._reading = sessionmaker(engine.execution_options(masquerade_reads=True), expire_on_commit=False)
+        # Makes one atomic change: everything in it is stored, or nothing
+        self.writing = sessionmaker(engine, expire_on_commit=False).begin
+        # Opens a read transaction, which blocks nobody
+        self.reading = sessionmaker(engine.execution_options(masquerade_reads=True), expire_on_commit=False).begin
 
     def close(self) -> None:
         """Close every connection: the idle ones now, those in use when they are returned."""
         event.listen(self.engine, "checkin", lambda _connection, entry: entry.close())
         self.engine.dispose()
-
-    @contextmanager
-    def writing(self) -> Iterator[Transaction]:
-        """Make one atomic change: everything in it is stored, or nothing."""
-        with self._writing.begin() as transaction:
-            yield transaction
-
-    @contextmanager
-    def reading(self) -> Iterator[Transaction]:
-        """Open a read transaction, which blocks nobody."""
-        with self._reading.begin() as transaction:
-            yield transaction
 
     def read(self, kind: type[Record], query: Select[Any]) -> list[Record]:
         """Return the rows of a query as frozen values, each field from the row's attribute of the same name."""
@@ -252,6 +242,13 @@ class Database:
         """Return the driver's description of an outage, in one line and without a password."""
         told = error.orig if isinstance(error, DBAPIError) else error
         return one_line(self._scrub(str(told).strip().partition("\n")[0]))
+
+
+class Section:
+    """One kind of record in the store: its queries and changes, each one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
 
 def check_url(url: str) -> None:
@@ -319,19 +316,16 @@ def alembic_config(connection: Connection) -> Config:
 
 
 def _refuse_unknown(connection: Connection, found: tuple[str, ...], scripts: ScriptDirectory, name: str) -> None:
-    known = {script.revision for script in scripts.walk_revisions()}
-    newer = sorted(set(found) - known)
-    if newer:
+    if newer := sorted(set(found) - {script.revision for script in scripts.walk_revisions()}):
         raise ParameterError(
             f"{name}: the database is of a newer version (revision {', '.join(newer)}; this version knows "
             f"revisions up to {scripts.get_current_head()}); update Masquerade, or use another database"
         )
-    if not found:
-        ours = sorted(set(inspect(connection).get_table_names()) & set(Base.metadata.tables))
-        if ours:
-            raise ParameterError(
-                f"{name}: the database holds a table {ours[0]} that Masquerade did not make; use a database of its own"
-            )
+    ours = [] if found else sorted({*inspect(connection).get_table_names()} & {*Base.metadata.tables})
+    if ours:
+        raise ParameterError(
+            f"{name}: the database holds a table {ours[0]} that Masquerade did not make; use a database of its own"
+        )
 
 
 def _postgres(address: PostgresUrl) -> Engine:

@@ -12,17 +12,14 @@ from sqlalchemy.orm import Session as Transaction, aliased
 from masquerade.errors import NotFound, shown
 from masquerade.service.resources import Event
 from masquerade.service.store import database as checks
-from masquerade.service.store.database import Database
+from masquerade.service.store.database import Section
 from masquerade.service.store.tables import EventRow, SessionRow
 
 _MOVE = "status"  # the kind of event that records a move
 
 
-class Events:
+class Events(Section):
     """The events of all sessions."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def append(self, session_id: str, kind: str, data: Mapping[str, Any]) -> Event:
         """Add an event to a session, visible to everyone who may see it."""

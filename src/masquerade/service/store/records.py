@@ -16,18 +16,15 @@ from masquerade.errors import NotAllowed, NotFound, ParameterError, shown
 from masquerade.net import check_name
 from masquerade.service.resources import LedgerEntry, ReleaseFacts, Resource, SessionFacts, Token
 from masquerade.service.store import database as checks
-from masquerade.service.store.database import Database, insert_if_new
+from masquerade.service.store.database import Section, insert_if_new
 from masquerade.service.store.tables import LedgerRow, ProviderRow, ProviderUserRow, SessionRow, UserRow
 
 # --- ledger -------------------------------------------------------------------------------------------------
 # The price ledger: who owes which party how much, for which session. It is append-only.
 
 
-class PriceLedger:
+class PriceLedger(Section):
     """The lines of the ledger. Charges are written in the transaction that publishes their release."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def entries(
         self,
@@ -39,28 +36,25 @@ class PriceLedger:
         after: int = 0,
     ) -> list[LedgerEntry]:
         """Return lines in order: the next `limit` after the number `after`."""
-        query = select(LedgerRow).where(LedgerRow.id > after).order_by(LedgerRow.id).limit(checks.page(limit))
-        wished = ((LedgerRow.user, user), (LedgerRow.party, party), (LedgerRow.session, session))
-        for column, value in wished:
-            if value is not None:
-                query = query.where(column == checks.findable(value))
-        return self._database.read(LedgerEntry, query)
+        query = select(LedgerRow).where(LedgerRow.id > after, *_lines(user=user, party=party, session=session))
+        return self._database.read(LedgerEntry, query.order_by(LedgerRow.id).limit(checks.page(limit)))
 
     def owed(self, *, user: str | None = None, party: str | None = None) -> int:
         """Sum up, in cents, what a user owes, what a party is owed, or what a user owes a party."""
-        query = select(func.coalesce(func.sum(LedgerRow.cents), 0))
-        for column, value in ((LedgerRow.user, user), (LedgerRow.party, party)):
-            if value is not None:
-                query = query.where(column == checks.findable(value))
+        query = select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(*_lines(user=user, party=party))
         with self._database.reading() as transaction:
             return int(transaction.scalars(query).one())
 
 
+def _lines(**of: str | None) -> list[ColumnElement[bool]]:
+    """Return the conditions that the lines are those of a user, a party or a session, each where it is given."""
+    return [getattr(LedgerRow, name) == checks.findable(value) for name, value in of.items() if value is not None]
+
+
 def charge(transaction: Transaction, session: SessionRow, prices: Mapping[str, int], now: datetime) -> None:
     """Charge the client of a session each party's price."""
-    parties = set(session.providers)
     for party, cents in sorted(prices.items()):
-        if party not in parties:
+        if party not in session.providers:
             raise ParameterError(f"{shown(party)} is no provider of session {session.id}: it cannot charge")
         checks.cents(cents, f"the price of {party}")
         transaction.add(LedgerRow(time=now, user=session.client, session=session.id, party=party, cents=cents))
@@ -138,11 +132,8 @@ class Expired:
 # The parties that contribute data: their addresses, who may ask them, and the schemas they published.
 
 
-class ProviderRegistry:
+class ProviderRegistry(Section):
     """The providers that the coordinator knows."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def register(
         self, party: str, address: str, fingerprint: str, *, public: bool = False, allowed: Iterable[str] = ()
@@ -154,9 +145,9 @@ class ProviderRegistry:
         users = sorted(set(allowed))
         for user in users:
             checks.user_name(user)
+        new = {"party": party, "address": address, "fingerprint": fingerprint, "public": public}
         try:
             with self._database.writing() as transaction:
-                new = {"party": party, "address": address, "fingerprint": fingerprint, "public": public}
                 insert_if_new(transaction, ProviderRow, new)
                 row = transaction.get_one(ProviderRow, party, with_for_update=True)
                 if row.fingerprint != fingerprint:
@@ -166,9 +157,8 @@ class ProviderRegistry:
                 transaction.flush()
                 return RegisteredProvider.model_validate(row)
         except IntegrityError:
-            raise ParameterError(
-                f"provider {party}: its allowed users must have accounts; got {', '.join(users)}"
-            ) from None
+            text = f"provider {party}: its allowed users must have accounts; got {', '.join(users)}"
+            raise ParameterError(text) from None
 
     def publish_schema(
         self,

@@ -12,15 +12,18 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, or_, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session as Transaction, aliased
 
 from masquerade.errors import Conflict, NotFound, ParameterError, Problem, shown
+from masquerade.service.resources import PartyOffer
 from masquerade.service.session_states import ALLOWED, COMPUTING, NEEDS_CAUSE, WAITING, Status
-from masquerade.service.store import database, database as checks, events
-from masquerade.service.store.database import Database
+from masquerade.service.store import database as checks, events
+from masquerade.service.store.database import Section
 from masquerade.service.store.records import SessionRecord, reachable_by
 from masquerade.service.store.tables import (
     DeclineRow,
+    OfferRow,
     ProviderRow,
     RecipientRow,
     ReleaseRow,
@@ -40,7 +43,7 @@ _HOLDING = (Status.AWAITING_CLIENT, Status.NEGOTIATING)
 
 def existing(transaction: Transaction, session_id: str, lock: bool = False) -> SessionRow:
     """Find the row of a session, or raise NotFound."""
-    query = select(SessionRow).where(SessionRow.id == database.findable(session_id))
+    query = select(SessionRow).where(SessionRow.id == checks.findable(session_id))
     if lock:
         query = query.with_for_update().execution_options(populate_existing=True)
     row = transaction.scalars(query).one_or_none()
@@ -51,7 +54,7 @@ def existing(transaction: Transaction, session_id: str, lock: bool = False) -> S
 
 def concerns(user: str) -> ColumnElement[bool]:
     """Return the condition that a user is a session's client or a recipient."""
-    name = database.findable(user)
+    name = checks.findable(user)
     receives = exists().where(RecipientRow.session == SessionRow.id, RecipientRow.user == name)
     return or_(SessionRow.client == name, receives)
 
@@ -71,7 +74,7 @@ def move(
 ) -> SessionRow:
     """Move a session within a transaction: lock its row, compare its version, and record the change as an event."""
     if cause is not None:
-        database.checked_text(cause, "the cause")
+        checks.checked_text(cause, "the cause")
     elif to in NEEDS_CAUSE:
         raise ParameterError(f"a session never becomes {to} without a cause")
     # Locked before it is compared: of two who have read the same version only one may find it so.
@@ -140,11 +143,8 @@ def end_waiting(transaction: Transaction, now: datetime) -> list[str]:
 # The queue: which session is next, among those whose parties all have a free slot.
 
 
-class Queue:
+class Queue(Section):
     """The sessions that wait for their turn."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def next(self, free: Mapping[str, int]) -> SessionRecord | None:
         """Return the next session all of whose parties have a free slot.
@@ -204,11 +204,8 @@ _REACHED_BY = {
 MOST_ATTEMPTS = 100
 
 
-class Sessions:
+class Sessions(Section):
     """The sessions of the coordinator."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self,
@@ -379,9 +376,8 @@ class Sessions:
     def decline_known(self, party: str, contract: str) -> None:
         """Record that a party knows of a declined release."""
         with self._database.writing() as transaction:
-            transaction.execute(
-                delete(DeclineRow).where(DeclineRow.party == party, DeclineRow.contract_hash == contract)
-            )
+            known = (DeclineRow.party == party, DeclineRow.contract_hash == contract)
+            transaction.execute(delete(DeclineRow).where(*known))
 
     # --- by state ---
 
@@ -407,15 +403,57 @@ def _refuse_unknown(transaction: Transaction, users: list[str], parties: list[st
     if client not in known:
         raise ParameterError(f"there is no user {shown(client)}")
     if strangers := [user for user in recipients if user not in known]:
-        unknown = (Problem(f"there is no user {shown(user)}", key=("recipients",)) for user in strangers)
-        raise ParameterError(*unknown)
-    reached = set(
-        transaction.scalars(
-            select(ProviderRow.party).where(
-                ProviderRow.party.in_(map(checks.findable, parties)), reachable_by(users[0])
-            )
-        )
-    )
+        raise ParameterError(*(Problem(f"there is no user {shown(user)}", key=("recipients",)) for user in strangers))
+    named = ProviderRow.party.in_(map(checks.findable, parties))
+    reached = set(transaction.scalars(select(ProviderRow.party).where(named, reachable_by(client))))
     for party in parties:
         if party not in reached:  # one message: a private provider looks nonexistent
-            raise ParameterError(f"there is no provider {shown(party)} that {users[0]} may ask")
+            raise ParameterError(f"there is no provider {shown(party)} that {client} may ask")
+
+
+# --- offers -------------------------------------------------------------------------------------------------
+# The parties' answers in a negotiation, round by round, for everybody who may see the session.
+
+MOST_ROUNDS = 1000
+
+
+class Offers(Section):
+    """The parties' answers in negotiations."""
+
+    def add(
+        self,
+        session_id: str,
+        party: str,
+        round_number: int,
+        terms: Mapping[str, Any],
+        price_cents: int,
+        reasons: Iterable[str] = (),
+    ) -> PartyOffer:
+        """Store a party's answer in one round of a negotiation; one answer per round."""
+        if not 1 <= round_number <= MOST_ROUNDS:
+            raise ParameterError(f"rounds count from 1 to {MOST_ROUNDS}; got {round_number}")
+        row = OfferRow(
+            session=session_id,
+            party=party,
+            round=round_number,
+            terms=checks.document(terms, f"the terms of {shown(party)}"),
+            price_cents=checks.cents(price_cents, f"the price of {shown(party)}"),
+            reasons=[checks.checked_text(reason, f"a reason of {shown(party)}") for reason in reasons],
+            time=self._database.clock(),
+        )
+        try:
+            with self._database.writing() as transaction:
+                session = existing(transaction, session_id, lock=True)
+                if party not in session.providers:
+                    raise ParameterError(f"{shown(party)} is no provider of session {session.id}")
+                if session.status != Status.NEGOTIATING:
+                    raise Conflict(f"session {session.id} is {session.status}: nothing is negotiated")
+                transaction.add(row)
+        except IntegrityError:
+            raise Conflict(f"{party} has answered in round {round_number} already") from None
+        return PartyOffer.model_validate(row)
+
+    def of(self, session_id: str) -> list[PartyOffer]:
+        """Return all answers of a session, by round and party."""
+        query = select(OfferRow).where(OfferRow.session == checks.findable(session_id))
+        return self._database.read(PartyOffer, query.order_by(OfferRow.round, OfferRow.party))

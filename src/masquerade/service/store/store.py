@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy import select, text
 
 from masquerade.service.clock import SYSTEM_CLOCK, Now
 from masquerade.service.store import events, releases, sessions, users
-from masquerade.service.store.database import Database, Lock, open_database
+from masquerade.service.store.database import Database, open_database
 from masquerade.service.store.events import Events
-from masquerade.service.store.offers import Offers
 from masquerade.service.store.records import Expired, PriceLedger, ProviderRegistry
 from masquerade.service.store.releases import Releases
-from masquerade.service.store.sessions import Queue, Sessions
+from masquerade.service.store.sessions import Offers, Queue, Sessions
 from masquerade.service.store.tables import UserRow
 from masquerade.service.store.users import Users
 
@@ -30,6 +28,10 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.clock = database.clock  # of all times in the store
+        self.lock = database.lock  # the right to work on it, for a coordinator; accounts need no lock
+        self.close = database.close
+        self.reason = database.reason  # of an outage, for the log: one line, without a password
         self.users = Users(database)
         self.providers = ProviderRegistry(database)
         self.sessions = Sessions(database)
@@ -47,22 +49,11 @@ class Store:
         """
         return cls(open_database(url, base or Path(), clock))
 
-    def close(self) -> None:
-        """Close the database."""
-        self._database.close()
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def clock(self) -> Now:
-        """The clock of all times in the store."""
-        return self._database.clock
 
     def ping(self) -> None:
         """Query the database for a health check; raise the driver's error when it does not answer."""
@@ -73,15 +64,6 @@ class Store:
         """Check without writing that the database can be written; raise the driver's error when it cannot."""
         with self._database.writing() as transaction:  # on SQLite this takes the write lock
             transaction.scalars(select(UserRow.name).limit(1).with_for_update(skip_locked=True)).all()
-
-    @property
-    def lock(self) -> Lock:
-        """The right to work on this store, for a coordinator; reading and managing accounts need no lock."""
-        return self._database.lock
-
-    def reason(self, error: BaseException) -> str:
-        """Return the database's description of an outage, for the log: one line, without a password."""
-        return self._database.reason(error)
 
     def expire(self, now: datetime | None = None, *, keep_events: timedelta = KEEP_EVENTS) -> Expired:
         """Apply retention: end sessions that waited too long, and name the files to delete.

@@ -6,6 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.exc import IntegrityError
@@ -14,21 +15,19 @@ from sqlalchemy.orm import Session as Transaction
 from masquerade.errors import Conflict, NotFound, shown
 from masquerade.service.resources import Role, Scope, TokenKind, User
 from masquerade.service.store import database as checks
-from masquerade.service.store.database import Database, insert_if_new
+from masquerade.service.store.database import Section, insert_if_new
 from masquerade.service.store.records import ApiToken, SignInFailures
 from masquerade.service.store.tables import GuardRow, TokenRow, UserRow
 
 _TOUCH_AFTER = timedelta(minutes=1)  # "last used" is not worth a write for every request
 _EVERYBODY = ""  # in place of a source's digest
 
-Judge = Callable[[SignInFailures, SignInFailures], tuple[SignInFailures | None, SignInFailures | None, bool]]
+Judged = tuple[SignInFailures | None, SignInFailures | None, bool]
+Judge = Callable[[SignInFailures, SignInFailures], Judged]
 
 
-class Users:
+class Users(Section):
     """Accounts in the store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, name: str, password_hash: str, role: Role) -> User:
         """Add a user; raise Conflict when the name is taken."""
@@ -67,16 +66,17 @@ class Users:
 
     def set_role(self, name: str, role: Role) -> User:
         """Give a user another role."""
-        with self._database.writing() as transaction:
-            row = _existing(transaction, name, lock=True)
-            row.role = role
-            return User.model_validate(row)
+        return self._change(name, role=role)
 
     def set_disabled(self, name: str, disabled: bool) -> User:
         """Disable or enable an account."""
+        return self._change(name, disabled=disabled)
+
+    def _change(self, name: str, **changes: Any) -> User:
         with self._database.writing() as transaction:
             row = _existing(transaction, name, lock=True)
-            row.disabled = disabled
+            for key, value in changes.items():
+                setattr(row, key, value)
             return User.model_validate(row)
 
     # --- guesses ---

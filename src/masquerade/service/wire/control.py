@@ -222,16 +222,16 @@ class ControlNotes:
         what = tuple(fields[key] for key in ("direction", "kind", "peer", "session"))
         if fields["kind"] == "POST /v1/contracts":  # several may wait at once
             what = (*what, fields["digest"])
-        elif not (fields["kind"].startswith("GET ") or _is_push(fields)):
+        elif (fields["kind"], fields["status"]) == ("POST /v1/datasets", None):
+            pass  # cards are pushed until they are answered
+        elif not fields["kind"].startswith("GET "):
             return False
         content = (fields["status"], _without_clock(data))
-        if self._last.pop(what, None) == content:
-            self._last[what] = content
-            return True
-        self._last[what] = content
+        same = self._last.pop(what, None) == content
+        self._last[what] = content  # the last one again
         while len(self._last) > _MOST_REMEMBERED:
             self._last.pop(next(iter(self._last)))
-        return False
+        return same
 
 
 def _kind(method: str, path: str) -> tuple[str, str | None]:
@@ -242,11 +242,6 @@ def _kind(method: str, path: str) -> tuple[str, str | None]:
     rest = path[match.end() :]
     session = match[1] if _CONTRACT.fullmatch(match[1]) else None
     return f"{method} /v1/sessions/{{contract}}{rest}", session
-
-
-def _is_push(fields: Mapping[str, Any]) -> bool:
-    """Return whether the message pushes cards, which is retried until it is answered."""
-    return fields["kind"] == "POST /v1/datasets" and fields["status"] is None
 
 
 def _without_clock(data: bytes) -> bytes:

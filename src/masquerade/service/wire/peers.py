@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
@@ -32,14 +31,7 @@ from masquerade.net import Identity, Listener, PartyAddress, TrustStore, listen,
 from masquerade.service.clock import Clock
 from masquerade.service.wire.control import ControlLink, ControlNotes, Health
 from masquerade.service.wire.problems import MEDIA_TYPE, rendered
-from masquerade.service.wire.serving import (
-    ConnectionLimits,
-    Connections,
-    PunctualHttp,
-    check_free,
-    listening_at,
-    served,
-)
+from masquerade.service.wire.serving import ConnectionLimits, PunctualHttp, check_free, listening_at, served
 
 # --- mutual tls ---------------------------------------------------------------------------------------------
 # A server for peers only, with certificates on both sides: who may connect, and who is calling.
@@ -80,10 +72,14 @@ async def serve(
     identity.check_dates()
     host = PartyAddress(identity.name, address).address.rpartition(":")[0]
     listening = listening_at(address, limits)
-    protocol = _knowing(trust, listening.books)
+
+    class Knowing(_Knowing):  # uvicorn makes its connections by the class alone
+        pass
+
+    Knowing.trust, Knowing.books = trust, listening.books
     config = uvicorn.Config(
         app,
-        http=protocol,
+        http=Knowing,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -101,52 +97,46 @@ async def serve(
             try:
                 yield f"{host}:{listening.getsockname()[1]}"
             finally:
-                protocol.is_ending = True
+                Knowing.is_ending = True
     finally:
         listening.close()
 
 
 class _Knowing(PunctualHttp):
-    """A connection that turns callers away while its server shuts down, because uvicorn would wait for them."""
+    """A connection that passes the caller's name, by its certificate, to the application.
 
-    is_ending: bool
+    It turns callers away while its server shuts down, because uvicorn would wait for them.
+    """
 
+    trust: TrustStore
+    is_ending = False
 
-def _knowing(trust: TrustStore, books: Connections) -> type[_Knowing]:
-    """Return an HTTP connection class that passes the caller's name, by its certificate, to the application."""
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self.is_ending:
+            transport.abort()
+            return
+        shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        name = self.trust.owner(shown)
+        if name is None:  # signed by a pinned certificate, but not pinned itself
+            transport.abort()
+            return
+        inner = self.app
 
-    class Knowing(_Knowing):
-        is_ending = False
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            if self.is_ending:
+        async def named(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+            if self.trust.owner(shown) != name:  # taken out of the store since it connected
                 transport.abort()
                 return
-            shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
-            name = trust.owner(shown)
-            if name is None:  # signed by a pinned certificate, but not pinned itself
-                transport.abort()
-                return
-            inner = self.app
+            scope[_CALLER] = name
+            await inner(scope, receive, send)
 
-            async def named(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-                if trust.owner(shown) != name:  # taken out of the store since it connected
-                    transport.abort()
-                    return
-                scope[_CALLER] = name
-                await inner(scope, receive, send)
+        self.app = named
 
-            self.app = named
-
-        def shutdown(self) -> None:
-            if self.cycle is None or self.cycle.response_complete:
-                self.transport.abort()  # a peer that keeps a connection does not answer TLS's close_notify
-            else:
-                super().shutdown()
-
-    Knowing.books = books
-    return Knowing
+    def shutdown(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.abort()  # a peer that keeps a connection does not answer TLS's close_notify
+        else:
+            super().shutdown()
 
 
 def tls_context(kind: int, identity: Identity, trust: TrustStore, *peers: str) -> ssl.SSLContext:
@@ -177,17 +167,11 @@ def _follow(trust: TrustStore, context: ssl.SSLContext) -> None:
 
 def _load_own(context: ssl.SSLContext, identity: Identity) -> None:
     """Load our key from an unnamed in-memory file that no other user can open; Python's ssl reads only files."""
-    descriptor = os.memfd_create("identity", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else -1
-    if descriptor < 0:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(identity.certificate + identity.key)
-            file.flush()
-            context.load_cert_chain(file.name)
-        return
-    with os.fdopen(descriptor, "wb") as memory:
-        memory.write(identity.certificate + identity.key)
-        memory.flush()
-        context.load_cert_chain(f"/proc/self/fd/{memory.fileno()}")
+    in_memory = hasattr(os, "memfd_create")
+    with os.fdopen(os.memfd_create("identity"), "wb") if in_memory else tempfile.NamedTemporaryFile() as file:
+        file.write(identity.certificate + identity.key)
+        file.flush()
+        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}" if in_memory else file.name)
 
 
 # --- peer http ----------------------------------------------------------------------------------------------
@@ -274,9 +258,7 @@ class PeerHttp(ControlLink):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _uncut(self, request: httpx.Request) -> tuple[int, bytes]:
@@ -296,20 +278,16 @@ class PeerHttp(ControlLink):
             raise
 
     async def _exchange(self, request: httpx.Request) -> tuple[int, bytes]:
-        response = await self._http.send(request, stream=True)
+        response, data = await self._http.send(request, stream=True), bytearray()
         try:
-            return response.status_code, await self._read(response)
+            # As sent: a compressed answer is not decoded, and refused as JSON
+            async for chunk in response.aiter_raw():
+                data += chunk
+                if len(data) > MOST_BYTES:
+                    raise PeerBrokeProtocol(self.peer, f"answered more than {MOST_BYTES:,} bytes")
+            return response.status_code, bytes(data)
         finally:
             await response.aclose()
-
-    async def _read(self, response: httpx.Response) -> bytes:
-        data = bytearray()
-        # As sent: a compressed answer is not decoded, and refused as JSON
-        async for chunk in response.aiter_raw():
-            data += chunk
-            if len(data) > MOST_BYTES:
-                raise PeerBrokeProtocol(self.peer, f"answered more than {MOST_BYTES:,} bytes")
-        return bytes(data)
 
     def _not_connected(self, error: Exception) -> PeerUnreachable | PeerRefused:
         if _refused_certificate(error):
@@ -396,22 +374,17 @@ async def audited(
 ) -> Response:
     """Read a message and answer it; raise NotNoted when either cannot be entered in the audit log."""
     method, path = request.method, request.scope["path"]
-    body = await _body(request)
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise ParameterError(f"a message has at most {MOST_BYTES:,} bytes")
     if notes is not None:
-        await notes.note("received", sender, method, path, body)
-    response = await answer(body)
+        await notes.note("received", sender, method, path, bytes(body))
+    response = await answer(bytes(body))
     if notes is not None:
         await notes.note("sent", sender, method, path, bytes(response.body), response.status_code)
     return response
-
-
-async def _body(request: Request) -> bytes:
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MOST_BYTES:
-            raise ParameterError(f"a message has at most {MOST_BYTES:,} bytes")
-    return bytes(data)
 
 
 async def no_route(request: Request, error: Exception) -> Response:
