@@ -86,15 +86,15 @@ def carried(
         earlier.append(ended)
 
 
-def dealt(asked: Request, **policies: Policy) -> Deal:
-    """What bank and clinic agree on, with open policies or such ones."""
-    ended, _ = carried(asked, {"bank": policy(), "clinic": policy()} | policies)
+def dealt(asked: Request, *cards: SchemaCard, **policies: Policy) -> Deal:
+    """What bank and clinic agree on, or those with these cards, with open policies or such ones."""
+    ended, _ = carried(asked, dict.fromkeys(("bank", "clinic", "shop"), policy()) | policies, cards or (BANK, CLINIC))
     assert isinstance(ended, Deal), ended
     return ended
 
 
-def refused(asked: Request, **policies: Policy) -> dict[str, tuple[str, ...]]:
-    """Why bank and clinic do not agree, by who says so."""
-    ended, _ = carried(asked, {"bank": policy(), "clinic": policy()} | policies)
+def refused(asked: Request, *cards: SchemaCard, **policies: Policy) -> dict[str, tuple[str, ...]]:
+    """Why they do not agree, by who says so."""
+    ended, _ = carried(asked, dict.fromkeys(("bank", "clinic", "shop"), policy()) | policies, cards or (BANK, CLINIC))
     assert isinstance(ended, Refused), ended
     return dict(ended.reasons)

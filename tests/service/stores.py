@@ -23,6 +23,12 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
+def some(value: Answer | None) -> Answer:
+    """What is there."""
+    assert value is not None
+    return value
+
+
 def furnish(store: Store, users: Iterable[str] = ("ann", "ben")) -> None:
     """Users, and two public providers."""
     for user in users:

@@ -24,7 +24,6 @@ from masquerade.privacy import (
 from masquerade.service import ColumnCard, Ledger, Request
 from masquerade.service.agree.answering import accepts, answer
 from masquerade.service.agree.negotiation import MOST_ROUNDS, CounterOffer, Refused, negotiate
-from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.terms import Deal, Refusal, strictest
 from service.parties import BANK, CLINIC, NOW, SHOP, K, L, carried, dealt, offer, policy, refused, request
 
@@ -78,20 +77,15 @@ def test_a_counter_offer_says_who_asked_for_what() -> None:
 
 
 def test_incomparable_requirements_are_all_kept() -> None:
-    def wants(model: str, **parameters: object) -> Policy:
-        return policy(privacy=[{"model": model, "sensitive": "disease", "qid": ["age"], **parameters}])
+    def parts(model: str, *wanted: dict[str, float]) -> set[object]:
+        entries = ({"model": model, "sensitive": "disease", "qid": ["age"], **each} for each in wanted)
+        made = [part for each in entries for part in offer(policy(privacy=[each]), request()).parts]
+        return {part for part in strictest(made, "vertical") if part.sensitive}
 
-    def parts(first: Policy, second: Policy) -> set[object]:
-        two = dataclasses.replace(CLINIC, columns=CLINIC.columns)
-        made = [offer(each, request(), two).parts for each in (first, second)]
-        return {part for part in strictest([*made[0], *made[1]], "vertical") if part.sensitive}
-
-    kept = parts(wants("recursive-l-diversity", c=3, l=3), wants("recursive-l-diversity", c=2.0, l=2))
+    kept = parts("recursive-l-diversity", {"c": 3, "l": 3}, {"c": 2.0, "l": 2})
     assert kept == {RecursiveLDiversity(["age"], 3, 3, "disease"), RecursiveLDiversity(["age"], 2, 2, "disease")}
-    assert parts(wants("t-closeness", t=0.3), wants("t-closeness", t=0.2)) == {TCloseness(["age"], 0.2, "disease")}
-    assert parts(wants("entropy-l-diversity", l=2), wants("entropy-l-diversity", l=2.0)) == parts(
-        wants("entropy-l-diversity", l=2.0), wants("entropy-l-diversity", l=2)
-    )
+    assert parts("t-closeness", {"t": 0.3}, {"t": 0.2}) == {TCloseness(["age"], 0.2, "disease")}
+    assert parts("entropy-l-diversity", {"l": 2}, {"l": 2.0}) == parts("entropy-l-diversity", {"l": 2.0}, {"l": 2})
 
 
 def test_equivalent_writings_are_one() -> None:
@@ -228,11 +222,8 @@ def test_equal_terms_have_one_hash_and_the_occasion_is_no_part_of_it() -> None:
         dealt(request(normalize="none")),
         dealt(request(**{"class": None})),
     ]
-    policies = {"bank": policy(), "clinic": policy()}
     for card in (dataclasses.replace(CLINIC, snapshot="dd" * 32), dataclasses.replace(CLINIC, schema="dd" * 32)):
-        ended, _ = carried(request(), policies, (BANK, card))
-        assert isinstance(ended, Deal)
-        changed.append(ended)
+        changed.append(dealt(request(), BANK, card))
     hashes = [each.terms.hash for each in (deal, *changed)]
     assert len(set(hashes)) == len(hashes)
     assert Deal.read(deal.canonical()) == deal
@@ -244,19 +235,12 @@ def test_who_shares_the_class() -> None:
         "clinic": ('does not share the class "income" with the other parties, who do not all hold it',)
     }
     everybody = dataclasses.replace(BANK, columns=(*BANK.columns, ColumnCard("income", "categorical", "class")))
-    ended, _ = carried(request(), {"bank": closed, "clinic": closed}, (everybody, CLINIC))
-    assert isinstance(ended, Deal)
-    assert ended.terms.class_from is None
+    assert dealt(request(), everybody, CLINIC, bank=closed, clinic=closed).terms.class_from is None
     assert list(refused(request(**{"class": "wealth"}))) == ["request"]
-    three = {"bank": policy(), "clinic": policy(), "shop": policy()}
-    ended, _ = carried(ALL, three, (everybody, CLINIC, SHOP))
-    assert isinstance(ended, Refused)
-    assert "held by bank and clinic only; name the one who shares it" in ended.lines[0]
-    ended, _ = carried(
-        request(attributes=list(ALL.attributes), providers={"income": "bank"}), three, (everybody, CLINIC, SHOP)
-    )
-    assert isinstance(ended, Deal)
-    assert ended.terms.class_from == "bank"
+    (reason,) = refused(ALL, everybody, CLINIC, SHOP)["request"]
+    assert "held by bank and clinic only; name the one who shares it" in reason
+    named = request(attributes=list(ALL.attributes), providers={"income": "bank"})
+    assert dealt(named, everybody, CLINIC, SHOP).terms.class_from == "bank"
 
 
 def test_a_requirement_on_the_class_is_nobodys_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,15 +307,9 @@ def test_the_price_is_held_against_the_budget() -> None:
 def test_conflicts_between_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TCloseness, "circuit", GroupRequirement.circuit)  # as a model of another package
     both = dataclasses.replace(BANK, columns=(*BANK.columns, ColumnCard("age", "continuous")))
-    open_to_all = {"bank": policy(), "clinic": policy()}
-    ended, _ = carried(request(), open_to_all, (both, CLINIC))
-    assert isinstance(ended, Refused)
     reason = '"age": bank and clinic have it; name one contributor in providers'
-    assert ended.reasons == {"bank": (reason,), "clinic": (reason,)}
-    assert ended.lines == (f"{reason} (bank, clinic)",)
-    ended, _ = carried(request(providers={"age": "bank"}), open_to_all, (both, CLINIC))
-    assert isinstance(ended, Deal)
-    assert ended.terms.columns[0].holder == "bank"
+    assert refused(request(), both, CLINIC) == {"bank": (reason,), "clinic": (reason,)}
+    assert dealt(request(providers={"age": "bank"}), both, CLINIC).terms.columns[0].holder == "bank"
 
     assert refused(request(attributes=["age", "job", "colour"])) == {"request": ('no party contributes "colour"',)}
     distant = refused(
@@ -343,11 +321,9 @@ def test_conflicts_between_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     wished = [{"model": "t-closeness", "qid": ["job"], "t": 0.3, "sensitive": "disease"}]
     assert list(refused(request(privacy=wished))) == ["request"]
     diverse = [{"model": L, "qid": ["job"], "l": 2, "sensitive": "disease"}]  # which is checked secretly
-    ended, _ = carried(request(privacy=diverse), open_to_all)
-    assert isinstance(ended, Deal)
-    ended, _ = carried(request(attributes=["age", "town"], privacy=[]), open_to_all, (CLINIC,))
-    assert isinstance(ended, Refused)
-    assert ended.reasons == {"request": ("a mashup needs at least two parties; 1 can contribute",)}
+    assert dealt(request(privacy=diverse))
+    alone = refused(request(attributes=["age", "town"], privacy=[]), CLINIC)
+    assert alone == {"request": ("a mashup needs at least two parties; 1 can contribute",)}
 
 
 def test_what_the_method_refuses_concerns_the_request_or_who_asks_for_it() -> None:
@@ -355,13 +331,11 @@ def test_what_the_method_refuses_concerns_the_request_or_who_asks_for_it() -> No
     wanted = {"attributes": ["age", "job"], "class": None, "algorithm": dka}
     written = {"name": "dka", "align": "auto", "local": "datafly", "join": "assembler"}
     assert dealt(request(**wanted)).terms.method == written
-    everybody = dict.fromkeys(("bank", "clinic", "shop"), policy())
     qid = ["age", "job", "colour"]
     both = [{"model": L, "qid": qid, "l": 2, "sensitive": "disease"}]
     joined = {"attributes": [*qid, "disease"], "privacy": both, "algorithm": dka | {"join": "parties"}}
-    ended, _ = carried(request(**wanted | joined), everybody, (BANK, CLINIC, SHOP))
-    assert isinstance(ended, Refused)
-    assert ended.lines == ('request: dka: join = "parties" takes two parties; got 3',)
+    told = refused(request(**wanted | joined), BANK, CLINIC, SHOP)
+    assert told == {"request": ('dka: join = "parties" takes two parties; got 3',)}
     insisting = policy(privacy=[{"model": "t-closeness", "t": 0.3, "sensitive": "disease"}])
     told = refused(request(**wanted | {"attributes": ["age", "job", "disease"]}), clinic=insisting)
     assert "dka: t-closeness cannot be tested on shared counts of one group alone" in told["request"]
@@ -369,12 +343,11 @@ def test_what_the_method_refuses_concerns_the_request_or_who_asks_for_it() -> No
 
 def test_load_alone_can_be_waited_for() -> None:
     busy = Refusal("bank", ("4 sessions are running",), busy=True)
-    ended = negotiate(request(), [busy, offer(policy(), request())])
-    assert isinstance(ended, Refused)
-    assert ended.busy
-    ended = negotiate(request(budget=0), [busy, offer(policy(price={"per_attribute": 1}), request())])
-    assert isinstance(ended, Refused)
-    assert not ended.busy
+    for budget, price in ((1_000_000, 0), (0, 1)):
+        given = offer(policy(price={"per_attribute": price}), request())
+        ended = negotiate(request(budget=budget), [busy, given])
+        assert isinstance(ended, Refused)
+        assert ended.busy == (price == 0)
 
 
 def test_what_a_dishonest_party_may_answer() -> None:
@@ -431,16 +404,12 @@ def test_a_k_above_the_smallest_partys_records_is_refused() -> None:
         )
     }
 
-
-def test_who_insists_on_such_a_k_is_named() -> None:
     told = refused(request(), bank=policy(least_k=6_000))
-    assert set(told) == {"bank"}
+    assert set(told) == {"bank"}, "who insists on it is named"
     assert all("(k = 6000)" in each and "clinic has at most 5000 records" in each for each in told["bank"])
-
-
-def test_other_models_with_a_k_need_as_many_records() -> None:
+    assert set(refused(_k(5_001), bank=policy(purposes=["care"]))) == {"bank", "request"}, "no refusal hides it"
     model = {"model": "alpha-k-anonymity", "qid": ["age"], "alpha": 0.9, "k": 5_001, "sensitive": "disease"}
-    (reason,) = refused(request(privacy=[model]))["request"]
+    (reason,) = refused(request(privacy=[model]))["request"]  # other models with a k need as many records
     assert "k = 5001" in reason
     assert reason.endswith(" cannot be reached: clinic has at most 5000 records, and no more can be common")
 
@@ -450,11 +419,6 @@ def test_a_number_of_records_that_is_not_told_refuses_nothing() -> None:
     assert KAnonymity(["age", "job"], 20_000) in dealt(_k(20_000), clinic=silent).terms.parts
     assert "bank has at most 31000 records" in refused(_k(31_001), clinic=silent)["request"][0]
     assert dealt(_k(10**9), clinic=silent, bank=silent).records is None
-
-
-def test_a_refusal_does_not_hide_a_k_that_is_too_large() -> None:
-    told = refused(_k(5_001), bank=policy(purposes=["care"]))
-    assert set(told) == {"bank", "request"}
 
 
 @pytest.mark.parametrize(

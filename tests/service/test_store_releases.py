@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from fake_clock import FakeClock
 from masquerade.errors import Conflict, NotFound, ParameterError
-from masquerade.service import Status, Store
+from masquerade.service import Role, SessionRecord, Status, Store
+from masquerade.service.store import NewRelease, SignInFailures, is_outage
 from service.stores import (
+    FREE,
     SNAPSHOTS,
     agreed,
     assembling,
+    at_once,
     digest,
     furnish,
     history,
@@ -21,35 +29,21 @@ from service.stores import (
     published,
     queued,
     requested,
+    some,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-import json
-import sqlite3
-from pathlib import Path
-from typing import TYPE_CHECKING
+@pytest.fixture
+def store(store: Store) -> Store:
+    """One with two users and two public providers."""
+    furnish(store)
+    return store
 
-from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError, OperationalError
-
-from masquerade.service import Role
-from masquerade.service.store import is_outage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-from masquerade.service import SessionRecord
-from masquerade.service.store import NewRelease, SignInFailures
-from service.stores import FREE, at_once
 
 # --- publishing ---
 
 
 def test_publishing_is_all_or_nothing(store: Store) -> None:
-    furnish(store)
     session = assembling(store)
     wrong: list[Callable[[], Any]] = [
         lambda: store.releases.publish(session, new_release(store), {"bank": 5, "clinic": 5}),
@@ -67,7 +61,6 @@ def test_publishing_is_all_or_nothing(store: Store) -> None:
 
 
 def test_a_release_names_the_snapshot_of_every_party(store: Store) -> None:
-    furnish(store)
     release = new_release(store)
     object.__setattr__(release, "snapshots", {"bank": "b1"})
     with pytest.raises(ParameterError, match="one snapshot of each of bank, shop"):
@@ -75,16 +68,13 @@ def test_a_release_names_the_snapshot_of_every_party(store: Store) -> None:
 
 
 def test_a_missed_quality_waits_for_the_client(store: Store) -> None:
-    furnish(store)
     session = store.releases.hold(assembling(store), new_release(store, "poor"), {"error": "0.31"})
     assert session.status is Status.AWAITING_CLIENT
     assert store.events.after(session.id)[-1].data["missed"] == {"error": "0.31"}
     with pytest.raises(NotFound):
         store.releases.of(session.id, "ann")
     assert store.releases.cached(digest("terms"), "ann") is None
-    held = store.releases.held(session.id)
-    assert held is not None
-    assert held.published is None
+    assert some(store.releases.held(session.id)).published is None
     session = store.releases.accept(session, {"bank": 10})
     assert session.status is Status.PUBLISHED
     assert store.releases.of(session.id, "ann").table_path == "poor.csv"
@@ -93,7 +83,6 @@ def test_a_missed_quality_waits_for_the_client(store: Store) -> None:
 
 @pytest.mark.parametrize("to", [Status.NEGOTIATING, Status.CANCELLED])
 def test_relaxing_and_withdrawing_discard_the_table(store: Store, to: Status) -> None:
-    furnish(store)
     session = store.releases.hold(assembling(store), new_release(store, "poor"), {})
     session = store.sessions.advance(session, to)
     with pytest.raises(Conflict):
@@ -113,14 +102,12 @@ def test_relaxing_and_withdrawing_discard_the_table(store: Store, to: Status) ->
 
 
 def test_a_relaxed_request_that_is_refused_leaves_the_table_held(store: Store) -> None:
-    furnish(store)
     missed = {"error": 0.31, "most_error": 0.1}
     session = store.releases.hold(assembling(store), new_release(store, "poor"), missed)
     asked = session.request
     for round in ("once", "twice"):
         relaxed = store.sessions.relax(session, {"round": round})
-        waiting = store.releases.hold_on(relaxed, "bank: no", ["bank: no"])
-        assert waiting is not None
+        waiting = some(store.releases.hold_on(relaxed, "bank: no", ["bank: no"]))
         assert (waiting.status, waiting.cause) == (Status.AWAITING_CLIENT, "bank: no")
         assert (waiting.request, waiting.terms_hash) == (asked, session.terms_hash)
         told = store.events.after(session.id)[-1].data
@@ -131,7 +118,6 @@ def test_a_relaxed_request_that_is_refused_leaves_the_table_held(store: Store) -
 
 
 def test_only_a_table_that_is_kept_can_wait_again(store: Store, clock: FakeClock) -> None:
-    furnish(store)
     first = store.sessions.advance(requested(store), Status.NEGOTIATING)
     assert store.releases.hold_on(first, "no", ["no"]) is None
     session = store.releases.hold(assembling(store), new_release(store, "poor", days=1), {})
@@ -146,7 +132,7 @@ def test_only_a_table_that_is_kept_can_wait_again(store: Store, clock: FakeClock
 
 
 def test_the_cache_serves_those_whose_parties_agreed(store: Store) -> None:
-    furnish(store, ["ann", "ben", "eve"])
+    store.users.add("eve", "no hash", Role.ANALYST)
     made = store.releases.of(published(store).id)
     assert store.releases.cached(digest("terms"), "ann") == made
     assert store.releases.cached(digest("others"), "ann") is None
@@ -164,7 +150,6 @@ def test_the_cache_serves_those_whose_parties_agreed(store: Store) -> None:
 
 
 def test_who_lost_a_provider_loses_the_cache(store: Store) -> None:
-    furnish(store)
     made = store.releases.of(published(store).id)
     store.providers.register("bank", "b:1", "finger of bank", public=False, allowed=["ben"])
     assert store.releases.cached(digest("terms"), "ann") is None
@@ -173,7 +158,6 @@ def test_who_lost_a_provider_loses_the_cache(store: Store) -> None:
 
 
 def test_a_changed_snapshot_empties_the_cache(store: Store) -> None:
-    furnish(store)
     made = store.releases.of(published(store).id)
     waiting = agreed(store, requested(store, "ben"))
     assert store.releases.replace_snapshots("bank", ["b2"], ["another"]) == (1, 0)
@@ -194,7 +178,6 @@ def test_a_changed_snapshot_empties_the_cache(store: Store) -> None:
 
 
 def test_a_table_that_is_as_it_was_is_served_from_the_cache_again(store: Store) -> None:
-    furnish(store)
     made = store.releases.of(published(store).id)
     store.releases.replace_snapshots("bank", ["b2"], [SNAPSHOTS["bank"]])
     assert store.releases.cached(digest("terms"), "ann") is None
@@ -203,7 +186,6 @@ def test_a_table_that_is_as_it_was_is_served_from_the_cache_again(store: Store) 
 
 
 def test_what_is_no_news_of_a_snapshot_writes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    furnish(store)
     told = ["b2"], [f"b{number}" for number in range(3, 1000)]
     assert store.releases.replace_snapshots("bank", *told) == (997, 0)
     monkeypatch.setattr(store.releases._database, "writing", lambda: pytest.fail("a write"))
@@ -211,7 +193,6 @@ def test_what_is_no_news_of_a_snapshot_writes_nothing(store: Store, monkeypatch:
 
 
 def test_replaced_snapshots_are_forgotten_once_nothing_is_kept_of_them(store: Store, clock: FakeClock) -> None:
-    furnish(store)
     published(store)
     gone = [SNAPSHOTS["bank"], "b0"]
     store.releases.replace_snapshots("bank", ["b2"], gone)
@@ -226,7 +207,6 @@ def test_replaced_snapshots_are_forgotten_once_nothing_is_kept_of_them(store: St
 
 
 def test_expired_releases_are_named_until_their_files_are_gone(store: Store, clock: FakeClock) -> None:
-    furnish(store)
     made = store.releases.of(published(store).id)
     copied = store.releases.publish_cached(agreed(store, requested(store, "ben")), made)
     kept = store.releases.publish(assembling(store, terms="other"), new_release(store, "kept", days=99))
@@ -246,7 +226,6 @@ def test_expired_releases_are_named_until_their_files_are_gone(store: Store, clo
 
 
 def test_a_file_that_another_release_needs_stays(store: Store, clock: FakeClock) -> None:
-    furnish(store)
     store.releases.publish(assembling(store), new_release(store, "same", days=1))
     store.releases.publish(assembling(store, terms="other"), new_release(store, "same", days=9))
     clock.tick(days=2)
@@ -256,7 +235,6 @@ def test_a_file_that_another_release_needs_stays(store: Store, clock: FakeClock)
 
 
 def test_what_waits_too_long_expires_and_what_runs_does_not(store: Store, clock: FakeClock) -> None:
-    furnish(store)
     soon = clock.now() + timedelta(hours=1)
     waiting = store.sessions.create("ann", ["bank"], "research", {}, expires=soon)
     running = store.sessions.create("ann", ["bank", "shop"], "research", {}, expires=soon)
@@ -289,10 +267,6 @@ def test_one_at_a_time_has_the_right_to_work_on_a_store(database_url: str) -> No
         assert second.lock.hold()
         assert not first.lock.hold()
         second.lock.release()
-
-
-def test_the_store_answers_for_its_health(store: Store) -> None:
-    store.ping()
 
 
 def test_an_outage_is_told_from_a_mistake(store: Store) -> None:
@@ -360,7 +334,6 @@ UNSTORABLE = ["nul\0byte", "lone \ud800 surrogate"]
 
 @pytest.mark.parametrize("words", HOSTILE)
 def test_words_are_stored_as_they_are(store: Store, words: str) -> None:
-    furnish(store)
     session = store.sessions.create("ann", ["bank"], words, {words: [words]})
     session = store.sessions.advance(session, Status.NEGOTIATING)
     store.offers.add(session.id, "bank", 1, {words: words}, 0, [words])
@@ -373,7 +346,6 @@ def test_words_are_stored_as_they_are(store: Store, words: str) -> None:
 
 @pytest.mark.parametrize("words", HOSTILE + UNSTORABLE)
 def test_words_are_never_somebodys_name(store: Store, words: str) -> None:
-    furnish(store)
     session = published(store)
     looks: list[Callable[[], Any]] = [
         lambda: store.users.get(words),
@@ -406,7 +378,6 @@ def test_words_are_never_somebodys_name(store: Store, words: str) -> None:
 
 @pytest.mark.parametrize("words", UNSTORABLE)
 def test_what_is_no_text_is_refused(store: Store, words: str) -> None:
-    furnish(store)
     with pytest.raises(ParameterError, match="holds characters that are no text"):
         store.sessions.create("ann", ["bank"], words, {})
     session = store.sessions.create("ann", ["bank"], "research", {words: words})  # JSON can write it
@@ -415,13 +386,11 @@ def test_what_is_no_text_is_refused(store: Store, words: str) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"x", object()])
 def test_what_is_no_json_is_refused(store: Store, value: object) -> None:
-    furnish(store)
     with pytest.raises(ParameterError, match="the request: not a JSON object"):
         store.sessions.create("ann", ["bank"], "research", {"x": value})
 
 
 def test_too_long_is_refused(store: Store) -> None:
-    furnish(store)
     with pytest.raises(ParameterError, match="the purpose: at most 4000 characters"):
         store.sessions.create("ann", ["bank"], "x" * 4001, {})
     with pytest.raises(ParameterError, match="the request: at most 4000000 bytes"):
@@ -430,13 +399,6 @@ def test_too_long_is_refused(store: Store) -> None:
         store.sessions.create("ann", [], "research", {})
     with pytest.raises(ParameterError, match="attempt_limit"):
         store.sessions.create("ann", ["bank"], "research", {}, attempt_limit=0)
-
-
-def test_a_session_can_be_told_as_json(store: Store) -> None:
-    furnish(store)
-    session = requested(store)
-    assert json.loads(json.dumps(session.request)) == {"attributes": ["age"]}
-    assert json.dumps(session.status) == '"requested"'
 
 
 # --- The store when several do the same at the same moment, or one step comes in the middle of another's.
@@ -473,11 +435,10 @@ def test_a_provider_is_made_known_by_several_at_once(store: Store) -> None:
 
     at_once(5, lambda _thread: store.ping())  # all have a connection by then
     assert at_once(5, register) == [names] * 5
-    assert [each.party for each in store.providers.all()] == names
+    assert [each.party for each in store.providers.all()] == ["bank", *names, "shop"]
 
 
 def test_the_files_of_a_session_that_computes_anew_are_not_deleted(store: Store, clock: FakeClock) -> None:
-    furnish(store)
     again = assembling_anew(store, new_release(store, "s/t"))
     clock.tick(seconds=1)
     found = store.expire()  # its new files may be there already, without a row
@@ -491,7 +452,6 @@ def test_the_files_of_a_session_that_computes_anew_are_not_deleted(store: Store,
 
 
 def test_a_session_that_fails_anew_leaves_no_files(store: Store, clock: FakeClock) -> None:
-    furnish(store)
     again = assembling_anew(store, new_release(store, "s/t"))
     store.sessions.advance(again, Status.FAILED, "party bank: gone")
     clock.tick(seconds=1)
@@ -499,17 +459,14 @@ def test_a_session_that_fails_anew_leaves_no_files(store: Store, clock: FakeCloc
 
 
 def test_one_session_is_claimed_by_name_and_only_when_it_is_its_turn(store: Store) -> None:
-    furnish(store)
     first, second = queued(store), queued(store)
-    claimed = store.queue.claim(FREE, second)
-    assert claimed is not None
+    claimed = some(store.queue.claim(FREE, second))
     assert (claimed.id, claimed.status) == (second.id, Status.RUNNING)
     assert store.queue.claim(FREE, second) is None
     assert store.queue.claim({"bank": 0, "shop": 1}, first) is None
 
 
 def test_terms_that_a_kept_release_was_published_for(store: Store, clock: FakeClock) -> None:
-    furnish(store)
     store.releases.publish(assembling(store, terms="made"), new_release(store, "made", days=1))
     store.releases.hold(assembling(store, terms="held"), new_release(store, "held"), {"error": 0.5})
     asked = {digest("made"), digest("held"), digest("never"), ""}

@@ -194,18 +194,15 @@ class Accounts:
         self._log.record("role changed", name, role=changed.role.value)
         return changed
 
-    def disable(self, name: str) -> User:
+    def disable(self, name: str, disabled: bool = True) -> User:
         """Disable an account: neither its password nor its tokens work any more."""
-        return self._set_disabled(name, True)
-
-    def enable(self, name: str) -> User:
-        """Enable an account again."""
-        return self._set_disabled(name, False)
-
-    def _set_disabled(self, name: str, disabled: bool) -> User:
         changed = self._store.users.set_disabled(name, disabled)
         self._log.record("account disabled" if disabled else "account enabled", name)
         return changed
+
+    def enable(self, name: str) -> User:
+        """Enable an account again."""
+        return self.disable(name, False)
 
     def unlock(self, name: str) -> None:
         """Forget the failed guesses at a name: nobody has to wait for a guess at it any more."""
@@ -230,7 +227,7 @@ class Accounts:
         Raise NotAllowed if the password is changed meanwhile: no token is made for the old one.
         """
         user, stored = self._proved(name, password, source)
-        token, expires = _new_token(), self._store.clock() + lifetime
+        token, expires = TOKEN_PREFIX + secrets.token_urlsafe(32), self._store.clock() + lifetime
         try:
             made = self._store.users.add_token(
                 user.name, "sign-in", token, expires, tuple(Scope), kind, while_hash=stored
@@ -306,7 +303,7 @@ class Accounts:
             require(user, Role.ADMIN)
         if len([each for each in self.tokens(user) if each.kind is TokenKind.PROGRAM]) >= _MOST_TOKENS:
             raise Conflict(f"{user.name} has {_MOST_TOKENS} tokens already; revoke one first")
-        token, ordered = _new_token(), tuple(scope for scope in Scope if scope in scopes)
+        token, ordered = TOKEN_PREFIX + secrets.token_urlsafe(32), tuple(scope for scope in Scope if scope in scopes)
         made = self._store.users.add_token(user.name, name, token, expires, ordered, TokenKind.PROGRAM)
         self._log.record("token made", user.name, token=made.id, scopes=list(ordered))
         return token, made
@@ -374,9 +371,8 @@ def require(user: User, role: Role | str) -> User:
 def checked_password(password: str) -> str:
     """Return a password that is long enough; the error message never shows it."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        raise ParameterError(
-            f"a password must have from {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters; got {len(password)}"
-        )
+        allowed = f"from {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters"
+        raise ParameterError(f"a password must have {allowed}; got {len(password)}")
     return password
 
 
@@ -388,10 +384,6 @@ def _nobodys_hash(hasher: PasswordHasher) -> str:
         for length in (hasher.salt_len, hasher.hash_len)
     )
     return f"$argon2{hasher.type.name.lower()}$v={ARGON2_VERSION}${cost}${salt}${digest}"
-
-
-def _new_token() -> str:
-    return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
 
 def _bytes(password: str) -> bytes:

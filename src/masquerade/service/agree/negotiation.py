@@ -33,6 +33,7 @@ from masquerade.service.agree.arrangements import RULES, THE_REQUEST, Reason, pr
 from masquerade.service.agree.boundaries import joint_terms
 from masquerade.service.agree.request import Request
 from masquerade.service.agree.terms import (
+    AS_ASKED,
     Deal,
     Offer,
     Refusal,
@@ -289,21 +290,14 @@ def _deal(
         source=source,
     )
     return Deal(
+        **{name: getattr(request, name) for name in AS_ASKED},
         terms=terms,
-        user=request.user,
         purpose=request.purpose or "",
         recipients=request.receivers,
         prices={offer.party: offer.price for offer in offers},
         records=rules.records(offers),
-        budget=request.budget,
-        most_error=request.most_error,
-        most_ncp=request.most_ncp,
-        most_query_error=request.most_query_error,
-        deadline=request.deadline,
-        attempts=request.attempts,
         show_progress=request.show_progress and all(offer.show_progress for offer in offers),
         signed=request.signed,
         service={offer.party: offer.service for offer in offers if offer.service != ServiceLevel()},
         choice=agreed.choice,
-        estimate=request.estimate,
     )

@@ -15,12 +15,11 @@ limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from masquerade.anonymize import HELP, VerifiedRelease, nearly_lost, said_of_loss
-from masquerade.privacy import GroupRequirement
 from masquerade.service.agree.answering import priced_columns
 from masquerade.service.agree.arrangements import RULES
 from masquerade.service.agree.policy import ANY
@@ -129,10 +128,8 @@ def said_of_binding(told: Mapping[str, Any]) -> str | None:
 
 def limits_of(wished: Mapping[str, Any] | Request | Deal) -> Figures:
     """Return the limits of a request or a deal, by their keys."""
-    found = {
-        term.key: wished.get(term.key) if isinstance(wished, Mapping) else getattr(wished, term.key)
-        for term in QUALITY_TERMS
-    }
+    keys = [term.key for term in QUALITY_TERMS]
+    found = {key: wished.get(key) if isinstance(wished, Mapping) else getattr(wished, key) for key in keys}
     return {key: float(limit) for key, limit in found.items() if limit is not None}
 
 
@@ -170,26 +167,20 @@ def said_of(term: QualityTerm, told: Mapping[str, Any]) -> str:
 def expected(request: Request, cards: Sequence[SchemaCard]) -> ExpectedQuality | None:
     """Return `records` and `groups` at most and the expected `ncp`; None where cards or request do not tell."""
     records = RULES[request.arrangement].records(cards)
-    attributes = {column.name for card in cards for column in card.columns if column.role == "attribute"} & set(
-        request.attributes
-    )
-    parts = [part for part in request.privacy if set(part.qid) <= attributes]
+    shown = {column.name for card in cards for column in card.columns if column.role == "attribute"}
+    parts = [part for part in request.privacy if {*part.qid} <= shown & {*request.attributes}]
     if not records or not parts:
         return None
     groups = min(records // max(part.implied_size, 1) for part in parts)
     if not groups:
         return ExpectedQuality(records=records, groups=0, ncp=None)
-    return ExpectedQuality(records=records, groups=groups, ncp=_loss(parts, records))
-
-
-def _loss(parts: Iterable[GroupRequirement], records: int) -> float:
-    """Return the mean over all attributes of the largest loss that a QID with them is expected to cost."""
+    # The mean over all attributes of the largest loss that a QID with them is expected to cost
     losses: dict[str, float] = {}
     for part in parts:
-        groups = max(records // max(part.implied_size, 1), 1)
-        for name in part.qid:
-            losses[name] = max(losses.get(name, 0.0), groups ** (-1 / len(part.qid)))
-    return round(sum(losses.values()) / len(losses), 2)
+        loss = (records // max(part.implied_size, 1)) ** (-1 / len(part.qid))
+        losses |= {name: max(losses.get(name, 0.0), loss) for name in part.qid}
+    ncp = round(sum(losses.values()) / len(losses), 2)
+    return ExpectedQuality(records=records, groups=groups, ncp=ncp)
 
 
 def said_of_expected(told: ExpectedQuality, most_ncp: float | None) -> list[str]:
@@ -202,10 +193,8 @@ def said_of_expected(told: ExpectedQuality, most_ncp: float | None) -> list[str]
         "What the parties' policies add costs more.",
     ]
     if most_ncp is not None and told.ncp > most_ncp:
-        lines.append(
-            f"That is above the {most_ncp:g} that you would take: a smaller k, or fewer columns in a QID, would keep "
-            "more."
-        )
+        above = f"That is above the {most_ncp:g} that you would take"
+        lines.append(f"{above}: a smaller k, or fewer columns in a QID, would keep more.")
     return lines
 
 

@@ -134,6 +134,10 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         )
 
 
+# What a deal has just as its request has it
+AS_ASKED = ("user", "most_error", "most_ncp", "most_query_error", "estimate", "budget", "deadline", "attempts")
+
+
 class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """The terms, with the users, purpose and prices they are carried out for."""
 
@@ -183,23 +187,14 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         if terms.class_name is not None and terms.class_from is not None:
             holders[terms.class_name] = terms.class_from
         content = {
-            "user": self.user,
-            "purpose": self.purpose,
+            **{name: getattr(self, name) for name in (*AS_ASKED, "purpose", "show_progress")},
             "attributes": [column.name for column in terms.columns if column.role not in OUTCOMES],
             "class": terms.class_name,
             **{str(column.role): column.name for column in terms.columns if column.role in OUTCOMES},
             "privacy": list(terms.requirements),
-            "most_error": self.most_error,
-            "most_ncp": self.most_ncp,
-            "most_query_error": self.most_query_error,
-            "estimate": self.estimate,
-            "budget": self.budget,
             "recipients": list(self.recipients),
-            "deadline": self.deadline,
-            "attempts": self.attempts,
             "kind": terms.arrangement,
             "algorithm": terms.method,
-            "show_progress": self.show_progress,
             "signed": msgspec.to_builtins(self.signed),
             "providers": holders,
             "boundaries": {each.name: written_terms(each) for each in terms.attributes},

@@ -242,7 +242,7 @@ def change_user(name: UserPath, body: UserChange, admin: Admin, coordinator: Ser
     if body.role is not None:
         accounts.set_role(name, body.role)
     if body.disabled is not None:
-        (accounts.disable if body.disabled else accounts.enable)(name)
+        accounts.disable(name, body.disabled)
     if body.unlock:
         accounts.unlock(name)
     return _details(coordinator, coordinator.store.users.get(name))

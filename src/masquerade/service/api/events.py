@@ -111,15 +111,12 @@ class Streams:
                 user = await self._look(coordinator.accounts.authenticate, caller.token)
                 yield ": still here\n\n"
             if len(found) < MOST_EVENTS:
-                await self._sleep(wait)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self._closing.wait()
 
     async def _look(self, work: Any, *arguments: Any) -> Any:
         return await anyio.to_thread.run_sync(work, *arguments, limiter=self._looks)
-
-    async def _sleep(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._closing.wait()
 
 
 @router.get(

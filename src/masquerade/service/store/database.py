@@ -244,7 +244,7 @@ class Database:
         return one_line(self._scrub(str(told).strip().partition("\n")[0]))
 
 
-class Section:
+class StoreSection:
     """One kind of record in the store: its queries and changes, each one transaction."""
 
     def __init__(self, database: Database) -> None:

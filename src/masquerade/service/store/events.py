@@ -12,13 +12,13 @@ from sqlalchemy.orm import Session as Transaction, aliased
 from masquerade.errors import NotFound, shown
 from masquerade.service.resources import Event
 from masquerade.service.store import database as checks
-from masquerade.service.store.database import Section
+from masquerade.service.store.database import StoreSection
 from masquerade.service.store.tables import EventRow, SessionRow
 
 _MOVE = "status"  # the kind of event that records a move
 
 
-class Events(Section):
+class Events(StoreSection):
     """The events of all sessions."""
 
     def append(self, session_id: str, kind: str, data: Mapping[str, Any]) -> Event:

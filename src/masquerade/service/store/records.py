@@ -16,14 +16,14 @@ from masquerade.errors import NotAllowed, NotFound, ParameterError, shown
 from masquerade.net import check_name
 from masquerade.service.resources import LedgerEntry, ReleaseFacts, Resource, SessionFacts, Token
 from masquerade.service.store import database as checks
-from masquerade.service.store.database import Section, insert_if_new
+from masquerade.service.store.database import StoreSection, insert_if_new
 from masquerade.service.store.tables import LedgerRow, ProviderRow, ProviderUserRow, SessionRow, UserRow
 
 # --- ledger -------------------------------------------------------------------------------------------------
 # The price ledger: who owes which party how much, for which session. It is append-only.
 
 
-class PriceLedger(Section):
+class PriceLedger(StoreSection):
     """The lines of the ledger. Charges are written in the transaction that publishes their release."""
 
     def entries(
@@ -132,7 +132,7 @@ class Expired:
 # The parties that contribute data: their addresses, who may ask them, and the schemas they published.
 
 
-class ProviderRegistry(Section):
+class ProviderRegistry(StoreSection):
     """The providers that the coordinator knows."""
 
     def register(

@@ -15,14 +15,14 @@ from sqlalchemy.orm import Session as Transaction
 from masquerade.errors import Conflict, NotFound, ParameterError, shown
 from masquerade.service.session_states import COMPUTING, Status
 from masquerade.service.store import database as checks
-from masquerade.service.store.database import Section
+from masquerade.service.store.database import StoreSection
 from masquerade.service.store.events import last_move
 from masquerade.service.store.records import NewRelease, SessionRecord, StoredRelease, charge, reachable_by
 from masquerade.service.store.sessions import concerns, move
 from masquerade.service.store.tables import ProviderRow, ReleaseRow, ReleaseSnapshotRow, SessionRow, StaleSnapshotRow
 
 
-class Releases(Section):
+class Releases(StoreSection):
     """Published tables, and those that wait for their client's decision."""
 
     def publish(

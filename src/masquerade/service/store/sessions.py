@@ -19,7 +19,7 @@ from masquerade.errors import Conflict, NotFound, ParameterError, Problem, shown
 from masquerade.service.resources import PartyOffer
 from masquerade.service.session_states import ALLOWED, COMPUTING, NEEDS_CAUSE, WAITING, Status
 from masquerade.service.store import database as checks, events
-from masquerade.service.store.database import Section
+from masquerade.service.store.database import StoreSection
 from masquerade.service.store.records import SessionRecord, reachable_by
 from masquerade.service.store.tables import (
     DeclineRow,
@@ -117,12 +117,13 @@ def _discard_held(transaction: Transaction, session: SessionRow, now: datetime) 
             transaction.merge(DeclineRow(contract_hash=session.contract_hash, party=party))
 
 
-def set_contract(transaction: Transaction, row: SessionRow, contract_hash: str, contract: dict[str, Any]) -> None:
+def set_contract(transaction: Transaction, row: SessionRow, contract_hash: str, contract: Mapping[str, Any]) -> None:
     """Store the contract that a session runs by; raise Conflict when another session runs by it."""
+    checks.sha256(contract_hash, "contract_hash")
     taken = select(SessionRow.id).where(SessionRow.contract_hash == contract_hash, SessionRow.id != row.id)
     if transaction.scalars(taken).first() is not None:
         raise Conflict(f"another session has the contract {contract_hash} already")
-    row.contract_hash, row.contract = contract_hash, contract
+    row.contract_hash, row.contract = contract_hash, checks.document(contract, "the contract")
 
 
 def end_waiting(transaction: Transaction, now: datetime) -> list[str]:
@@ -143,7 +144,7 @@ def end_waiting(transaction: Transaction, now: datetime) -> list[str]:
 # The queue: which session is next, among those whose parties all have a free slot.
 
 
-class Queue(Section):
+class Queue(StoreSection):
     """The sessions that wait for their turn."""
 
     def next(self, free: Mapping[str, int]) -> SessionRecord | None:
@@ -204,7 +205,7 @@ _REACHED_BY = {
 MOST_ATTEMPTS = 100
 
 
-class Sessions(Section):
+class Sessions(StoreSection):
     """The sessions of the coordinator."""
 
     def create(
@@ -296,12 +297,10 @@ class Sessions(Section):
     ) -> SessionRecord:
         """Store the contract that all parties signed. Attempts are counted from here."""
         checks.sha256(terms_hash, "terms_hash")
-        checks.sha256(contract_hash, "contract_hash")
-        written = checks.document(contract, "the contract")
         with self._database.writing() as transaction:
             row = move(transaction, session, Status.AGREED, self._database.clock())
             row.terms_hash = terms_hash
-            set_contract(transaction, row, contract_hash, written)
+            set_contract(transaction, row, contract_hash, contract)
             row.attempts, row.queued, row.started = 0, None, None
             row.expires = expires or row.expires
             return SessionRecord.model_validate(row)
@@ -313,13 +312,11 @@ class Sessions(Section):
 
     def renew(self, session: SessionRecord, contract_hash: str, contract: Mapping[str, Any]) -> SessionRecord:
         """Store the contract of this attempt, signed anew, while the session is running."""
-        checks.sha256(contract_hash, "contract_hash")
-        written = checks.document(contract, "the contract")
         with self._database.writing() as transaction:
             row = existing(transaction, session.id, lock=True)
             if row.version != session.version or row.status != Status.RUNNING:
                 raise Conflict(f"session {row.id} was moved meanwhile: it is {row.status} now; look again")
-            set_contract(transaction, row, contract_hash, written)
+            set_contract(transaction, row, contract_hash, contract)
             row.version += 1
             transaction.flush()
             return SessionRecord.model_validate(row)
@@ -331,8 +328,6 @@ class Sessions(Section):
 
         The contract was shown, so it is not used again: another is stored, which is signed when its turn comes.
         """
-        checks.sha256(contract_hash, "contract_hash")
-        written = checks.document(contract, "the contract")
         with self._database.writing() as transaction:
             row = existing(transaction, session.id, lock=True)
             # Before the move, which refuses a session without an attempt left: to have found a party busy was none.
@@ -340,7 +335,7 @@ class Sessions(Section):
                 row.attempts -= 1
                 transaction.flush()
             row = move(transaction, session, Status.QUEUED, self._database.clock(), cause)
-            set_contract(transaction, row, contract_hash, written)
+            set_contract(transaction, row, contract_hash, contract)
             return SessionRecord.model_validate(row)
 
     def relax(
@@ -417,7 +412,7 @@ def _refuse_unknown(transaction: Transaction, users: list[str], parties: list[st
 MOST_ROUNDS = 1000
 
 
-class Offers(Section):
+class Offers(StoreSection):
     """The parties' answers in negotiations."""
 
     def add(

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session as Transaction
 from masquerade.errors import Conflict, NotFound, shown
 from masquerade.service.resources import Role, Scope, TokenKind, User
 from masquerade.service.store import database as checks
-from masquerade.service.store.database import Section, insert_if_new
+from masquerade.service.store.database import StoreSection, insert_if_new
 from masquerade.service.store.records import ApiToken, SignInFailures
 from masquerade.service.store.tables import GuardRow, TokenRow, UserRow
 
@@ -26,7 +26,7 @@ Judged = tuple[SignInFailures | None, SignInFailures | None, bool]
 Judge = Callable[[SignInFailures, SignInFailures], Judged]
 
 
-class Users(Section):
+class Users(StoreSection):
     """Accounts in the store."""
 
     def add(self, name: str, password_hash: str, role: Role) -> User:
