@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,6 @@ WISH: Mapping[str, Any] = {
 TABLE = "age,job\n[20-40),clerk\n[40-60),nurse\n"
 REPORT = "<!doctype html><title>a report</title><p>kept apart</p>"
 SUMMARY = {"released": 2, "requirements": [{"model": "k-anonymity", "holds": True, "value": 5}]}
-_numbers = count()
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,11 @@ class Room:
         if user is not None:
             headers["Authorization"] = f"Bearer {self.tokens[user]}"
         return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, verify=self.verify, timeout=900)
+
+    def add_user(self, name: str) -> None:
+        """Another analyst, with a token."""
+        accounts = self.coordinator.accounts
+        self.tokens[name], _ = accounts.create_token(accounts.create(name, f"the password of {name}"), "tests")
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """What anybody is answered, outside the API's own paths too."""

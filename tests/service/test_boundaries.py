@@ -121,12 +121,16 @@ def test_a_sensitive_column_has_no_boundaries() -> None:
 
 
 def test_bad_input_names_its_key() -> None:
-    with pytest.raises(ParameterError, match=r"boundaries.age.max_width: must be a number above 0; for dates, days"):
-        request(boundaries={"age": {"max_width": 0}})
-    with pytest.raises(ParameterError, match=r'boundaries.agee: "agee" is not among the attributes, but "age" is'):
-        request(boundaries={"agee": {"max_width": 5}})
-    with pytest.raises(ParameterError, match=r"boundaries: belongs to requests for tables: a model shows"):
-        request(boundaries={"age": {"max_width": 5}}, algorithm={"name": "id3"}, privacy=[], most_error=None)
+    tree = {"algorithm": {"name": "id3"}, "privacy": [], "most_error": None}
+    width, huge = "boundaries.age.max_width: must be a number above 0; for dates, days", 10**400
+    wrong: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
+        *(({"age": {"max_width": each}}, {}, width) for each in (0, -1, huge, -huge, True, "nan")),
+        ({"agee": {"max_width": 5}}, {}, 'boundaries.agee: "agee" is not among the attributes, but "age" is'),
+        ({"age": {"max_width": 5}}, tree, "boundaries: belongs to requests for tables: a model shows"),
+    )
+    for limits, more, told in wrong:
+        with pytest.raises(ParameterError, match=told):
+            request(boundaries=limits, **more)
     with pytest.raises(ParameterError, match=r"boundaries.age"):
         read_policy(OPEN | {"boundaries": {"age": {"never_finer": 5}}})
 

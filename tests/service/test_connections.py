@@ -153,6 +153,13 @@ def control(path: Path) -> list[dict[str, Any]]:
     return [line["fields"] for line in lines if line["event"] == "control"]
 
 
+def settings_of(folder: Path, *parties: str) -> CoordinatorSettings:
+    """A coordinator's, of parties at addresses where nobody is."""
+    content = {"identity": "coordinator", "trust": "coordinator/trust"}
+    addresses = {name: {"address": f"127.0.0.1:{number}"} for number, name in enumerate(parties, 1)}
+    return CoordinatorSettings.of({**content, "parties": addresses}, folder / "coordinator.toml")
+
+
 def test_a_node_and_its_coordinator_enter_the_same(folder: Folder, tmp_path: Path) -> None:
     """What is asked again and again is entered only where it says something new."""
     own = tmp_path / "coordinator.jsonl"
@@ -212,10 +219,7 @@ def test_a_node_and_its_coordinator_enter_the_same(folder: Folder, tmp_path: Pat
 
 def test_the_party_server_enters_what_it_hears_and_tells(tmp_path: Path) -> None:
     make_trial(tmp_path, ["coordinator", "bank", "clinic"])
-    (tmp_path / "coordinator.toml").write_text(
-        'identity = "coordinator"\ntrust = "coordinator/trust"\n[parties.bank]\naddress = "127.0.0.1:1"\n'
-    )
-    own = CoordinatorSettings.load(tmp_path / "coordinator.toml")
+    own = settings_of(tmp_path, "bank")
     bank = Identity.load(tmp_path / "bank"), TrustStore.load(tmp_path / "bank" / "trust")
     theirs = tmp_path / "bank.jsonl"
 
@@ -245,10 +249,7 @@ def test_the_party_server_enters_what_it_hears_and_tells(tmp_path: Path) -> None
 
 def test_what_cannot_be_entered_is_not_said_and_is_no_fault_of_the_party(tmp_path: Path) -> None:
     make_trial(tmp_path, ["coordinator", "bank"])
-    (tmp_path / "coordinator.toml").write_text(
-        'identity = "coordinator"\ntrust = "coordinator/trust"\n[parties.bank]\naddress = "127.0.0.1:1"\n'
-    )
-    own = CoordinatorSettings.load(tmp_path / "coordinator.toml")
+    own = settings_of(tmp_path, "bank")
 
     async def course(made: Coordinator, audit: AuditLog) -> None:
         async with PartyLinks(own, made.directory, SYSTEM_CLOCK, TLS, ControlNotes(audit)) as links:
@@ -266,11 +267,7 @@ def test_what_cannot_be_entered_is_not_said_and_is_no_fault_of_the_party(tmp_pat
 
 def test_parties_hear_of_each_other_and_others_of_nobody(tmp_path: Path) -> None:
     identities = make_trial(tmp_path, ["coordinator", "bank", "clinic", "visitor"])
-    (tmp_path / "coordinator.toml").write_text(
-        'identity = "coordinator"\ntrust = "coordinator/trust"\n'
-        '[parties.bank]\naddress = "127.0.0.1:1"\n[parties.clinic]\naddress = "127.0.0.1:2"\n'
-    )
-    own = CoordinatorSettings.load(tmp_path / "coordinator.toml")
+    own = settings_of(tmp_path, "bank", "clinic")
 
     async def asked(name: str, address: str) -> Parties:
         folder = tmp_path / name

@@ -166,16 +166,13 @@ def test_two_of_them_need_no_class() -> None:
 
 def test_figures_and_limits_in_words() -> None:
     error, ncp, queries = QUALITY_TERMS
-    assert said_of(error, {"error": 0.4, "most_error": 0.1}) == (
-        "classification error is 0.4, and at most 0.1 was wished"
-    )
-    assert said_of(ncp, {"ncp": 0.25}) == "loss of detail (NCP) is 0.25"
-    assert said_of(ncp, {"ncp": 0.25, "information_kept": 0.613}) == (
-        "loss of detail (NCP) is 0.25 (61% of the information is kept)"
-    )
-    assert said_of(queries, {"most_query_error": 2.0}) == (
-        "query error could not be measured, and at most 2 was wished"
-    )
+    for term, told, words in (
+        (error, {"error": 0.4, "most_error": 0.1}, "classification error is 0.4, and at most 0.1 was wished"),
+        (ncp, {"ncp": 0.25}, "loss of detail (NCP) is 0.25"),
+        (ncp, {"ncp": 0.25, "information_kept": 0.61}, "loss of detail (NCP) is 0.25 (61% of the information is kept)"),
+        (queries, {"most_query_error": 2.0}, "query error could not be measured, and at most 2 was wished"),
+    ):
+        assert said_of(term, told) == words
 
 
 def test_columns_that_lost_nearly_everything_are_told_with_what_would_help() -> None:
@@ -264,14 +261,9 @@ def lost(k: int = 4) -> VerifiedRelease:
 
 
 @pytest.mark.parametrize("advice", ADVICE, ids=lambda each: each.text[:20])
-def test_advice_that_may_follow_a_release_is_what_the_ledgers_accept(advice: Advice) -> None:
-    asked = FOLLOWED[advice]()
-    taken = [not against_second(TERMS, each) or rolls_up(TERMS, each) for each in asked]
-    assert set(taken) == {advice.coarser}
-
-
-@pytest.mark.parametrize("advice", ADVICE, ids=lambda each: each.text[:20])
-def test_only_such_advice_is_given_once_a_release_binds(advice: Advice) -> None:
+def test_only_advice_that_the_ledgers_accept_is_given_once_a_release_binds(advice: Advice) -> None:
+    taken = {not against_second(TERMS, each) or rolls_up(TERMS, each) for each in FOLLOWED[advice]()}
+    assert taken == {advice.coarser}
     release = bound(lost(), TERMS)
     assert isinstance(release, VerifiedRelease)
     assert bool(advice.given(release)) == advice.coarser

@@ -96,15 +96,24 @@ def with_bank(use: Callable[[PeerHttp], Awaitable[Any]], who: Identity = IDENTIT
     return run_async(calling())
 
 
-def test_the_application_is_told_who_called() -> None:
-    health = with_bank(lambda bank: bank.call("GET", "/v1/health", answer=Health))
-    assert health.name == "clinic"
+async def asked_for_health(bank: PeerHttp) -> Health:
+    """Who the peer says has called."""
+    health: Health = await bank.call("GET", "/v1/health", answer=Health)
+    return health
+
+
+def test_the_application_is_told_who_called_and_the_key_is_in_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert with_bank(asked_for_health).name == "clinic"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("who", [IDENTITIES["stranger"], OTHERS["clinic"]], ids=["unknown", "same name"])
 def test_nobody_gets_in_whose_certificate_is_not_pinned(who: Identity) -> None:
     with pytest.raises((PeerUnreachable, PeerRefused), match=r"party bank: .*certificate"):
-        with_bank(lambda bank: bank.call("GET", "/v1/health", answer=Health), who)
+        with_bank(asked_for_health, who)
 
 
 def test_stores_that_change_count_at_once(tmp_path: Path) -> None:
@@ -116,29 +125,25 @@ def test_stores_that_change_count_at_once(tmp_path: Path) -> None:
     async def calling() -> None:
         known, knows = TrustStore.load(tmp_path / "bank"), TrustStore.load(tmp_path / "clinic")
 
-        async def asked(bank: PeerHttp) -> str:
-            health: Health = await bank.call("GET", "/v1/health", answer=Health)
-            return health.name
-
         async with (
             serve(answering, "127.0.0.1:0", IDENTITIES["bank"], known) as address,
             PeerHttp("bank", address, IDENTITIES["clinic"], knows) as before,
             PeerHttp("bank", address, OTHERS["clinic"], knows) as renewed,
         ):
             with pytest.raises((PeerUnreachable, PeerRefused)):
-                await asked(before)
+                await asked_for_health(before)
             pinned.write_bytes(IDENTITIES["clinic"].certificate)
-            assert await asked(before) == "clinic"
+            assert (await asked_for_health(before)).name == "clinic"
             pinned.write_bytes(OTHERS["clinic"].certificate)
-            assert await asked(renewed) == "clinic"
+            assert (await asked_for_health(renewed)).name == "clinic"
             with pytest.raises((PeerUnreachable, PeerRefused)):  # on the connection that is open
-                await asked(before)
+                await asked_for_health(before)
             pinned.unlink()
             with pytest.raises((PeerUnreachable, PeerRefused)):
-                await asked(renewed)
+                await asked_for_health(renewed)
             (tmp_path / "clinic" / "bank.pem").write_bytes(OTHERS["bank"].certificate)
             with pytest.raises(PeerRefused, match="fingerprints"):
-                await asked(before)
+                await asked_for_health(before)
 
     run_async(calling())
 
@@ -163,38 +168,28 @@ def test_nobody_gets_in_without_a_certificate() -> None:
 
 def test_a_server_with_another_certificate_is_refused() -> None:
     with pytest.raises(PeerRefused, match=r"party bank: .*fingerprints"):
-        with_bank(
-            lambda bank: bank.call("GET", "/v1/health", answer=Health),
-            knows=TrustStore({"bank": OTHERS["bank"].certificate}),
-        )
+        with_bank(asked_for_health, knows=TrustStore({"bank": OTHERS["bank"].certificate}))
 
 
 def test_a_certificate_that_has_expired_is_told_with_its_date() -> None:
-    old = expired("bank")
+    old = TrustStore({"bank": expired("bank").certificate})
     with pytest.raises(PeerRefused, match=r"party bank: .*its certificate expired on \d{4}-.* UTC; renew it"):
-        with_bank(
-            lambda bank: bank.call("GET", "/v1/health", answer=Health), knows=TrustStore({"bank": old.certificate})
-        )
+        with_bank(asked_for_health, knows=old)
 
 
-def test_an_error_comes_back_as_what_it_was() -> None:
-    with pytest.raises(NotFound, match="party bank: no session 7"):
-        with_bank(lambda bank: bank.call("GET", "/missing", answer=Health))
-
-
-def test_an_answer_of_another_kind_is_named() -> None:
-    with pytest.raises(PeerBrokeProtocol, match="party bank: answered GET /v1/health with"):
-        with_bank(lambda bank: bank.call("GET", "/v1/health", answer=Published))
-
-
-def test_an_endless_answer_is_cut_off() -> None:
-    with pytest.raises(PeerBrokeProtocol, match="answered more than"):
-        with_bank(lambda bank: bank.call("GET", "/long", answer=Health))
-
-
-def test_a_peer_that_does_not_answer_is_given_up() -> None:
-    with pytest.raises(PeerUnreachable, match="did not answer"):
-        with_bank(lambda bank: bank.call("GET", "/silent", answer=Health, timeout=0.2))
+@pytest.mark.parametrize(
+    ("path", "more", "error", "told"),
+    [
+        ("/missing", {}, NotFound, "party bank: no session 7"),
+        ("/v1/health", {"answer": Published}, PeerBrokeProtocol, "party bank: answered GET /v1/health with"),
+        ("/long", {}, PeerBrokeProtocol, "answered more than"),
+        ("/silent", {"timeout": 0.2}, PeerUnreachable, "did not answer"),
+    ],
+    ids=["an error as it was", "an answer of another kind", "an endless answer", "none"],
+)
+def test_an_answer_that_is_none(path: str, more: dict[str, Any], error: type[MasqueradeError], told: str) -> None:
+    with pytest.raises(error, match=told):
+        with_bank(lambda bank: bank.call("GET", path, **{"answer": Health} | more))
 
 
 def test_a_peer_that_answers_byte_by_byte_is_given_up_as_well() -> None:
@@ -234,12 +229,6 @@ def test_a_taken_port_is_named() -> None:
 
     with pytest.raises(ParameterError, match=r"127\.0\.0\.1:\d+: cannot listen here"):
         run_async(twice())
-
-
-def test_the_key_is_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with_bank(lambda bank: bank.call("GET", "/v1/health", answer=Health))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_call_that_is_cut_off_leaves_no_connection_open() -> None:

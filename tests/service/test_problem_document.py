@@ -59,16 +59,13 @@ def test_fields_travel_and_what_says_nothing_does_not() -> None:
     assert read_problems(json.dumps(told).encode()) == (missing,)
 
 
-def test_endless_texts_and_lists_are_cut() -> None:
+def test_endless_texts_and_lists_are_cut_and_half_a_sign_is_shown() -> None:
     told = content(422, [Problem("x" * 5_000)] * 500)
     assert len(told["problems"]) == len(told["errors"]) == 100
     assert all(len(line) == 1_000 for line in told["problems"])
     assert all(len(each["text"]) == 1_000 for each in told["errors"])
-
-
-def test_half_a_sign_is_shown_and_read_back() -> None:
-    (problem,) = read_problems(rendered(422, [Problem("unknown key", key=("\udc80",))]))
-    assert problem.key == ("\\udc80",)
+    (half_a_sign,) = read_problems(rendered(422, [Problem("unknown key", key=("\udc80",))]))
+    assert half_a_sign.key == ("\\udc80",)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"<html>", b'{"problems": 5}', b'{"errors": ["x"]}', b"{}"])
@@ -105,14 +102,10 @@ def test_an_error_its_status_and_back(error: MasqueradeError, status: int, read:
 FORGING = ("\x1b[2J", "two\nlines", "back\rwards", "\x00", "half\ud800", "line\u2028end", "\u202eevil", "\x9b2J")
 
 
-@pytest.mark.parametrize("text", FORGING)
-def test_what_could_forge_a_page(text: str) -> None:
-    assert "holds the control character" in (not_plain(text) or "")
-
-
-@pytest.mark.parametrize("text", ["research", "Größe", "名前", "شغل", "a\u00a0b", "می\u200cخواهم", "👩\u200d⚕️"])
-def test_what_people_write(text: str) -> None:
-    assert not_plain(text) is None
+def test_what_could_forge_a_page_and_what_people_write() -> None:
+    assert all("holds the control character" in (not_plain(text) or "") for text in FORGING)
+    written = ("research", "Größe", "名前", "شغل", "a\u00a0b", "می\u200cخواهم", "👩\u200d⚕️")
+    assert {not_plain(text) for text in written} == {None}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +126,7 @@ def test_a_request(changes: dict[str, object], place: str) -> None:
     assert line.isprintable()
 
 
-def test_a_contract_with_a_column_that_forges(tmp_path: Path) -> None:
+def test_a_contract_with_a_column_that_forges_and_a_card() -> None:
     deal = dealt(request())
     ours, *others = deal.terms.columns
     evil = msgspec.structs.replace(ours, name="age\n  job: stays here")
@@ -141,9 +134,6 @@ def test_a_contract_with_a_column_that_forges(tmp_path: Path) -> None:
     contract = SignedContract(msgspec.structs.replace(deal, terms=terms), 0, {})
     with pytest.raises(ParameterError, match=r"contract: contract\.deal\.terms\.columns\[1\]\.name: holds the"):
         read_said(msgspec.json.encode(AskSignature("s1", contract)), AskSignature, "contract")
-
-
-def test_a_card_that_forges() -> None:
     card = dataclasses.replace(BANK, columns=(ColumnCard("job\x1b[1A", "categorical"),))
     said = msgspec.json.encode(Published("bank", (PublishedDataset(card),)))
     with pytest.raises(ParameterError, match=r"what bank publishes: datasets\[1\]\.card\.columns\[1\]\.name"):
