@@ -183,7 +183,13 @@ def against_request(
     policy: Policy, request: Request, card: SchemaCard, mine: Sequence[Contribution], now: int
 ) -> Iterator[str]:
     """Yield the policy's objections to the user, purpose, method and columns of a request."""
-    yield from _about_people(policy, request)
+    for name in dict.fromkeys((request.user, *request.receivers)):
+        if not policy.allows_user(name):
+            asks = name == request.user
+            yield f'user "{name}" may not ask' if asks else f'recipient "{name}" may not be given a release'
+    if not {ANY, request.purpose or ""} & {*policy.purposes}:
+        advice, allowed = hint(request.purpose or "", policy.purposes), ", ".join(policy.purposes) or "none"
+        yield f'purpose "{request.purpose}" is not allowed{advice}; allowed: {allowed}'
     objections = [[*against_method(policy, method)] for method in request.method.possible]
     if all(objections):  # where there is a choice, one way is enough
         yield from dict.fromkeys(chain(*objections))
@@ -244,18 +250,6 @@ def triggered(
             wanted = own if ANY in model.qid else [name for name in model.qid if name in request.attributes]
             qid = [name for name in wanted if name != model.sensitive]
             yield (read_requirement(written_requirement(model) | {"qid": qid}) if qid else None), model
-
-
-def _about_people(policy: Policy, request: Request) -> Iterator[str]:
-    if not policy.allows_user(request.user):
-        yield f'user "{request.user}" may not ask'
-    for name in request.receivers:
-        if name != request.user and not policy.allows_user(name):
-            yield f'recipient "{name}" may not be given a release'
-    if not {ANY, request.purpose or ""} & {*policy.purposes}:
-        advice = hint(request.purpose or "", policy.purposes)
-        allowed = ", ".join(policy.purposes) or "none"
-        yield f'purpose "{request.purpose}" is not allowed{advice}; allowed: {allowed}'
 
 
 def _about_columns(policy: Policy, request: Request, card: SchemaCard, mine: Sequence[Contribution]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from masquerade.service.api.access import no_unknown_parameters
 from masquerade.service.api.events import Streams
 from masquerade.service.api.health import CachedHealth, Measure, Measures
 from masquerade.service.api.middleware import BodyLimit, Headers, RateLimit
-from masquerade.service.api.problems import LastResort, handle_errors
+from masquerade.service.api.problems import HANDLERS, LastResort
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.wire.problems import PAGE, ProblemDocument
 
@@ -82,9 +82,8 @@ def _routes() -> FastAPI:
 
 def _plain_app(**described: Any) -> FastAPI:
     """Create an app with our problem documents, without redirects and without pages that load external scripts."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, **described)
-    handle_errors(app)
-    return app
+    urls: dict[str, Any] = {"openapi_url": None, "docs_url": None, "redoc_url": None, "redirect_slashes": False}
+    return FastAPI(exception_handlers=HANDLERS, **urls, **described)
 
 
 def _document(api: FastAPI) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from masquerade.errors import NotAllowed
 from masquerade.service.accounts import require
 from masquerade.service.api.events import Streams
-from masquerade.service.api.middleware import HEADERS
+from masquerade.service.api.middleware import HEADERS, HttpMiddleware
 from masquerade.service.api.problems import NEEDED, problem
 from masquerade.service.coordinator import metrics as coordinator_metrics
 from masquerade.service.coordinator.coordinator import Coordinator
@@ -128,18 +128,15 @@ class _OpenStreams(Collector):
         return [GaugeMetricFamily("masquerade_http_streams", "Streams of events that are open.", open_now)]
 
 
-class Measure:
+class Measure(HttpMiddleware):
     """Count each request once it is answered."""
 
     def __init__(self, app: ASGIApp, measures: Measures) -> None:
-        self.app = app
+        super().__init__(app)
         self.measures = measures
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; count it and measure its duration."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         began = time.perf_counter()
         status, stream = 500, False
 

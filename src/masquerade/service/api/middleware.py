@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,22 +85,30 @@ def address_key(host: str | None) -> str:
     return f"address {network_of(host)}".rstrip()
 
 
-class BodyLimit:
-    """Refuse bodies that are too large, by their declared length and by the bytes that arrive."""
+class HttpMiddleware(ABC):
+    """What stands between a client's requests and an app; anything else is passed on as it is."""
 
-    def __init__(self, app: ASGIApp, most: int = MOST_BYTES) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.most = most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        await (self.handle if scope["type"] == "http" else self.app)(scope, receive, send)
+
+    @abstractmethod
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it."""
+
+
+class BodyLimit(HttpMiddleware):
+    """Refuse bodies that are too large, by their declared length and by the bytes that arrive."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, counting the bytes of its body."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         lengths = [value for name, value in scope["headers"] if name == b"content-length"]
-        if any(not value.isdigit() or int(value[:20]) > self.most for value in lengths):
-            await _drain(receive, self.most)
-            refusal = TooLarge(self.most)
+        if any(not value.isdigit() or int(value[:20]) > MOST_BYTES for value in lengths):
+            await _drain(receive)
+            refusal = TooLarge(MOST_BYTES)
             await problem(413, [refusal.detail], refusal.headers)(scope, receive, send)
             return
         came = 0
@@ -108,19 +117,19 @@ class BodyLimit:
             nonlocal came
             message = await receive()
             came += len(message.get("body", b""))
-            if came > self.most:
-                await _drain(receive, self.most)
-                raise TooLarge(self.most)
+            if came > MOST_BYTES:
+                await _drain(receive)
+                raise TooLarge(MOST_BYTES)
             return message
 
         await self.app(scope, counted, send)
 
 
-async def _drain(receive: Receive, most: int) -> None:
+async def _drain(receive: Receive) -> None:
     """Discard some of the incoming body: a client that is cut off while sending often misses the answer."""
     gone = 0
     with anyio.move_on_after(_DRAIN_SECONDS):
-        while gone < 8 * most:
+        while gone < 8 * MOST_BYTES:
             message = await receive()
             gone += len(message.get("body", b""))
             if message["type"] != "http.request" or not message.get("more_body", False):
@@ -145,17 +154,11 @@ HEADERS = {
 SECURE = "max-age=31536000"
 
 
-class Headers:
+class Headers(HttpMiddleware):
     """Add these headers and the rest of the rate limit to all answers. Headers that an answer sets itself are kept."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; add the headers to its answer."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         state = scope.setdefault("state", {})
         client_address.set(scope["client"][0] if scope.get("client") else None)
 

@@ -91,15 +91,6 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
 
 
-def handle_errors(app: FastAPI) -> None:
-    """Answer every expected error of an app with a problem document."""
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(MasqueradeError, _explained)
-    app.add_exception_handler(DBAPIError, _no_database)
-    app.add_exception_handler(NoConnection, _no_database)
-
-
 class LastResort:
     """Answer unexpected errors with status 500, without their text."""
 
@@ -152,6 +143,15 @@ async def _explained(_request: Request, error: Exception) -> Response:
 
 async def _no_database(_request: Request, error: Exception) -> Response:
     return _unforeseen(error)
+
+
+# By which an app answers every expected error with a problem document
+HANDLERS: dict[int | type[Exception], Any] = {
+    HTTPException: _http_error,
+    RequestValidationError: _invalid,
+    MasqueradeError: _explained,
+    **dict.fromkeys((DBAPIError, NoConnection), _no_database),
+}
 
 
 def _unforeseen(error: Exception) -> Response:
