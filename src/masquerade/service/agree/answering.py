@@ -225,21 +225,21 @@ def _departures(deal: Deal, offered: Offer, party: str, *, same_snapshot: bool) 
     for part in (*offered.parts, *offered.joint_parts(terms.columns)):
         if not any(covers(each, part) for each in parts):
             yield f"the deal lacks {part}, which the policy insists on"
-    if terms.m < offered.m:
-        yield f"the deal has m = {terms.m}; the policy insists on {offered.m}"
     own = {column.name for column in offered.columns}
-    if {each for each in terms.attributes if each.name in own} != {*offered.attributes}:
-        yield "the deal has other boundaries than offered"
-    if {*terms.axes} != {*offered.axes}:
-        yield "the deal generalises attributes in another way than offered"
-    if deal.prices.get(party) != offered.price:
-        yield "the deal names another price than the one offered"
-    if deal.service.get(party, ServiceLevel()) != offered.service:
-        yield "the deal promises another service level than the one offered"
-    if terms.class_from == party and not offered.shares_class:
-        yield "the deal has this party share the class, which the policy does not allow"
-    if deal.show_progress and not offered.show_progress:
-        yield "the deal shows the coordinator the progress, which the policy does not allow"
+    limits, level = {each for each in terms.attributes if each.name in own}, deal.service.get(party, ServiceLevel())
+    shares_class = terms.class_from == party and not offered.shares_class
+    shows = deal.show_progress and not offered.show_progress
+    for departs, how in (
+        (terms.m < offered.m, f"has m = {terms.m}; the policy insists on {offered.m}"),
+        (limits != {*offered.attributes}, "has other boundaries than offered"),
+        ({*terms.axes} != {*offered.axes}, "generalises attributes in another way than offered"),
+        (deal.prices.get(party) != offered.price, "names another price than the one offered"),
+        (level != offered.service, "promises another service level than the one offered"),
+        (shares_class, "has this party share the class, which the policy does not allow"),
+        (shows, "shows the coordinator the progress, which the policy does not allow"),
+    ):
+        if departs:
+            yield f"the deal {how}"
 
 
 def _carried_out(deal: Deal, asked: Request) -> Iterator[str]:
@@ -269,11 +269,11 @@ def _drafted(party: _Party, source: str | None) -> _Draft:
     if party.has_groups:  # otherwise nothing shows a value of a column, however general
         m = party.rules.least_m(policy, asked)
         limits, contradictions = offered_terms(party.mine, party.schema, policy.boundaries, asked.terms)
-    method, wrong = asked.method, tuple(contradictions)
-    left = method.restricted(
+    left = asked.method.restricted(
         lambda each: not any(against_method(policy, each)) and not any(against_schema(each, party.mine, party.schema))
     )
-    method = left if left.possible else method  # a party that refuses all of them says why
+    method = left if left.possible else asked.method  # a party that refuses all of them says why
+    wrong = tuple(contradictions)
     terms = _terms(party, method, _insisted(party), m, limits)
     before = party.earlier
     if source is not None:
