@@ -99,10 +99,6 @@ class Lockout:
     longest: timedelta = timedelta(hours=1)
     crowd: int = 100
 
-    def __post_init__(self) -> None:
-        if min(self.failures, self.crowd) < 1 or min(self.window, self.first, self.longest) <= timedelta(0):
-            raise ParameterError("a lock-out needs at least 1 failure and times above 0")
-
     def judge(
         self, own: SignInFailures, crowd: SignInFailures, right: bool, now: datetime, *, known: bool = False
     ) -> Judged:

@@ -129,17 +129,12 @@ def scoped(scope: Scope) -> Callable[[ApiCaller], User]:
     return admit
 
 
-def _user(caller: Asking) -> User:
-    return caller.user
-
-
 def _admin(user: Annotated[User, Depends(scoped(Scope.ADMIN))]) -> User:
     return require(user, Role.ADMIN)
 
 
 Service = Annotated[Coordinator, Depends(_coordinator)]
 Asking = Annotated[ApiCaller, Depends(_caller)]
-Someone = Annotated[User, Depends(_user)]  # with any token
 to_read, to_manage_tokens = scoped(Scope.READ), scoped(Scope.TOKENS)
 Reader = Annotated[User, Depends(to_read)]
 Requester = Annotated[User, Depends(scoped(Scope.REQUEST))]
@@ -323,9 +318,9 @@ def sign_out(caller: Asking, coordinator: Service) -> Response:
 
 
 @sign_in_router.get("/me", responses=error_responses(401, 422, 429, 500, 503))
-def me(user: Someone) -> Account:
+def me(caller: Asking) -> Account:
     """Who asks."""
-    return Account.model_validate(user)
+    return Account.model_validate(caller.user)
 
 
 @sign_in_router.get("/tokens", responses=error_responses(401, 403, 422, 429, 500, 503))
