@@ -165,9 +165,7 @@ class TokenIssuer:
             expires=int((now + LIFETIME).timestamp()),
         )
         written = _encoded(msgspec.json.encode(claims, order="sorted"))
-        r, s = decode_dss_signature(self.identity.sign(_LABEL + written.encode()))
-        signature = b"".join(part.to_bytes(_HALF, "big") for part in (r, min(s, _ORDER - s)))
-        return f"{_VERSION}.{written}.{_encoded(signature)}"
+        return f"{_VERSION}.{written}.{_encoded(_signed(self.identity, written))}"
 
 
 @dataclass(frozen=True)
@@ -212,6 +210,11 @@ class TokenVerifier:
         except (binascii.Error, ValueError, msgspec.MsgspecError):
             pass
         raise NotAllowed("session token: the coordinator did not sign it")
+
+
+def _signed(identity: Identity, written: str) -> bytes:
+    r, s = decode_dss_signature(identity.sign(_LABEL + written.encode()))
+    return b"".join(part.to_bytes(_HALF, "big") for part in (r, min(s, _ORDER - s)))
 
 
 def _encoded(data: bytes) -> str:
